@@ -81,6 +81,11 @@ def test_nodes_with_few_cores_are_left_out_if_they_prevent_the_choice() -> None:
     assert chosen([2, 4, 3, 3], 8, cluster_of(4), nodes_min=2, nodes_max=2) is None
 
 
+def test_no_run_of_nodes_is_taken_twice() -> None:
+    """A job with enough cores and too few nodes gets its last node from another run."""
+    assert chosen([2, 0, 1, 0, 1], 2, cluster_of(5), nodes_min=2) == [0, 2]
+
+
 def test_runs_of_nodes_are_chosen_by_best_fit_without_topology() -> None:
     """Without switches a job gets the smallest sufficient run of consecutive nodes."""
     assert chosen([1, 1, 1, 0, 1, 1, 0, 1], 2, cluster_of(8)) == [4, 5]

@@ -129,7 +129,8 @@ def test_squeue_and_sinfo_show_names(site: Path) -> None:
     sinfo = invoke("sinfo", "r", "--at", "700").out.splitlines()
     assert [line.split() for line in sinfo[1:]] == [
         ["cpu*", "up", "2-00:00:00", "2", "mix", "c[01-02]"],
-        ["cpu*", "up", "2-00:00:00", "2", "idle", "c[03-04]"],
+        ["cpu*", "up", "2-00:00:00", "1", "idle", "c03"],
+        ["cpu*", "up", "2-00:00:00", "1", "drain", "c04"],
         ["gpu", "up", "infinite", "1", "alloc", "g1"],
         ["gpu", "up", "infinite", "1", "idle", "g2"],
     ]

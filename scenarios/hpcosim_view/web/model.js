@@ -22,7 +22,14 @@ export const NODE_STATES = [
 ];
 export const PLACEMENTS = ["cores", "one_node", "whole_nodes"];
 /** Why computing periods ended after which the jobs were not over; the first entry: none of these. */
-export const PERIOD_ENDS = ["", "suspended", "requeued", "requeued_node_failed"];
+export const PERIOD_ENDS = [
+  "",
+  "suspended",
+  "requeued",
+  "requeued_node_failed",
+  "suspended_requeued",
+  "suspended_requeued_node_failed",
+];
 const SUSPENDED = 1;
 const NAME_LISTS = ["users", "groups", "partitions", "reasons"];
 const MODEL_COLUMNS = {

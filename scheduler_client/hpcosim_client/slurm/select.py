@@ -266,7 +266,7 @@ def _consecutive(nodes: Ints, cores: Ints, need: Need) -> list[Ints]:
     offered = np.add.reduceat(cores[nodes], first)
     parts = []
     while not need.met and need.most > 0 and offered.any():
-        sufficient = (offered >= need.cores) & (counts >= need.nodes)
+        sufficient = (offered > 0) & (offered >= need.cores) & (counts >= need.nodes)
         if sufficient.any():
             best = int(np.where(sufficient, offered, MANY).argmin())
         else:
