@@ -175,9 +175,10 @@ def _last_that_could_start(
     """
     if settings.plans_all:
         return end - 1
+    cores = free.cores()
     for number in range(end - 1, -1, -1):
         candidate = candidates[number]
-        if candidate.job.cores <= free.cores() and free.fits(
+        if candidate.job.cores <= cores and free.fits(
             candidate, _nodes_now(candidate, space, None, settings.now)
         ):
             return number

@@ -103,6 +103,7 @@ class Candidates:
                 and not demand.request.nodes_max
                 and not demand.request.gres_per_job
                 and not any(choice.quotas for choice in choices),
+                job.demand is None and job.placement != "one_node",
             )
 
     def _suitable(self, job: Job, demand: Demand, choices: tuple[NodeChoice, ...]) -> NodeSet:
