@@ -91,8 +91,7 @@ class Future:
         self._running = running
         self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
-        self._amounts = [amounts.copy()]
-        self._cores: list[int] = []
+        self._amounts, self._cores = [amounts.copy()], list[int]()
         self._totals: list[int] | None = None  # free cores by number of ended jobs
         self._offers: dict[tuple[object, int, int], Offer] = {}
         self._one_core = order.largest == 1
@@ -241,7 +240,8 @@ class Future:
     def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
         """Return whether `find` finds nodes."""
         if self._one_core and candidate.cores_only:
-            return (self._free_nodes(ended) & nodes).bit_count() >= candidate.job.cores
+            free = self._free[ended] if ended < len(self._free) else self._free_nodes(ended)
+            return (free & nodes).bit_count() >= candidate.job.cores
         for _, offer in self._sufficient(candidate, nodes, ended):
             if not candidate.counts_only:
                 return self.find(candidate, nodes, ended) is not None

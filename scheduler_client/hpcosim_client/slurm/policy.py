@@ -95,7 +95,7 @@ class SlurmPolicy:
 
     def _admit(self, view: View) -> None:
         """Reject the jobs that a limit refuses at their submission, and count the others."""
-        pending = view.pending.keys() - self._submitted
+        pending = view.pending.keys() - self._submitted if view.pending else set[int]()
         for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
             if job.job_id in self._submitted:
                 continue  # it waits again
