@@ -148,11 +148,11 @@ class Future:
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
         if self._one_core and candidate.cores_only and self._order.plain:
-            free, cores = self._free_nodes(ended) & nodes, candidate.job.cores
-            if free.bit_count() < cores:
+            free = self._free_nodes(ended) & nodes
+            if free.bit_count() < candidate.job.cores:
                 return None
-            places = consecutive_nodes(free, cores)
-            return Found(candidate.choices[0], np.array(places), np.ones(cores, dtype=np.int64))
+            places = np.array(consecutive_nodes(free, candidate.job.cores))
+            return Found(candidate.choices[0], places, np.ones(len(places), dtype=np.int64))
         for choice, offer in self._sufficient(candidate, nodes, ended):
             if self._order.plain and offer.single and candidate.single:
                 places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
