@@ -151,8 +151,8 @@ class Future:
             free = self._free_nodes(ended) & nodes
             if free.bit_count() < candidate.job.cores:
                 return None
-            places = np.array(consecutive_nodes(free, candidate.job.cores))
-            return Found(candidate.choices[0], places, np.ones(len(places), dtype=np.int64))
+            alone = np.array(consecutive_nodes(free, candidate.job.cores))
+            return Found(candidate.choices[0], alone, np.ones(len(alone), dtype=np.int64))
         for choice, offer in self._sufficient(candidate, nodes, ended):
             if self._order.plain and offer.single and candidate.single:
                 places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
