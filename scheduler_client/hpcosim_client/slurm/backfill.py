@@ -52,7 +52,8 @@ class PassSettings:
         now: time of the pass.
         kill_wait: KillWait, s.
         available: nodes that are up.
-        plans_all: whether to plan also jobs behind the last that could start now.
+        plans_all: whether to plan also jobs behind the last that could start now. Needed if any
+            job may preempt others.
     """
 
     parameters: SchedulerParameters
@@ -117,17 +118,19 @@ def backfill(
                 if 0 < parameters.bf_max_job_start <= counts.started:
                     break
             continue
-        place = preempt(candidate, _nodes_now(candidate, space, windows, now))
-        if place is not None:
-            at, chosen = now + 1, place
+        if settings.plans_all:
+            place = preempt(candidate, _nodes_now(candidate, space, windows, now))
+            if place is not None:
+                at, chosen = now + 1, place
         earlier = over.get(job.job_id)
         if at > now + parameters.bf_window_s or (earlier is not None and earlier <= at):
             continue
         over[job.job_id] = at
+        nodes = chosen.node_set
         if counts.reserves(candidate):
-            space.reserve(at, at + candidate.limit, chosen.node_set)
+            space.reserve(at, at + candidate.limit, nodes)
             last = _last_that_could_start(candidates, space, free, last + 1, settings)
-        plan.append(Planned(job.job_id, at, chosen.node_set))
+        plan.append(Planned(job.job_id, at, nodes))
     return plan
 
 
@@ -175,9 +178,10 @@ def _last_that_could_start(
     """
     if settings.plans_all:
         return end - 1
+    cores = free.cores()
     for number in range(end - 1, -1, -1):
         candidate = candidates[number]
-        if candidate.job.cores <= free.cores() and free.fits(
+        if candidate.job.cores <= cores and free.fits(
             candidate, _nodes_now(candidate, space, None, settings.now)
         ):
             return number

@@ -52,13 +52,21 @@ class Candidates:
         for job in jobs:
             self._of.pop(job.job_id, None)
 
-    def ordered(self, jobs: Iterable[Job], priority: Callable[[Job, str], int]) -> list[Candidate]:
+    def ordered(
+        self, jobs: list[Job], priority: Callable[[Job, str], int], most: int | None = None
+    ) -> Iterable[Candidate]:
         """Return the candidates of jobs by tier of the partition, priority, and number.
 
         Args:
             jobs: jobs in the order of their best partition.
             priority: returns the priority of a job in a partition.
+            most: jobs behind the last of at most `most` cores may be left out; None: none may.
         """
+        if not self._partitions:
+            count = len(jobs)
+            while most is not None and count and jobs[count - 1].cores > most:
+                count -= 1
+            return (self.of(job)[0] for job in jobs[:count])
         found: list[Candidate] = []
         several = False
         for job in jobs:
@@ -103,6 +111,7 @@ class Candidates:
                 and not demand.request.nodes_max
                 and not demand.request.gres_per_job
                 and not any(choice.quotas for choice in choices),
+                job.demand is None and job.placement != "one_node",
             )
 
     def _suitable(self, job: Job, demand: Demand, choices: tuple[NodeChoice, ...]) -> NodeSet:

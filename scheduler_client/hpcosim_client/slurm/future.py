@@ -14,7 +14,7 @@ from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.job_devices import choose_for_devices
-from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of
+from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of, set_of_mask
 from hpcosim_client.slurm.offers import Offer, consecutive_nodes
 from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
 
@@ -55,6 +55,7 @@ class Candidate:
         suitable: nodes whose features, cores and memory suit the job, whatever is free.
         limit: time limit, s.
         counts_only: whether it fits on any nodes with as many cores and nodes as it needs.
+        cores_only: whether it may use every free core, on any number of nodes.
     """
 
     job: Job
@@ -66,6 +67,7 @@ class Candidate:
     suitable: NodeSet
     limit: int
     counts_only: bool = False
+    cores_only: bool = False
 
     @property
     def single(self) -> bool:
@@ -89,10 +91,11 @@ class Future:
         self._running = running
         self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
-        self._amounts = [amounts.copy()]
-        self._cores: list[int] = []
+        self._amounts, self._cores = [amounts.copy()], list[int]()
         self._totals: list[int] | None = None  # free cores by number of ended jobs
         self._offers: dict[tuple[object, int, int], Offer] = {}
+        self._one_core = order.largest == 1
+        self._free: list[NodeSet] = []  # free nodes of one core by number of ended jobs
 
     @property
     def ends(self) -> list[RunningEnd]:
@@ -119,6 +122,16 @@ class Future:
                 self._cores.append(self._cores[-1] + allocation.cores)
         return self._cores[ended]
 
+    def _free_nodes(self, ended: int) -> NodeSet:
+        """Return the free nodes of a cluster whose nodes have one core."""
+        free = self._free
+        while len(free) <= ended:
+            if free:
+                free.append(free[-1] | self.ends[len(free) - 1].nodes)
+            else:
+                free.append(set_of_mask(self._amounts[0][: self._slots.nodes] > 0))
+        return free[ended]
+
     def not_before(self, cores: int, now: int) -> int | None:
         """Return a time before which no job of `cores` cores can start; None: never.
 
@@ -134,6 +147,12 @@ class Future:
 
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
+        if self._one_core and candidate.cores_only and self._order.plain:
+            free = self._free_nodes(ended) & nodes
+            if free.bit_count() < candidate.job.cores:
+                return None
+            alone = np.array(consecutive_nodes(free, candidate.job.cores))
+            return Found(candidate.choices[0], alone, np.ones(len(alone), dtype=np.int64))
         for choice, offer in self._sufficient(candidate, nodes, ended):
             if self._order.plain and offer.single and candidate.single:
                 places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
@@ -220,6 +239,9 @@ class Future:
 
     def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
         """Return whether `find` finds nodes."""
+        if self._one_core and candidate.cores_only:
+            free = self._free[ended] if ended < len(self._free) else self._free_nodes(ended)
+            return (free & nodes).bit_count() >= candidate.job.cores
         for _, offer in self._sufficient(candidate, nodes, ended):
             if not candidate.counts_only:
                 return self.find(candidate, nodes, ended) is not None

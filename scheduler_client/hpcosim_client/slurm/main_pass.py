@@ -24,11 +24,14 @@ class MainLimits:
         jobs: maximum number of jobs considered; 0: no limit.
         jobs_of_partition: the same for each partition.
         starts: maximum number of jobs started; 0: no limit.
+        ends_at_first: whether the cluster has no partitions: the first job that does not fit ends
+            the pass.
     """
 
     jobs: int = 0
     jobs_of_partition: int = 0
     starts: int = 0
+    ends_at_first: bool = False
 
 
 def main_pass(
@@ -87,6 +90,8 @@ def main_pass(
         elif found is None and empty.fits(candidate, everywhere & up):
             preempt(candidate, everywhere & available)
             blocked[partition] = candidate
+            if limits.ends_at_first:
+                break
             # Jobs of other partitions must not take the nodes that this one waits for.
             for choice in candidate.choices:
                 available &= ~set_of_mask(choice.nodes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -46,6 +45,9 @@ class Priorities:
             site, platform, self.charges.associations, self.charges.tres_of
         )
         self._tiers = {each.name: each.priority_tier for each in platform.partitions}
+        self._changes = site.priority.type == "multifactor" and bool(
+            site.priority.weight_age or site.priority.weight_fair_share
+        )  # whether priorities change while jobs wait
         self._table = WaitingTable()
         self._ordered: list[RankedJob] = []
 
@@ -63,19 +65,19 @@ class Priorities:
             self._add(job, view.now_s)
         if calculated:
             self._forget_others(view)
-            if self._settings.type == "multifactor":
+            if self._changes:
                 self._calculate(view.now_s)
-            self._ordered = self._table.sorted([each[3] for each in self._ordered])
+                self._ordered = self._table.sorted([each[3] for each in self._ordered])
 
-    def ordered(self, view: View) -> Iterator[Job]:
-        """Yield the jobs of the queue, those that Slurm considers first at the beginning.
+    def ordered(self, view: View) -> list[Job]:
+        """Return the jobs of the queue, those that Slurm considers first at the beginning.
 
-        By PriorityTier of their partitions, priority, and number. Jobs may start meanwhile.
+        By PriorityTier of their partitions, priority, and number.
         """
         queue = view.queue
         if len(self._ordered) > len(queue) / STALE:
             self._ordered = [each for each in self._ordered if each[2] in queue]
-        return (each[3] for each in self._ordered if each[2] in queue)
+        return [each[3] for each in self._ordered if each[2] in queue]
 
     def priority(self, job: Job, partition: str = "") -> int:
         """Return the priority of a waiting job.
@@ -168,7 +170,7 @@ class Priorities:
     def _forget_others(self, view: View) -> None:
         """Remove the jobs that wait no more, without having run."""
         self._ordered = [each for each in self._ordered if each[2] in view.queue]
-        for job_id in self._table.slots.keys() - set(view.queue):
+        for job_id in self._table.slots.keys() - view.queue.keys():
             self._table.remove(job_id)
 
 

@@ -6,7 +6,8 @@ The backfill plan intersects many sets; integers are faster than arrays for that
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 
 import numpy as np
 
@@ -18,10 +19,7 @@ NodeSet = int
 
 def set_of(nodes: Iterable[int]) -> NodeSet:
     """Return the set of the given node numbers."""
-    result = 0
-    for node in nodes:
-        result |= 1 << node
-    return result
+    return reduce(or_, map((1).__lshift__, nodes), 0)
 
 
 def set_of_mask(mask: Bools) -> NodeSet:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
@@ -94,7 +95,7 @@ class SlurmPolicy:
 
     def _admit(self, view: View) -> None:
         """Reject the jobs that a limit refuses at their submission, and count the others."""
-        pending = view.pending.keys() - self._submitted
+        pending = view.pending.keys() - self._submitted if view.pending else set[int]()
         for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
             if job.job_id in self._submitted:
                 continue  # it waits again
@@ -135,7 +136,7 @@ class SlurmPolicy:
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
-            order = list(self._priorities.ordered(view)) if view.queue else []
+            order = self._priorities.ordered(view) if view.queue else []
             if order != self._order_before:
                 self._stale = self._unplanned = True
                 self._order_before = order
@@ -180,8 +181,9 @@ class SlurmPolicy:
             0 if full else parameters.default_queue_depth,
             0 if full else parameters.partition_job_depth,
             parameters.sched_max_job_start,
+            not view.platform.partitions,
         )
-        queue = self._queue(view)
+        queue = list(self._queue(view)) if view.explains else self._queue(view)
         blocked = main_pass(
             queue,
             lambda: self._future(view),
@@ -203,8 +205,13 @@ class SlurmPolicy:
         self._unplanned = False
         if not view.queue:
             return
+        plans_all = self._preemptor.active or view.explains
+        most = None if plans_all else int(view.nodes.amounts[: view.nodes.slots.nodes].sum())
+        queue = list(self._queue(view, most))
+        if not queue:
+            return
         plan = backfill(
-            self._queue(view),
+            queue,
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
             lambda candidate, found: self._start(view, candidate, found, "backfill"),
@@ -215,13 +222,13 @@ class SlurmPolicy:
                 self._clock.second(now_s),
                 int(self._site.kill_wait_s),
                 self._available(view),
-                self._preemptor.active or view.explains,
+                plans_all,
             ),
         )
         if view.explains:
             self._expect(view, plan)
 
-    def _explain(self, view: View, queue: list[Candidate], blocked: set[int]) -> None:
+    def _explain(self, view: View, queue: Iterable[Candidate], blocked: set[int]) -> None:
         """Explain why jobs wait, by Slurm's names of the reasons."""
         for candidate in queue:
             job = candidate.job
@@ -242,9 +249,10 @@ class SlurmPolicy:
                 reason = "Priority" if job.explanation is None else job.explanation[0]
                 view.explain(job, reason, self._clock.simulated(planned.start))
 
-    def _queue(self, view: View) -> list[Candidate]:
-        jobs = self._requeues.ready(list(self._priorities.ordered(view)), view.now_s)
-        return self._candidates.ordered(jobs, self._priorities.priority)
+    def _queue(self, view: View, most: int | None = None) -> Iterable[Candidate]:
+        """Return the candidates; `most` as in `Candidates.ordered`."""
+        jobs = self._requeues.ready(self._priorities.ordered(view), view.now_s)
+        return self._candidates.ordered(jobs, self._priorities.priority, most)
 
     def _held(self, view: View, candidate: Candidate) -> bool:
         """Return whether a limit holds a job, which holds no other job then, or has started."""

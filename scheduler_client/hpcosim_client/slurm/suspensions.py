@@ -69,6 +69,7 @@ class Suspensions:
         self._victims &= view.suspended.keys()
         if not self._victims:
             self._preemptors.clear()
+            return []
         victims = [view.suspended[job_id] for job_id in self._victims]
         return sorted(victims, key=lambda job: (-self._importance(job), job.job_id))
 

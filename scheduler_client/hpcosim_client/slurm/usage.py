@@ -52,6 +52,7 @@ class Usage:
         half_life_s = settings.decay_half_life_s
         self._decay_per_s = max(1.0 - 0.693 / half_life_s, 0.0) if half_life_s else 1.0
         self._decays: Floats = np.zeros((0, 1))  # base of the decay per second of each row
+        self._decays_of_period = self._decays  # decay in a period of each row
         self._rates: Floats = np.zeros((0, columns))  # of jobs that ran at `last_s`
         self._running: dict[int, _Charge] = {}
         self._fresh: dict[int, None] = {}  # jobs that started after `last_s`
@@ -75,6 +76,7 @@ class Usage:
         self.amounts = np.vstack((self.amounts, row))
         base = self._decay_per_s if decays else 1.0
         self._decays = np.vstack((self._decays, [[base]]))
+        self._decays_of_period = self._decays**self._period_s
         return len(self.amounts) - 1
 
     def start(self, job_id: int, rows: Sequence[int], rates: Sequence[float], at_s: float) -> None:
@@ -120,11 +122,14 @@ class Usage:
 
     def _calculate(self, count: int) -> None:
         """Make `count` calculations at once; only one if jobs started since the last."""
-        decay = self._decays**self._period_s
-        self.amounts *= decay**count
-        repeated = np.full(decay.shape, float(count))  # 1 + decay + decay**2 + ...
-        np.divide(1.0 - decay**count, 1.0 - decay, out=repeated, where=decay < 1.0)
-        self.amounts += self._rates * self._period_s * decay * repeated
+        decay = self._decays_of_period
+        added = self._rates * self._period_s * decay
+        if count > 1:
+            repeated = np.full(decay.shape, float(count))  # 1 + decay + decay**2 + ...
+            np.divide(1.0 - decay**count, 1.0 - decay, out=repeated, where=decay < 1.0)
+            added *= repeated
+        self.amounts *= decay if count == 1 else decay**count
+        self.amounts += added
         self._calculations += count
         at_s = self._start_s + self._calculations * self._period_s
         for job_id in list(self._fresh):
