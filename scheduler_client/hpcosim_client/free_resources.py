@@ -188,7 +188,7 @@ class FreeResources:
         return None
 
     def suits(self, job: Job) -> Bools:
-        """Return bool[nodes]: whether all cores of a job fit on the node if nothing else runs."""
+        """Return bool[nodes]: whether the node alone suits a job if nothing else runs."""
         if job.demand is None:
             return self.capacity >= job.cores
         capacity = self.slots.capacity
@@ -199,7 +199,7 @@ class FreeResources:
         )
 
     def holds(self, job: Job) -> Bools:
-        """Return bool[nodes]: whether all cores of a job fit on the node now."""
+        """Return bool[nodes]: whether a job can start on the node alone now."""
         if job.demand is None:
             return self.offered(job) >= job.cores
         return self._on_one(job, self.amounts, lambda _, choice: self.offered(job, choice))

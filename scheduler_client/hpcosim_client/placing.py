@@ -67,7 +67,7 @@ def offered(placing: Placing) -> Ints:
 
 
 def fits_on_one(placing: Placing, cores: Ints) -> Bools:
-    """Return bool[nodes]: whether all cores and devices of a job fit on the node.
+    """Return bool[nodes]: whether the node alone is an allocation for a job.
 
     Args:
         placing: the job.
@@ -75,6 +75,12 @@ def fits_on_one(placing: Placing, cores: Ints) -> Bools:
     """
     job, request = placing.job, placing.demand.request
     fits = cores >= job.cores
+    if required := list(request.required_nodes):
+        others = np.ones_like(fits)
+        others[required] = False
+        fits &= ~others
+    if len(required) > 1 or request.nodes_min > 1:
+        fits[:] = False
     for free, needed in devices_of_job(placing.demand, placing.amounts, placing.slots):
         fits &= free >= needed
     if len(request.gres_per_node) + len(request.gres_per_task) + len(request.gres_per_job) > 1:

@@ -10,7 +10,8 @@ from hpcosim_client import make_policy, play
 from hpcosim_protocol import DecisionRejected, Platform
 from hpcosim_server.engine.simulation import Batch, Simulation
 from support.examples import examples
-from support.site_scenes import final_states, table
+from support.simulating import cluster_of
+from support.site_scenes import final_states, job, table
 from support.site_worlds import jobs, platforms
 
 POLICIES = ("fcfs", "easy", "conservative", "sjf", "wfp3", "first-high-cores", "low-mem-low-power")
@@ -44,3 +45,12 @@ def test_every_job_runs_to_its_end(data: st.DataObject) -> None:
     states = final_states(simulation)
     assert set(states.values()) <= {"completed", "rejected"}
     assert len(states) == len(specs)
+
+
+@pytest.mark.parametrize("name", ["first-high-cores", "best-fit"])
+def test_job_with_a_required_node_and_more_cores_takes_several_nodes(name: str) -> None:
+    """A node that lacks the required node is no allocation, however many cores it has."""
+    platform = Platform((cluster_of(1).nodes[0], *cluster_of(1, 2).nodes, cluster_of(1).nodes[0]))
+    simulation = Simulation(platform, table(job(1, cores=2, required_nodes=(0,))))
+    assert run(simulation, platform, name) == []
+    assert final_states(simulation) == {1: "completed"}
