@@ -803,7 +803,10 @@ def test_easy_planned_wakes_no_node_without_use_for_a_job_behind_the_next_head()
 @pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "first-high-cores", "minmin"])
 def test_planned_is_only_for_those_that_reserve(name: str) -> None:
     """The error names the schedulers that support it."""
-    error = f"planned is supported by easy, conservative, .*, which reserve nodes, not by {name}"
+    error = (
+        "planned is supported by easy, conservative, young-daly, which reserve nodes, "
+        f"not by {name}"
+    )
     for make in (make_policy(name), with_power(name, Timeout(60))):
         assert callable(make)
     with pytest.raises(PolicyError, match=error):
@@ -866,11 +869,11 @@ def test_planned_goes_without_waking_on_allocation(tmp_path: Path) -> None:
 def test_a_scenario_s_scheduler_must_go_with_its_awareness(tmp_path: Path) -> None:
     """Said by validate and before a run, also of one named instead, or beside others."""
     file = scenario(tmp_path, "name: easy", "name: fcfs")
-    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative, young-daly"):
         check(file)
-    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative, young-daly"):
         run_scenario(file, transport="inproc", out=tmp_path / "out")
-    with pytest.raises(PolicyError, match="planned is supported by easy, conservative"):
+    with pytest.raises(PolicyError, match="planned is supported by easy, conservative, young-daly"):
         compare_schedulers(scenario(tmp_path), ["easy", "sjf"])
     assert not (tmp_path / "out").exists()
 

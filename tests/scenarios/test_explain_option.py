@@ -100,9 +100,12 @@ def test_a_policy_of_the_caller_can_explain(scenario: Path, tmp_path: Path) -> N
 
 
 def test_jobs_csv_has_the_submitter(scenario: Path, tmp_path: Path) -> None:
-    """Requested time, placement, user, group and partition follow the reason."""
+    """The last columns are the request, the submitter, and the runs of the job."""
     _, folder = run_scenario(scenario, transport="inproc", out=tmp_path / "out")
     rows = (folder / "jobs.csv").read_text().splitlines()
-    assert ",reason,requested_s,placement,user,group,partition," in rows[0]
-    assert ",,80.0,cores,3,5,0," in rows[1]
-    assert ",,10.0,cores,,,," in rows[2]
+    assert rows[0].endswith(
+        ",reason,requested_s,placement,user,group,partition,account,qos,name,runs,suspended_s,"
+        "lost_core_s"
+    )
+    assert rows[1].endswith(",,80.0,cores,3,5,0,,,,1,0.0,0.0")
+    assert rows[2].endswith(",,10.0,cores,,,,,,,1,0.0,0.0")
