@@ -36,31 +36,17 @@ from support.allocation_oracle import (
     stated_devices_are_right,
 )
 from support.site_scenes import job, table
+from support.site_worlds import node_groups, partitions
 
 FEATURES = ("", "ib", "ib&fast", "ib|fast", "[ib*1&fast*1]", "[ib|fast]", "fast*2")
 
 
 @st.composite
 def platforms(draw: st.DrawFn) -> Platform:
-    """Return a cluster of two or three groups with devices, partitions and licences."""
-    groups = tuple(
-        NodeGroup(
-            draw(st.integers(1, 2)),
-            (Processor(draw(st.integers(1, 3))),),
-            memory_mb=draw(st.sampled_from([0.0, 10.0, 20.0])),
-            features=draw(st.sampled_from([(), ("ib",), ("fast",), ("ib", "fast")])),
-            gres=draw(st.sampled_from([{}, {"gpu:a": 1}, {"gpu:a": 2, "gpu:b": 1}, {"gpu": 2}])),
-        )
-        for _ in range(draw(st.integers(1, 3)))
-    )
+    """Return a cluster of one to three groups with devices, partitions and licences."""
+    groups = draw(node_groups())
     last = sum(group.count for group in groups) - 1
-    parts: tuple[Partition, ...] = ()
-    if draw(st.booleans()):
-        split = draw(st.integers(0, last))
-        parts = (
-            Partition(name="p", nodes=((0, split),), default=draw(st.booleans())),
-            Partition(name="q", nodes=((split, last),), exclusive=draw(st.booleans())),
-        )
+    parts = draw(partitions(last))
     reservations: tuple[NodeReservation, ...] = ()
     if draw(st.booleans()):
         reservations = (

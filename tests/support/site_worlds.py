@@ -23,9 +23,9 @@ FEATURES = ("", "", "ib", "ib|fast", "[ib*1&fast*1]", "[ib|fast]", "fast*2")
 
 
 @st.composite
-def platforms(draw: st.DrawFn, *, reserves: bool = True) -> Platform:
-    """Return a cluster of one to three groups."""
-    groups = tuple(
+def node_groups(draw: st.DrawFn) -> tuple[NodeGroup, ...]:
+    """Return one to three groups of one or two nodes."""
+    return tuple(
         NodeGroup(
             draw(st.integers(1, 2)),
             (Processor(draw(st.integers(1, 3))),),
@@ -35,14 +35,26 @@ def platforms(draw: st.DrawFn, *, reserves: bool = True) -> Platform:
         )
         for _ in range(draw(st.integers(1, 3)))
     )
+
+
+@st.composite
+def partitions(draw: st.DrawFn, last: int) -> tuple[Partition, ...]:
+    """Return no partitions, or two that share a node of the nodes 0 to `last`."""
+    if not draw(st.booleans()):
+        return ()
+    split = draw(st.integers(0, last))
+    return (
+        Partition(name="p", nodes=((0, split),), default=draw(st.booleans())),
+        Partition(name="q", nodes=((split, last),), exclusive=draw(st.booleans())),
+    )
+
+
+@st.composite
+def platforms(draw: st.DrawFn, *, reserves: bool = True) -> Platform:
+    """Return a cluster of one to three groups."""
+    groups = draw(node_groups())
     last = sum(group.count for group in groups) - 1
-    parts: tuple[Partition, ...] = ()
-    if draw(st.booleans()):
-        split = draw(st.integers(0, last))
-        parts = (
-            Partition(name="p", nodes=((0, split),), default=draw(st.booleans())),
-            Partition(name="q", nodes=((split, last),), exclusive=draw(st.booleans())),
-        )
+    parts = draw(partitions(last))
     reservations: tuple[NodeReservation, ...] = ()
     if reserves and draw(st.booleans()):
         window = NodeReservation(
