@@ -20,7 +20,7 @@ demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw i
 check: $(VENV)/.installed-dev  ## Run the fast tests (2 minutes); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
-test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (15 minutes on two cores)
+test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (20 minutes on two cores)
 	$(VENV)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
