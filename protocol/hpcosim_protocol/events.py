@@ -24,12 +24,7 @@ from hpcosim_protocol.job_events import (
     JobSuspended,
     JobUpdated,
 )
-from hpcosim_protocol.node_events import (
-    NodeDrained,
-    NodeFailed,
-    NodePowerChanged,
-    NodeRepaired,
-)
+from hpcosim_protocol.node_events import NodeDrained, NodeFailed, NodePowerChanged, NodeRepaired
 from hpcosim_protocol.requests import Id
 from hpcosim_protocol.tags import snake_case
 

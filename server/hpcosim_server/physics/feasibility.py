@@ -10,14 +10,8 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import FeatureError, JobRequest, ResourceError
 from hpcosim_protocol.features import Choice, choices
-from hpcosim_protocol.node_access import (
-    may_use,
-)
-from hpcosim_protocol.resources import (
-    WHOLE_DEVICE,
-    provides,
-    thousandths,
-)
+from hpcosim_protocol.node_access import may_use
+from hpcosim_protocol.resources import WHOLE_DEVICE, provides, thousandths
 from hpcosim_server.physics.node_counts import NodeType, Wanted, can_choose
 from hpcosim_server.physics.resources import UNLIMITED, memory_parts
 from hpcosim_server.physics.room import NodeRoom, room_on
