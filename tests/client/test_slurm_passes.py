@@ -12,10 +12,11 @@ from hpcosim_client import play
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_client.slurm.clock import SiteClock
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import mask_of, set_of, set_of_mask
 from hpcosim_client.slurm.plan import NodeSpace
 from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes
+from hpcosim_client.slurm.select import choose_nodes
 from hpcosim_client.slurm.settings import Selection, parse_site
 from hpcosim_client.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch

@@ -25,8 +25,8 @@ DIFFERENT = {
     # wait_n got n4 where a hold came before the pass.
     "node_fail": {"rq_n2", "wait_n", "k_next", "k_any"},
     "preempt_qos": set(),
-    # Jobs that started in the second in which all jobs were cancelled; --switches is ignored.
-    "shapes": {"g1c", "ncpu2", "mem0", "s1c"},
+    # Jobs that started in the second in which all jobs were cancelled.
+    "shapes": {"g1c", "ncpu2", "mem0"},
 }
 """Jobs of the scenes that differ, by name."""
 

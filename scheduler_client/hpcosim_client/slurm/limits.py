@@ -13,6 +13,7 @@ from hpcosim_client.slurm import limit_checks as checks
 from hpcosim_client.slurm import limit_reasons as reasons
 from hpcosim_client.slurm.accounts import Association, Qos
 from hpcosim_client.slurm.charges import BILLING, WALL, Charges
+from hpcosim_client.slurm.checks import associations
 from hpcosim_client.slurm.group_limits import GroupKey, Groups
 from hpcosim_client.slurm.limit_checks import Check, Wanted
 from hpcosim_client.slurm.partition_limits import PartitionLimits
@@ -38,6 +39,9 @@ class Limits:
         site: the settings.
         platform: the cluster.
         charges: usage and associations, with the TRES of `counted_tres`.
+
+    Attributes:
+        depend_on_usage: whether a limit concerns decayed usage.
     """
 
     def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
@@ -45,6 +49,10 @@ class Limits:
         self._partitions = PartitionLimits(site, platform, charges)
         self._active = not {"limits", "safe"}.isdisjoint(site.enforce)
         self._safe = "safe" in site.enforce
+        self.depend_on_usage = self._active and (
+            any(rule.grp_tres_mins or rule.grp_wall_s is not None for rule in _all_rules(site))
+            or any(qos.usage_threshold is not None for qos in site.qos.values())
+        )
         self._groups = Groups()
         self._counted: set[int] = set()
         self._running: set[int] = set()
@@ -116,8 +124,14 @@ class Limits:
             now_s: simulated time, s.
             partition: the partition that is tried; empty: the job's first.
         """
-        if reason := self._partitions.held(job, partition):
-            return reason
+        reason = self._partitions.held(job, partition)
+        return reason or self.held_by_account(job, now_s, partition)
+
+    def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
+        """Return the name of the limit of an association or QOS that holds a job; empty: none.
+
+        See `held`.
+        """
         if self._active:
             for check in self._checks(job, now_s, partition):
                 if check.holds:
@@ -262,9 +276,11 @@ class Limits:
 
 def counted_tres(site: SiteSettings) -> tuple[str, ...]:
     """Return the TRES whose past usage a limit concerns, for `Priorities` and `Charges`."""
-    rules: list[Association | Qos] = [*site.qos.values()]
-    for account in site.accounts.values():
-        rules += [account, *account.users.values()]
-        rules += [part for user in account.users.values() for part in user.partitions.values()]
-    found = {name for each in rules for name in each.grp_tres_mins}
+    found = {name for each in _all_rules(site) for name in each.grp_tres_mins}
     return tuple(sorted(found - {"billing"}))
+
+
+def _all_rules(site: SiteSettings) -> Iterator[Association | Qos]:
+    """Yield all QOS and associations of a site."""
+    yield from site.qos.values()
+    yield from (association for _, association in associations(site.accounts))
