@@ -7,14 +7,15 @@ See https://slurm.schedmd.com/resource_limits.html. Limits of associations and Q
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from hpcosim_client.job import Job
 from hpcosim_client.slurm import limit_checks as checks
 from hpcosim_client.slurm import limit_reasons as reasons
-from hpcosim_client.slurm.accounts import Association, Qos
+from hpcosim_client.slurm.accounts import Limited, Qos
 from hpcosim_client.slurm.charges import BILLING, WALL, Charges
 from hpcosim_client.slurm.checks import associations
-from hpcosim_client.slurm.group_limits import GroupKey, Groups
+from hpcosim_client.slurm.group_limits import Group, GroupKey, Groups
 from hpcosim_client.slurm.limit_checks import Check, Wanted
 from hpcosim_client.slurm.partition_limits import PartitionLimits
 from hpcosim_client.slurm.settings import SiteSettings
@@ -175,17 +176,30 @@ class Limits:
             yield Check(("thres",), "QOSUsageThreshold", -factor, -qos.usage_threshold, -1.0)
         yield from checks.of_group("QOS", qos, group, used, wanted)
         yield from checks.of_one_job("QOS", qos, wanted)
-        reason_of = {each: reasons.per_account(each) for each in qos.max_tres_per_account}
-        yield from checks.sums("account_tres", qos.max_tres_per_account, reason_of, account, wanted)
-        reason_of = {each: reasons.per_user(each) for each in qos.max_tres_per_user}
-        yield from checks.sums("user_tres", qos.max_tres_per_user, reason_of, user, wanted)
-        for of, members, minutes in (
-            ("Account", account, qos.max_tres_run_mins_per_account),
-            ("User", user, qos.max_tres_run_mins_per_user),
-        ):
-            reason_of = {each: reasons.run_minutes(of, each) for each in minutes}
-            yield from checks.run_minutes(f"{of}_mins", minutes, reason_of, members, wanted)
+        yield from self._of_members(qos, account, user, wanted)
         yield from checks.least(qos, wanted)
+
+    def _of_members(self, qos: Qos, account: Group, user: Group, wanted: Wanted) -> Iterator[Check]:
+        """Yield the limits of a QOS on the running jobs of an account and of a user."""
+        for group, of, tres, minutes in (
+            (
+                account,
+                "Account",
+                qos.max_tres_per_account,
+                qos.max_tres_run_mins_per_account,
+            ),
+            (user, "User", qos.max_tres_per_user, qos.max_tres_run_mins_per_user),
+        ):
+            reason = reasons.per_account if of == "Account" else reasons.per_user
+            kind = f"{of.lower()}_tres"
+            yield from checks.with_running(kind, tres, reason, group.amount, wanted.amount)
+            yield from checks.with_running(
+                f"{of}_mins",
+                minutes,
+                partial(reasons.run_minutes, of),
+                partial(group.run_minutes, now_s=wanted.now_s),
+                wanted.minutes,
+            )
 
     def _of_associations(self, association: int, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of an association and of the accounts above it."""
@@ -280,7 +294,7 @@ def counted_tres(site: SiteSettings) -> tuple[str, ...]:
     return tuple(sorted(found - {"billing"}))
 
 
-def _all_rules(site: SiteSettings) -> Iterator[Association | Qos]:
+def _all_rules(site: SiteSettings) -> Iterator[Limited]:
     """Yield all QOS and associations of a site."""
     yield from site.qos.values()
     yield from (association for _, association in associations(site.accounts))
