@@ -67,8 +67,9 @@ class SlurmPolicy:
         now_s = view.now_s
         self._running.end_jobs(view)
         self._deadlines.end_jobs(view)
-        if min(self._immediate_s, self._main_due_s(view)) <= now_s + ROUNDING_S:
-            self._run_main(view)
+        is_due = self._main_due_s(view) <= now_s + ROUNDING_S
+        if is_due or self._immediate_s <= now_s + ROUNDING_S:
+            self._run_main(view, is_due)
         if self._backfill.next_s() <= now_s + ROUNDING_S and self._site.scheduler.backfill:
             self._run_backfill(view)
         self._waiting = len(view.queue)
@@ -161,9 +162,9 @@ class SlurmPolicy:
         waiting = bool(view.queue) and (self._stale or self._windows is not None)
         return self._main.next_s(view.now_s, waiting=waiting)
 
-    def _run_main(self, view: View) -> None:
+    def _run_main(self, view: View, is_due: bool) -> None:
         parameters, now_s = self._site.scheduler, view.now_s
-        full = self._main_due_s(view) <= now_s + ROUNDING_S and self._main.ran(now_s)
+        full = is_due and self._main.ran(now_s)
         if self._immediate_s <= now_s + ROUNDING_S:
             self._immediate_s = math.inf
         if full and view.queue:

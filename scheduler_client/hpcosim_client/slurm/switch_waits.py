@@ -23,21 +23,24 @@ class SwitchWaits:
     def __init__(self, clock: SiteClock, most_s: float) -> None:
         self._clock, self._most_s = clock, most_s
         self._ends: dict[int, int] = {}
-        self._now = clock.begin
+        self._now_s = -math.inf
 
     def note(self, view: View) -> None:
         """Note the time, the jobs that began to wait, and those that wait no more."""
-        self._now = self._clock.second(view.now_s)
-        for job in view.left:
-            self._ends.pop(job.job_id, None)
+        self._now_s = view.now_s
+        if self._ends:
+            for job in view.left:
+                self._ends.pop(job.job_id, None)
         for job in view.arrived:
             if job.request is not None and job.request.switches:
                 wait_s = min(job.request.switches_wait_s or math.inf, self._most_s)
-                self._ends.setdefault(job.job_id, self._now + whole_seconds(wait_s))
+                end = self._clock.second(view.now_s) + whole_seconds(wait_s)
+                self._ends.setdefault(job.job_id, end)
 
     def waits(self, job_id: int) -> bool:
         """Return whether a job still waits for its switches."""
-        return self._now < self._ends.get(job_id, self._now)
+        end = self._ends.get(job_id)
+        return end is not None and self._clock.second(self._now_s) < end
 
     def next_s(self, view: View) -> float:
         """Return when the next job gives up, simulated seconds; infinity: none waits."""
