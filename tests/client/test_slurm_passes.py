@@ -47,6 +47,23 @@ def test_plan_agrees_with_a_table_of_seconds(
     assert plan.free_during(start, start + length)[0] == expected
 
 
+@given(st.lists(Reserved, max_size=8), Reserved)
+def test_overlaps_of_a_plan_agree_with_a_table_of_seconds(
+    reserved: list[tuple[int, int, int]], wanted: tuple[int, int, int]
+) -> None:
+    """A reservation overlaps the plan if a second of it has a reserved node."""
+    plan = NodeSpace(0, 2000, 255, 60)
+    table = [0] * 2000
+    for begin, time, nodes in reserved:
+        plan.reserve(begin, begin + time, nodes)
+        for second in range(begin // 60 * 60, (begin + time) // 60 * 60):
+            table[second] |= nodes
+    begin, time, nodes = wanted
+    seconds = range(begin // 60 * 60, (begin + time) // 60 * 60)
+    expected = any(table[second] & nodes for second in seconds)
+    assert plan.overlaps(begin, begin + time, nodes) == expected
+
+
 @given(st.sets(st.integers(0, 200)))
 def test_node_sets_and_masks_agree(nodes: set[int]) -> None:
     """A set of nodes becomes a mask and back."""

@@ -60,7 +60,11 @@ def _earliest(
         for time, found in alone:
             start = max(time, at)
             if later is None or start <= later:
-                return start, found
+                if start == at or not space.overlaps(
+                    start, start + candidate.limit, found.node_set
+                ):
+                    return start, found
+                later = start
         at = later
     return None
 

@@ -174,12 +174,21 @@ class _BackfillPass:
                 start = max(possible[0], at)
                 if later is None or start <= later:
                     found = free.find(candidate, nodes, possible[1])
-                    if found is not None:
+                    if found is not None and not self._overlaps(candidate, at, start, found):
                         return start, found
+                    later = start if found is not None else later
             if later is None:
                 return None
             at = later
         return None
+
+    def _overlaps(self, candidate: Candidate, at: int, start: int, found: Found) -> bool:
+        """Return whether a planned start would overlap the plan of a job before it.
+
+        The nodes are free from `at`, the time that was tried, for the limit of the job. It ends
+        later than that if it starts later.
+        """
+        return start > at and self._space.overlaps(start, start + candidate.limit, found.node_set)
 
     def _last_that_could_start(self, end: int) -> int:
         """Return the number of the last job before `end` that could start now; -1: none.
