@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,6 +204,25 @@ def test_requeued_job_runs_again_after_121_s_though_nothing_else_happens() -> No
         ),
     )
     assert 221 <= simulation.recording.start_s[0] <= 221 + 60
+
+
+def test_resumed_node_gets_jobs_after_it_has_responded() -> None:
+    """The pass at the response of a resumed node starts a job, at the earliest 3 s after the last.
+
+    The pass before it, in the iteration of the main loop in which slurmctld pings the node, does
+    not.
+    """
+    jobs = [JobSpec(1, 50.0, 10.0, 60.0, 1, "cores")]
+    changes = (NodeChange(10.0, (0,), "fail"), NodeChange(200.0, (0,), "repair"))
+    simulation = Simulation(cluster_of(1), job_table_of(jobs), site_events=SiteEvents(changes))
+    play(
+        slurm(parse_site({"scheduler": {"backfill": False}})),
+        cluster_of(1),
+        lambda decisions, wake_on, elapsed_s: simulation.advance(
+            decisions, wake_on=wake_on, elapsed_s=elapsed_s
+        ),
+    )
+    assert simulation.recording.start_s[0] == pytest.approx(203.15)
 
 
 def test_work_without_waiting_jobs_ends() -> None:

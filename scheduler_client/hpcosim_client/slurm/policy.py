@@ -24,6 +24,7 @@ from hpcosim_client.slurm.passes import PassContext
 from hpcosim_client.slurm.preempt import Preemptor
 from hpcosim_client.slurm.requeues import RequeueDelays, waited_for_time
 from hpcosim_client.slurm.reserving import ReservingJobs
+from hpcosim_client.slurm.responses import NodeResponses
 from hpcosim_client.slurm.select import tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_client.slurm.switch_waits import SwitchWaits
@@ -96,7 +97,7 @@ class SlurmPolicy:
         self._unplanned = True  # whether one of the backfill scheduler could
         self._waiting = 0  # number of jobs that waited after the last call
         self._order_before: list[Job] = []
-        self._unavailable: list[int] = []
+        self._responses = NodeResponses(self._clock)
         self._deadlines: Deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
         self._waited_s = math.inf  # when the next job has waited for a time of its own
@@ -117,16 +118,17 @@ class SlurmPolicy:
         self._switch_waits.note(view)
         if self._waited_s <= now_s + ROUNDING_S:
             self._stale = self._unplanned = True
-        self._waited_s = min(self._requeues.next_s(now_s), self._switch_waits.next_s(view))
         self._candidates.forget(view.left)
-        unavailable = view.nodes.unavailable()
-        wakes = self._wakes_main(view) or unavailable != self._unavailable
-        self._unavailable = unavailable
+        wakes = self._responses.note(view)
+        wakes = self._wakes_main(view) or wakes
         if view.arrived or wakes:
             self._stale = self._unplanned = True
             self._backfill.changed(now_s)
         if wakes:
             self._main.request(now_s)
+        self._waited_s = min(
+            self._requeues.next_s(now_s), self._switch_waits.next_s(view), self._responses.next_s
+        )
         if self._windows is not None and self._windows.changed(now_s):
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
@@ -206,7 +208,7 @@ class SlurmPolicy:
         """Return what a pass of a scheduler sees and does; `by`: `main` or `backfill`."""
         return PassContext(
             self._clock.second(view.now_s),
-            nodes_available(view.nodes, view.nodes.unavailable()),
+            nodes_available(view.nodes, self._responses.unavailable),
             self._preemptor.suspensions.windows(view, self._windows),
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
