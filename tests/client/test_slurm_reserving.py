@@ -125,7 +125,7 @@ def test_job_held_by_a_limit_stops_its_partition_only_if_told_so(
         "enforce": ["limits"],
         "scheduler": {"assoc_limit_stop": stop, "backfill": backfill},
     }
-    of_ann = {"user": "ann", "account": "lab"}
+    of_ann: dict[str, Any] = {"user": "ann", "account": "lab"}
     jobs = (job(1, 0, 1, **of_ann), job(2, 1, 1, **of_ann), job(3, 2, 1, user="bob", account="lab"))
     assert (started(settings, *jobs)[3] > RUNS_S) == stop
 
