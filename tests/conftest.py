@@ -19,6 +19,7 @@ pytest_plugins = [  # each before those that import it
     "support.processes",
     "support.browser",
     "support.report_pages",
+    "support.ray_clusters",
 ]
 
 register_profiles()
