@@ -17,7 +17,7 @@ demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw i
 	$(VENV)/bin/hpcosim draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 
-check: $(VENV)/.installed-dev  ## Run the fast tests (2 minutes); ARGS="tests/server" chooses some
+check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (20 minutes on two cores)

@@ -7,7 +7,14 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 WORK=$(mktemp -d)
-trap 'rm -rf "$WORK"' EXIT
+running=()
+clean_up() {
+  for group in "${running[@]}"; do kill -- "-$group" 2>/dev/null && wait "$group" || true; done
+  rm -rf "$WORK"
+}
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 
 # Prints the path of an interpreter, from PATH or pyenv.
 interpreter() {
@@ -18,15 +25,32 @@ interpreter() {
   return 1
 }
 
-[ $# != 0 ] || set -- 3.12 3.13
-for version; do
+# Runs the fast tests with one version, in an environment of its own.
+try() {
+  local version=$1 folder=$WORK/$1 python
   if ! python=$(interpreter "$version"); then
     echo "Python $version is not on this machine: not tried"
-    continue
+    return
   fi
-  "$python" -m venv "$WORK/$version"
-  .ci/uv.sh "$WORK/$version" install --quiet --editable '.[test]'
-  "$WORK/$version/bin/python" -m pytest --numprocesses=auto --dist=worksteal -m 'not slow' \
-    --hypothesis-profile=fast -q -p no:cacheprovider >"$WORK/log" || { cat "$WORK/log"; exit 1; }
-  echo "Python $version: $(tail -n 1 "$WORK/log")"
+  "$python" -m venv "$folder"
+  .ci/uv.sh "$folder" install --quiet --editable '.[test]'
+  "$folder/bin/python" -m pytest --numprocesses="$workers" --dist=worksteal -m 'not slow' \
+    --hypothesis-profile=fast -q -p no:cacheprovider >"$folder/log" || { cat "$folder/log"; exit 1; }
+  echo "Python $version: $(tail -n 1 "$folder/log")"
+}
+
+[ $# != 0 ] || set -- 3.12 3.13
+# Each process reads and compiles all test files, so one on each core is less work than several of
+# each version. 0: in the process of pytest itself.
+workers=$(($(nproc) / $#))
+[ $workers -gt 1 ] || workers=0
+set -m  # each in a process group of its own, which can be ended
+for version; do
+  try "$version" &
+  running+=($!)
 done
+set +m
+failed=
+for group in "${running[@]}"; do wait "$group" || failed=1; done
+running=()
+[ -z "$failed" ]

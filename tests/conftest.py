@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from hpcosim_server.engine.engine import Engine
 from support.examples import register_profiles
+from support.order import for_workers
 from support.paths import SHARED
 
 # Fixtures of several folders.
@@ -19,6 +21,7 @@ pytest_plugins = [  # each before those that import it
     "support.processes",
     "support.browser",
     "support.report_pages",
+    "support.ray_clusters",
 ]
 
 register_profiles()
@@ -26,6 +29,13 @@ register_profiles()
 # A shell that runs the tests in the background has them, and all they start, ignore Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Order the tests for the workers of xdist, if there are several."""
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        items[:] = for_workers(items, workers)
 
 
 @pytest.fixture(autouse=True)

@@ -695,7 +695,9 @@ def test_planned_switches_no_node_repeatedly_while_another_boots_late(name: str)
     """Node 0 takes no time; woken for job 2, it is left on until node 1 is on, too."""
     platform = cluster(group(1, on_s=0, off_s=0), group(1, sd_s=3))
     jobs = jobs_of((0, 1, 1), (20, 5, 2), (31, 5, 2))
-    trace(platform, jobs, with_power(name, Timeout(0), "planned"))
+    result = trace(platform, jobs, with_power(name, Timeout(0), "planned"))
+    woken_s = [at_s for at_s, node, change in result.switchings if (node, change) == (0, "on")]
+    assert woken_s == result.starts[1:2]
 
 
 def test_easy_planned_needs_no_waking_on_allocation() -> None:

@@ -10,16 +10,6 @@ from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, Slurm, ope
 from support.slurm import skip_without_slurm
 
 
-@pytest.fixture(scope="session")
-def ray_address() -> Iterator[str]:
-    """Return the address of a Ray cluster of two nodes with one CPU each."""
-    pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
-    from support.ray_clusters import ray_nodes
-
-    with ray_nodes(2) as nodes:
-        yield nodes.address
-
-
 @pytest.fixture(scope="module", params=["local", "ray", "submitit", "slurm"])
 def settings(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,24 +36,20 @@ def ordered(view):
 """
 
 
-@contextmanager
-def executor_named(name: str, folder: Path) -> Iterator[ExecutorSettings]:
-    """Yield an executor: a Ray cluster of two nodes, Slurm, or processes of submitit."""
+def executor_named(name: str, request: pytest.FixtureRequest, folder: Path) -> ExecutorSettings:
+    """Return an executor: a Ray cluster of two nodes, Slurm, or processes of submitit."""
     if name == "ray":
-        pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
-        from support.ray_clusters import ray_nodes
-
-        with ray_nodes(2) as nodes:
-            yield Ray(address=nodes.address)
-        return
+        return Ray(address=request.getfixturevalue("ray_address"))
     pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
     if name == "slurm":
         skip_without_slurm()
-    yield Slurm(cluster="slurm" if name == "slurm" else "local", array_size=2, folder=folder)
+    return Slurm(cluster="slurm" if name == "slurm" else "local", array_size=2, folder=folder)
 
 
 @pytest.mark.parametrize("name", ["ray", "slurm", "submitit"])
-def test_the_tables_are_the_same_bytes(name: str, tmp_path: Path) -> None:
+def test_the_tables_are_the_same_bytes(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
     """Tables with a job log and a policy file of several modules are those of this process."""
     line = "{n} {n}0 0 60 4 -1 -1 4 60 -1 1 {n} -1 -1 -1 -1 -1 -1\n"
     (tmp_path / "log.swf").write_text("".join(line.format(n=n) for n in range(1, 40)))
@@ -63,8 +57,8 @@ def test_the_tables_are_the_same_bytes(name: str, tmp_path: Path) -> None:
     (tmp_path / "order.py").write_text("def key(job):\n    return job.requested_s\n")
     path = write(tmp_path, TEXT)
     carry_out(path, tmp_path / "here")
-    with executor_named(name, tmp_path / "slurm-jobs") as executor:
-        done, _, _ = carry_out(path, tmp_path / "there", executor=executor)
+    executor = executor_named(name, request, tmp_path / "slurm-jobs")
+    done, _, _ = carry_out(path, tmp_path / "there", executor=executor)
     assert not done.failed
     for table in ("results.parquet", "jobs.parquet", "breakdowns.parquet"):
         assert (tmp_path / "there" / table).read_bytes() == (tmp_path / "here" / table).read_bytes()

@@ -300,5 +300,6 @@ def test_frames_that_are_damaged_end_the_source() -> None:
 
         async def scene(pilot: Pilot, top: Top) -> None:
             await until(pilot, top, lambda: "the run is damaged" in text_of(top, "head"))
+            assert top.is_running
 
         played(scene, source, size=(120, 40))

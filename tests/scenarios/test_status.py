@@ -70,6 +70,8 @@ def test_a_server_outlives_its_reader(pipe: tuple[int, int]) -> None:
     """Status is dropped after the reader has closed its end."""
     tell = writing_to(pipe[1])
     os.close(pipe[0])
+    with pytest.raises(BrokenPipeError):
+        os.write(pipe[1], b"x")
     tell(progress(1))
 
 

@@ -379,6 +379,7 @@ def test_taking_many_jobs_back_at_one_instant_is_no_error(monkeypatch: pytest.Mo
     for _ in range(2):
         simulation.advance([ONE, AllocateJob(2, [0])], wake_on=["job_started"])
         later(simulation, 1.0, RequeueJob(1), RequeueJob(2))
+    assert [simulation.recording.runs_of(number) for number in (0, 1)] == [2, 2]
 
 
 def test_suspended_jobs_that_nobody_resumes_are_an_error() -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from support.processes import eventually
 
 RAY = ("-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats", "--num-cpus=1")
@@ -104,3 +106,11 @@ def ray_nodes(
         os.environ.clear()
         os.environ.update(before)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ray_address() -> Iterator[str]:
+    """Return the address of a Ray cluster of two nodes, for the tests that leave it as it is."""
+    pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
+    with ray_nodes(2) as nodes:
+        yield nodes.address
