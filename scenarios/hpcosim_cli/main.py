@@ -113,6 +113,8 @@ def __getattr__(name: str) -> object:
 def main() -> None:
     """Run the command."""
     _open_standard_streams()
+    # The threads of NumPy's linear algebra, which nothing here uses, would forbid forks.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     first = sys.argv[1:2]
     command_line(first if first and first[0] in COMMANDS else tuple(COMMANDS))()
 

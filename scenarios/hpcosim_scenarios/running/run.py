@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client import Policy
+from hpcosim_client.catalogue.policy_files import is_policy_file
 from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides, as_options
@@ -216,6 +217,7 @@ def _run_processes(
             settings=ready.settings,
             report=report,
             watched=watched,
+            fork=not is_policy_file(chosen.name),  # the check of the policy has executed the file
         )
 
     if not chosen.needs_plan:  # then only the server reads the jobs
