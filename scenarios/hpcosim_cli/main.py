@@ -4,33 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcosim_cli import imports, traces, train
-from hpcosim_cli.batsim import SETTINGS, batsim
-from hpcosim_cli.compare import compare
-from hpcosim_cli.conformance import conformance
-from hpcosim_cli.draw import draw
 from hpcosim_cli.examples import EXAMPLES
-from hpcosim_cli.experiment import experiment
-from hpcosim_cli.export import export
-from hpcosim_cli.oracle import oracle
-from hpcosim_cli.ping import ping
-from hpcosim_cli.report_page import report
-from hpcosim_cli.reproduce import reproduce
-from hpcosim_cli.run import run
-from hpcosim_cli.scenarios import scenarios
-from hpcosim_cli.schedule import schedule
-from hpcosim_cli.schedulers import schedulers
-from hpcosim_cli.serve import serve
-from hpcosim_cli.sinfo import sinfo
-from hpcosim_cli.squeue import squeue
-from hpcosim_cli.top import top
 from hpcosim_cli.usage import CommandGroup, help_of
-from hpcosim_cli.validate import validate
+
+if TYPE_CHECKING:
+    app: typer.Typer
 
 HELP = """Simulate HPC clusters with job schedulers and power managers.
 
@@ -54,22 +38,22 @@ INSPECT = "Inspect"
 LEARN = "Learn and reproduce"
 BATSIM = "Batsim"
 
-PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
-    SIMULATE: (run, compare, experiment, oracle),
-    CONNECT: (serve, schedule, ping, conformance),
-    INSPECT: (scenarios, schedulers, validate, draw, report, squeue, sinfo, top, export),
+COMMANDS: Mapping[str, str] = {
+    **dict.fromkeys(("run", "compare", "experiment", "oracle"), SIMULATE),
+    **dict.fromkeys(("serve", "schedule", "ping", "conformance"), CONNECT),
+    **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
+    **dict.fromkeys(("squeue", "sinfo", "top", "export", "traces"), INSPECT),
+    "import": CONNECT,
+    **dict.fromkeys(("train", "reproduce"), LEARN),
+    "batsim": BATSIM,
 }
-"""The commands of each panel of the help text, in their order there."""
+"""The panel of each command in the help text, in its order there."""
 
-app = typer.Typer(
-    cls=CommandGroup,
-    help=HELP,
-    epilog=EXIT_STATUS,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+MODULES: Mapping[str, str] = {"import": "imports", "report": "report_page"}
+"""The module of each command whose name is not that of its module."""
+
+GROUPS = ("import", "traces", "train")
+"""Commands with commands of their own."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -80,8 +64,7 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
-def hpcosim(
+def _options(
     version: Annotated[
         bool,
         typer.Option(
@@ -92,22 +75,48 @@ def hpcosim(
     """Accept the options that precede a command."""
 
 
-for panel, commands in PANELS.items():
-    for command in commands:
-        name = command.__name__
-        text, epilog = help_of(command), EXAMPLES.get(name)
-        app.command(name, help=text, epilog=epilog, rich_help_panel=panel)(command)
-app.add_typer(traces.app, name="traces", rich_help_panel=INSPECT)
-app.add_typer(imports.app, name="import", rich_help_panel=CONNECT)
-app.add_typer(train.app, name="train", rich_help_panel=LEARN)
-app.command(rich_help_panel=LEARN, epilog=EXAMPLES["reproduce"])(reproduce)
-app.command(context_settings=SETTINGS, rich_help_panel=BATSIM)(batsim)
+def command_line(names: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
+    """Return the command line `hpcosim` with these commands. Their modules are imported here."""
+    whole = typer.Typer(
+        cls=CommandGroup,
+        help=HELP,
+        epilog=EXIT_STATUS,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    whole.callback()(_options)
+    for name in names:
+        module, panel = import_module(f"hpcosim_cli.{MODULES.get(name, name)}"), COMMANDS[name]
+        if name in GROUPS:
+            whole.add_typer(module.app, name=name, rich_help_panel=panel)
+            continue
+        function = getattr(module, name)
+        settings: dict[str, Any] | None = getattr(module, "SETTINGS", None)
+        text, epilog = help_of(function), EXAMPLES.get(name)
+        register = whole.command(
+            name, help=text, epilog=epilog, context_settings=settings, rich_help_panel=panel
+        )
+        register(function)
+    return whole
+
+
+def __getattr__(name: str) -> object:
+    """Make `app`, the command line with all commands, when it is first used."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    whole = globals()["app"] = command_line()
+    return whole
 
 
 def main() -> None:
     """Run the command."""
     _open_standard_streams()
-    app()
+    # The threads of NumPy's linear algebra, which nothing here uses, would forbid forks.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    first = sys.argv[1:2]
+    command_line(first if first and first[0] in COMMANDS else tuple(COMMANDS))()
 
 
 def _open_standard_streams() -> None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.table import Table
 
-from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
-from hpcosim_scenarios.running.compare import Comparison
-from hpcosim_server.record.economics import J_PER_KWH
-from hpcosim_server.record.results import to_json
+    from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
+    from hpcosim_scenarios.running.compare import Comparison
 
 Metrics = Mapping[str, int | float]
 
@@ -42,6 +40,8 @@ UNBOUNDED = 10_000  # characters: wider than any table
 def print_metrics(metrics: Metrics, currency: str = "", *, as_json: bool) -> None:
     """Print the metrics of a run; the currency is the unit of costs."""
     if as_json:
+        from hpcosim_server.record.results import to_json
+
         sys.stdout.write(to_json(metrics))
     else:
         print_table(_by_metric({"value": metrics}, currency))
@@ -54,6 +54,8 @@ def print_warning(warning: str) -> None:
 
 def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
     """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
+    from hpcosim_server.record.economics import J_PER_KWH
+
     metrics: Metrics = {
         "wasted_energy_j": plan.wasted_j,
         "wasted_energy_kwh": plan.wasted_j / J_PER_KWH,
@@ -79,6 +81,8 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
     """
     metrics = compared.metrics
     if as_json:
+        from hpcosim_server.record.results import to_json
+
         both: dict[str, dict[str, object]] = {
             name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()
         }
@@ -94,6 +98,8 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
 
 def _print_runs(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> None:
     """Print the table of all metrics if it fits, or that of the main ones if it is narrower."""
+    from rich.console import Console
+
     table, short = _by_metric(runs, currency), _by_run(runs, main, currency)
     fits = not sys.stdout.isatty() or _width(table) <= max(Console().width, _width(short))
     print_table(table if fits and len(runs) <= MAX_COLUMNS else short)
@@ -131,6 +137,8 @@ def _scaling(compared: Comparison) -> str:
 
 def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
     """Return a table with a row per metric and a column per run."""
+    from rich.table import Table
+
     table = Table("metric", "unit")
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
@@ -143,6 +151,8 @@ def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
 
 def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> Table:
     """Return a table with a row per run and a column per main metric."""
+    from rich.table import Table
+
     table = Table("policy")
     shown = [metric for metric in main if metric in next(iter(runs.values()))]
     for metric in shown:
@@ -155,6 +165,8 @@ def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> 
 
 def print_table(table: Table) -> None:
     """Print a table at its full width: names and numbers are never cut off."""
+    from rich.console import Console
+
     console = Console()
     console.width = max(_width(table), 1)
     console.print(table)
@@ -162,5 +174,8 @@ def print_table(table: Table) -> None:
 
 def _width(table: Table) -> int:
     """Return the width of a table in which nothing is cut off or wrapped, in characters."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
     console = Console(width=UNBOUNDED)
     return Measurement.get(console, console.options, table).maximum

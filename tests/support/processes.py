@@ -76,6 +76,7 @@ def children(pid: int) -> dict[str, int]:
         try:
             parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
             words = (folder / "cmdline").read_text().split("\0")
+            words.append((folder / "comm").read_text().strip())  # of a fork
         except OSError:
             continue
         if parent == pid:

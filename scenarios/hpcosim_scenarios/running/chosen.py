@@ -23,7 +23,6 @@ from hpcosim_client.catalogue.signal_policies import check_signal, follows_signa
 from hpcosim_client.catalogue.site_policies import SITES, check_settings
 from hpcosim_client.catalogue.trained import check_trained
 from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
-from hpcosim_client.heuristics.recorded import recorded_path
 from hpcosim_client.power.settings import (
     PATHS,
     AlwaysOn,
@@ -34,7 +33,6 @@ from hpcosim_client.power.settings import (
     parse_power,
 )
 from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_client.slurm.settings import SiteSettingsError
 from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
@@ -42,7 +40,6 @@ from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.scheduler import Scheduler
 from hpcosim_scenarios.model.signals import Signals, names_of
-from hpcosim_scenarios.planning.oracle_nodes import every_node
 
 FIELD = "$.scheduler"
 POWER = f"{FIELD}.power"
@@ -190,6 +187,8 @@ def chosen_by(
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
     if f"{name}:" == RECORDED and scenario.workload.json is not None:
+        from hpcosim_client.heuristics.recorded import recorded_path
+
         name = f"{RECORDED}{recorded_path(path.parent / scenario.workload.json)}"
     signals = names_of(scenario.signals)
     settings = msgspec.json.encode(own.settings).decode() if name in SITES else "{}"
@@ -239,8 +238,10 @@ def _check_settings(own: Scheduler, scheduler: str | None) -> None:
         ScenarioError: one is invalid, or the scheduler takes none; has the field.
     """
     name = canonical_name(scheduler or own.name)
-    if scheduler is not None and name not in SITES:
+    if not own.settings or (scheduler is not None and name not in SITES):
         return
+    from hpcosim_client.slurm.settings import SiteSettingsError
+
     try:
         check_settings(name, own.settings)
     except SiteSettingsError as error:
@@ -273,6 +274,8 @@ def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> 
             case Slurm():
                 power.check(scenario.platform)
             case Oracle():
+                from hpcosim_scenarios.planning.oracle_nodes import every_node
+
                 every_node(scenario.platform)
     except (PolicyError, OracleError) as error:
         raise ScenarioError(str(error), field=POWER) from None

@@ -6,17 +6,16 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
 from hpcosim_scenarios.errors import RunError, ScenarioError
+from hpcosim_scenarios.running.child import start
 from hpcosim_scenarios.running.in_process import signal_of
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.status import StatusReader
@@ -25,14 +24,11 @@ from hpcosim_scenarios.running.watched import WatchedRun
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.service.status import Failure
 
-COMMAND = (sys.executable, "-m", "hpcosim_cli")
-
 POLL_EVERY_S = 0.05
 CLIENT_TIMEOUT_S = 86400.0  # long: this process notices first if the server ends
 STOP_TIMEOUT_S = 600.0  # for the server to write its results, which may be large
 EXIT_TIMEOUT_S = 10.0  # for one process to end after the other
 LINES_KEPT = 20  # of the standard error of a process
-STDERR = 2  # file descriptor: `sys.stderr` of a notebook has none
 UNBUFFERED = {"PYTHONUNBUFFERED": "1"}  # shows what a policy prints at once, also if it is killed
 
 
@@ -47,6 +43,7 @@ def run_processes(
     settings: str = "{}",
     report: Report = ignore,
     watched: WatchedRun | None = None,
+    fork: bool = True,
 ) -> dict[str, int | float]:
     """Run a scenario with the simulator and the scheduler in separate processes.
 
@@ -60,6 +57,7 @@ def run_processes(
         settings: settings of the job scheduler in JSON, which may be too long for an argument.
         report: called with the progress about four times a second.
         watched: how people watch the run; None: it is not watched.
+        fork: whether the processes may be forks of this one, see `child.start`.
 
     Returns:
         The metrics.
@@ -84,12 +82,16 @@ def run_processes(
             schedule += ["--settings", str(file)]
         watched = watched or WatchedRun()
         serve += [*server_options, *watched.server_options]
-        with _server(serve, watched.environment) as (server, status):
-            watched.before_scheduler(status)
+        with _server(serve, watched.environment, fork=fork) as (server, status):
+            if watched.server_options:
+                server.read_errors()
+                watched.before_scheduler(status)
             arguments = [*schedule, *scheduler_options]
             with _Process(
-                "the scheduler", arguments, environment=UNBUFFERED, prints=True
+                "the scheduler", arguments, environment=UNBUFFERED, prints=True, fork=fork
             ) as client:
+                for process in (server, client):  # after both have started: threads forbid a fork
+                    process.read_errors()
                 try:
                     _watch(server, status, client, report)
                 except KeyboardInterrupt as stopped:
@@ -109,8 +111,6 @@ def _free_tcp_address() -> str:
 class _Process:
     """A process with a command of hpcosim. It ends at the end of the `with` block at the latest.
 
-    A thread reads its standard error, so that the process never blocks on a full pipe.
-
     Args:
         name: name in error messages.
         command: the arguments of `hpcosim`.
@@ -118,6 +118,7 @@ class _Process:
         environment: additional environment variables.
         prints: whether its standard output, such as what a user's policy prints, becomes this
             process's standard error; otherwise it is dropped.
+        fork: whether it may be a fork of this process.
     """
 
     def __init__(
@@ -128,22 +129,18 @@ class _Process:
         environment: Mapping[str, str] | None = None,
         *,
         prints: bool = False,
+        fork: bool = True,
     ) -> None:
         self._name = name
-        self.popen = subprocess.Popen(  # noqa: S603 - our own command, no shell
-            [*COMMAND, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=_standard_error() if prints else subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            pass_fds=keep_open,
-            env={**os.environ, **(environment or {})},
-            start_new_session=True,  # keeps Ctrl-C from the process; `stop` ends it
-        )
+        self.child = start(command, environment or {}, keep_open, prints=prints, fork=fork)
         self._lines: deque[str] = deque(maxlen=LINES_KEPT)
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
+        self._reader: threading.Thread | None = None
+
+    def read_errors(self) -> None:
+        """Start a thread that reads standard error, so that the process never blocks on it."""
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._read, daemon=True)
+            self._reader.start()
 
     def __enter__(self) -> Self:
         return self
@@ -153,47 +150,41 @@ class _Process:
 
     def error(self) -> RunError:
         """Return the error of a process that failed: its last line, or its exit status."""
-        self._reader.join(EXIT_TIMEOUT_S)
-        status = self.popen.returncode
+        self._all_read()
+        status = self.child.returncode or 0
         if self._lines and status > 0:
             return RunError(f"{self._name} failed: {self._lines[-1].removeprefix('error: ')}")
         return RunError(f"{self._name} ended with status {status}")
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         """End the process by a signal if it runs."""
-        if self.popen.poll() is None:
-            self.popen.send_signal(number)
-            try:
-                self.popen.wait(STOP_TIMEOUT_S)
-            except subprocess.TimeoutExpired:
-                self.popen.kill()
-                self.popen.wait()
+        if not self.child.wait(0.0):
+            self.read_errors()
+            self.child.send(number)
+            if not self.child.wait(STOP_TIMEOUT_S):
+                self.child.send(signal.SIGKILL)
+                self.child.wait()
+        self._all_read()
+
+    def _all_read(self) -> None:
+        self.read_errors()
+        assert self._reader is not None
         self._reader.join(EXIT_TIMEOUT_S)
 
     def _read(self) -> None:
-        assert self.popen.stderr is not None
-        with self.popen.stderr as lines:
+        with self.child.errors as lines:
             self._lines.extend(line.strip() for line in lines if line.strip())
-
-
-def _standard_error() -> int:
-    """Return the file descriptor of standard error, or the one that drops it if it is closed."""
-    try:
-        os.fstat(STDERR)
-    except OSError:
-        return subprocess.DEVNULL
-    return STDERR
 
 
 @contextmanager
 def _server(
-    command: Sequence[str], environment: Mapping[str, str]
+    command: Sequence[str], environment: Mapping[str, str], *, fork: bool
 ) -> Iterator[tuple[_Process, StatusReader]]:
     """Start a server for the `with` block; yield the process and its status."""
     reading, writing = os.pipe()
     try:
         command = [*command, "--status-fd", str(writing)]
-        with _Process("the server", command, (writing,), environment) as server:
+        with _Process("the server", command, (writing,), environment, fork=fork) as server:
             os.close(writing)
             writing = -1
             yield server, StatusReader(reading)
@@ -209,24 +200,21 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
     Raises:
         RunError, ScenarioError, ResultsError: as `run_processes`.
     """
-    while server.popen.poll() is None:
+    while not server.child.wait(0.0):
         progress = status.read(POLL_EVERY_S)
         if progress is not None:
             report(progress.now_s, progress.jobs_over, progress.jobs)
         if status.is_over:
-            with suppress(subprocess.TimeoutExpired):
-                server.popen.wait(POLL_EVERY_S)
-        if client.popen.poll():
+            server.child.wait(POLL_EVERY_S)
+        if client.child.wait(0.0) and client.child.returncode:
             server.stop()  # it writes the results so far
             raise client.error()
     status.read(0.0)
-    if server.popen.returncode or status.failure:  # a server stopped by a signal exits with 0
+    if server.child.returncode or status.failure:  # a server stopped by a signal exits with 0
         raise _error_of(server, status.failure, client)
-    try:
-        client.popen.wait(EXIT_TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        raise RunError("the simulation has ended, but the scheduler process has not") from None
-    if client.popen.returncode:
+    if not client.child.wait(EXIT_TIMEOUT_S):
+        raise RunError("the simulation has ended, but the scheduler process has not")
+    if client.child.returncode:
         raise client.error()
 
 
@@ -240,10 +228,8 @@ def _error_of(server: _Process, failure: Failure | None, client: _Process) -> Ex
         error = ResultsError(failure.why)
         error.metrics = failure.metrics
         return error
-    if failure.cause == "client_left":
-        # The client says goodbye before it ends, so the server may end first.
-        with suppress(subprocess.TimeoutExpired):
-            client.popen.wait(EXIT_TIMEOUT_S)
-        if client.popen.returncode:
-            return client.error()
+    # The client says goodbye before it ends, so the server may end first.
+    left = failure.cause == "client_left" and client.child.wait(EXIT_TIMEOUT_S)
+    if left and client.child.returncode:
+        return client.error()
     return RunError(failure.why)

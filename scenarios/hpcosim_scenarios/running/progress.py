@@ -44,6 +44,7 @@ def shown(
         progress.TimeRemainingColumn(),
         console=Console(stderr=True),
         transient=True,
+        auto_refresh=False,  # would start a thread, and a process with threads cannot be forked
     )
     if at_once:
         bar.start()
@@ -54,7 +55,7 @@ def shown(
         def report(now_s: float, over: int, jobs: int) -> None:
             detail = f"  {_pace(now_s, over, began_s)}" if counted == "jobs" else ""
             bar.start()
-            bar.update(task, completed=over, total=jobs, detail=detail)
+            bar.update(task, completed=over, total=jobs, detail=detail, refresh=True)
 
         yield report
     finally:

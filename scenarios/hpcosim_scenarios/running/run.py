@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client import Policy
+from hpcosim_client.catalogue.policy_files import is_policy_file
 from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides, as_options
@@ -23,8 +24,6 @@ from hpcosim_scenarios.running.library import (
     open_loaded,
     scenario_warnings,
 )
-from hpcosim_scenarios.running.oracle import with_plan
-from hpcosim_scenarios.running.processes import run_processes
 from hpcosim_scenarios.running.progress import Report, ignore, shown
 from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport as Transport
@@ -153,7 +152,7 @@ def opened_with(
     Raises:
         PolicyError, OracleError, RunError: as `run_scenario`.
     """
-    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
+    with _planned(chosen, loaded, out) as ready:
         opened = open_loaded(loaded, chosen.title)
         opened.run.policy = ready.description()
         yield opened, ready.policy()
@@ -205,6 +204,8 @@ def _run_processes(
     report: Report,
     watched: WatchedRun | None,
 ) -> dict[str, int | float]:
+    from hpcosim_scenarios.running.processes import run_processes
+
     def run(ready: Chosen) -> dict[str, int | float]:
         return run_processes(
             path,
@@ -216,13 +217,26 @@ def _run_processes(
             settings=ready.settings,
             report=report,
             watched=watched,
+            fork=not is_policy_file(chosen.name),  # the check of the policy has executed the file
         )
 
     if not chosen.needs_plan:  # then only the server reads the jobs
         return run(chosen)
     loaded = Library([path], overrides).default
-    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
+    with _planned(chosen, loaded, out) as ready:
         return run(ready)
+
+
+@contextmanager
+def _planned(chosen: Chosen, loaded: LoadedScenario, out: Path | None) -> Iterator[Chosen]:
+    """Yield the policy, as `oracle.with_plan`; the planner is imported only for an oracle."""
+    if not chosen.needs_plan:
+        yield chosen
+        return
+    from hpcosim_scenarios.running.oracle import with_plan
+
+    with with_plan(chosen, loaded.scenario, loaded.jobs, out, loaded.signals) as ready:
+        yield ready
 
 
 class Checked(NamedTuple):

@@ -14,10 +14,6 @@ from hpcosim_client.catalogue.site_policies import NO_SETTINGS, Settings
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.awareness import Awareness
-from hpcosim_client.power.adaptive import adaptive, load_rule
-from hpcosim_client.power.keep_idle import keep_idle
-from hpcosim_client.power.manager import managed
-from hpcosim_client.power.oracle import by_plan, read_plan
 from hpcosim_client.power.settings import (
     PATHS,
     Adaptive,
@@ -28,9 +24,7 @@ from hpcosim_client.power.settings import (
     Rl,
     Timeout,
 )
-from hpcosim_client.power.slurm import slurm
 from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_client.power.timeout import timeout
 from hpcosim_client.view import Policy
 
 
@@ -56,24 +50,9 @@ def with_power(
     check_together(power, awareness)
     if isinstance(power, Oracle):
         return _by_plan(name, power)
-    policy = make_policy(name, awareness, settings)
-    match power:
-        case Timeout(timeout_s, wait_price_w):
-            return managed(policy, timeout(timeout_s, wait_price_w))
-        case KeepIdle(warm, timeout_s):
-            return managed(policy, keep_idle(warm, timeout_s))
-        case Slurm():
-            return slurm(policy, power)
-        case Rl(model, interval_s, origin_s):
-            with rl_extra("the power manager rl"):
-                from hpcosim_client.agents.node_power.manager import learned
-            with _prefixed("model"):
-                return managed(policy, learned(model, interval_s, origin_s))
-        case Adaptive(model, origin_s):
-            with rl_extra("the power manager adaptive"), _prefixed("model"):
-                return managed(policy, adaptive(load_rule(Path(model), origin_s)))
-        case AlwaysOn():
-            return make_policy(name, settings=settings)
+    if isinstance(power, AlwaysOn):
+        return make_policy(name, settings=settings)
+    return _managed(make_policy(name, awareness, settings), power)
 
 
 def check_together(power: Power, awareness: Awareness) -> None:
@@ -138,12 +117,43 @@ def _shown(power: Power) -> Iterator[str]:
             yield f"{field.name}={Path(value).name if field.name in PATHS else value}"
 
 
+def _managed(policy: Policy, power: Timeout | KeepIdle | Slurm | Rl | Adaptive) -> Policy:
+    """Return a job scheduler beside a power manager, whose module is imported here."""
+    from hpcosim_client.power.manager import managed
+
+    match power:
+        case Timeout(timeout_s, wait_price_w):
+            from hpcosim_client.power.timeout import timeout
+
+            return managed(policy, timeout(timeout_s, wait_price_w))
+        case KeepIdle(warm, timeout_s):
+            from hpcosim_client.power.keep_idle import keep_idle
+
+            return managed(policy, keep_idle(warm, timeout_s))
+        case Slurm():
+            from hpcosim_client.power.slurm import slurm
+
+            return slurm(policy, power)
+        case Rl(model, interval_s, origin_s):
+            with rl_extra("the power manager rl"):
+                from hpcosim_client.agents.node_power.manager import learned
+            with _prefixed("model"):
+                return managed(policy, learned(model, interval_s, origin_s))
+        case Adaptive(model, origin_s):
+            from hpcosim_client.power.adaptive import adaptive, load_rule
+
+            with rl_extra("the power manager adaptive"), _prefixed("model"):
+                return managed(policy, adaptive(load_rule(Path(model), origin_s)))
+
+
 def _by_plan(name: str, power: Oracle) -> Policy:
     if not power.plan:
         raise PolicyError(
             "the power manager oracle needs a plan: write it with `hpcosim oracle SCENARIO --out "
             'plan.json` and set power to {"name": "oracle", "plan": "plan.json"}'
         )
+    from hpcosim_client.power.oracle import by_plan, read_plan
+
     with _prefixed("plan"):
         plan = read_plan(Path(power.plan))
     if canonical_name(plan.scheduler) != canonical_name(

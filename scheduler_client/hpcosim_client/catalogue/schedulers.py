@@ -6,11 +6,14 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from hpcosim_client.catalogue.policy_files import is_policy_file, make_from_file, split_name
 from hpcosim_client.catalogue.signal_policies import (
     SETTINGS,
+    easy_of,
     follows_signal,
     make_signal_policy,
     parse_settings,
@@ -31,12 +34,6 @@ from hpcosim_client.catalogue.trained import (
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.awareness import Awareness
-from hpcosim_client.heuristics.conservative import conservative
-from hpcosim_client.heuristics.easy import easy
-from hpcosim_client.heuristics.easy_aware import easy_aware
-from hpcosim_client.heuristics.esjf import esjf
-from hpcosim_client.heuristics.fragmentation import fgd
-from hpcosim_client.heuristics.gpu_packing import best_fit, gpu_packing, gpu_random
 from hpcosim_client.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_client.heuristics.list_scheduling import (
     Start,
@@ -45,11 +42,6 @@ from hpcosim_client.heuristics.list_scheduling import (
     first_come_first_served,
     start_soonest_on,
 )
-from hpcosim_client.heuristics.minmin import duplex, max_min, min_min
-from hpcosim_client.heuristics.minmin_immediate import KEYS, immediate
-from hpcosim_client.heuristics.recorded import read_recorded, recorded
-from hpcosim_client.heuristics.scripted import read_schedule, scripted
-from hpcosim_client.heuristics.young_daly import young_daly
 from hpcosim_client.names import canonical, spelled
 from hpcosim_client.power.settings import NAMES
 from hpcosim_client.view import Policy, View
@@ -65,6 +57,25 @@ REPLAYED = (SCRIPTED, RECORDED)
 SAFE_SETTINGS = re.compile(r"[A-Za-z0-9_.=:+-]{1,100}")
 """Settings that are part of the name of a results folder; a colon becomes a hyphen."""
 
+
+def _later(module: str, name: str, *arguments: object, **settings: object) -> Callable[..., Policy]:
+    """Return a factory of policies that imports its module of `heuristics` when it is called."""
+
+    def make(*more: object) -> Policy:
+        policy: Policy = heuristic(module, name)(*arguments, *more, **settings)
+        return policy
+
+    return make
+
+
+def heuristic(module: str, name: str) -> Any:
+    """Return a name of a module of `heuristics`, which is imported here.
+
+    A process runs one policy, so the catalogue imports no other.
+    """
+    return getattr(import_module(f"hpcosim_client.heuristics.{module}"), name)
+
+
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
     **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
@@ -73,24 +84,29 @@ LISTS: Mapping[str, Callable[[Start], Policy]] = {
 """Factories of list schedulers, which take the function that starts a job."""
 
 BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
-    "easy": lambda awareness: easy if awareness == "unaware" else easy_aware(awareness),
-    "conservative": conservative,
-    "young-daly": lambda awareness: young_daly(BACKFILLING["easy"](awareness)),
+    "easy": lambda awareness: easy_of(awareness),
+    "conservative": _later("conservative", "conservative"),
+    "young-daly": lambda awareness: heuristic("young_daly", "young_daly")(easy_of(awareness)),
 }
 """Factories of schedulers with reservations; they support every awareness of power states."""
 
+RULES = ("minmin", "maxmin", "duplex")
+
 PLACING: Mapping[str, Callable[[], Policy]] = {
-    "esjf": esjf,
-    "esjf-now": partial(esjf, now_only=True),
-    "minmin": lambda: min_min,
-    "maxmin": lambda: max_min,
-    "duplex": lambda: duplex,
-    "gpu-random": gpu_random,
-    "gpu-packing": gpu_packing,
-    "best-fit": best_fit,
-    "fgd": fgd,
-    **{f"{rule}-immediate": partial(immediate, rule) for rule in KEYS},
-    **{f"{rule}-chained": partial(immediate, rule, chained=True) for rule in KEYS},
+    "esjf": _later("esjf", "esjf"),
+    "esjf-now": _later("esjf", "esjf", now_only=True),
+    "minmin": partial(heuristic, "minmin", "min_min"),
+    "maxmin": partial(heuristic, "minmin", "max_min"),
+    "duplex": partial(heuristic, "minmin", "duplex"),
+    "gpu-random": _later("gpu_packing", "gpu_random"),
+    "gpu-packing": _later("gpu_packing", "gpu_packing"),
+    "best-fit": _later("gpu_packing", "best_fit"),
+    "fgd": _later("fragmentation", "fgd"),
+    **{f"{rule}-immediate": _later("minmin_immediate", "immediate", rule) for rule in RULES},
+    **{
+        f"{rule}-chained": _later("minmin_immediate", "immediate", rule, chained=True)
+        for rule in RULES
+    },
 }
 """Factories of schedulers that choose nodes by a rule that ignores power states."""
 
@@ -263,8 +279,12 @@ def make_policy(
     if is_trained(name):
         return make_trained(name)
     if name.startswith(RECORDED):
+        from hpcosim_client.heuristics.recorded import read_recorded, recorded
+
         path = Path(name.removeprefix(RECORDED))
         return recorded(read_recorded(path), str(path))
+    from hpcosim_client.heuristics.scripted import read_schedule, scripted
+
     path = Path(name.removeprefix(SCRIPTED))
     return scripted(read_schedule(path), str(path))
 

@@ -11,10 +11,7 @@ from msgspec import Meta, Struct
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.awareness import Awareness
-from hpcosim_client.heuristics.carbon_aware import carbon_aware
 from hpcosim_client.heuristics.easy import easy
-from hpcosim_client.heuristics.easy_aware import easy_aware
-from hpcosim_client.heuristics.power_capped import CAP, power_capped
 from hpcosim_client.setting_errors import explained
 from hpcosim_client.view import Policy
 from hpcosim_protocol.units import unit_hint
@@ -86,7 +83,12 @@ def check_signal(name: str, known: Collection[str], possible: Collection[str]) -
         PolicyError: a setting is invalid, or the simulation lacks the signal.
     """
     settings = parse_settings(name)
-    signal = settings.signal if isinstance(settings, CarbonAware) else CAP
+    if isinstance(settings, CarbonAware):
+        signal = settings.signal
+    else:
+        from hpcosim_client.heuristics.power_capped import CAP
+
+        signal = CAP
     if signal in known:
         return
     has = f"has only {', '.join(known)}" if known else "has none"
@@ -111,11 +113,23 @@ def make_signal_policy(name: str, awareness: Awareness) -> Policy:
     """
     settings = parse_settings(name)
     if isinstance(settings, CarbonAware):
-        inner = easy if awareness == "unaware" else easy_aware(awareness)
-        return carbon_aware(inner, settings.signal, settings.slack_s)
+        from hpcosim_client.heuristics.carbon_aware import carbon_aware
+
+        return carbon_aware(easy_of(awareness), settings.signal, settings.slack_s)
     if awareness != "unaware":
         raise PolicyError(
             f"power_awareness: {awareness} is not supported by {name}, which chooses nodes by the "
             "power that they add; expected unaware"
         )
+    from hpcosim_client.heuristics.power_capped import power_capped
+
     return power_capped()
+
+
+def easy_of(awareness: Awareness) -> Policy:
+    """Return EASY backfilling with an awareness of power states."""
+    if awareness == "unaware":
+        return easy
+    from hpcosim_client.heuristics.easy_aware import easy_aware
+
+    return easy_aware(awareness)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.slurm.policies import fairshare, multifactor
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.settings import SiteSettings, SiteSettingsError, parse_site
-from hpcosim_client.view import Policy
+
+if TYPE_CHECKING:  # names are checked without the modules of `slurm`
+    from hpcosim_client.view import Policy
 
 Settings = Mapping[str, object]
 
 NO_SETTINGS: Settings = {}
 
-SITES: Mapping[str, Callable[[SiteSettings], Policy]] = {
-    "multifactor": multifactor,
-    "fairshare": fairshare,
-    "slurm": slurm,
-}
-"""Factories of schedulers that take the settings of a site."""
+SITES: Mapping[str, str] = {"multifactor": "policies", "fairshare": "policies", "slurm": "policy"}
+"""The module of `slurm` of each scheduler that takes the settings of a site."""
 
 
 def make_site_policy(name: str, settings: Settings) -> Policy:
@@ -28,11 +25,14 @@ def make_site_policy(name: str, settings: Settings) -> Policy:
     Raises:
         PolicyError: a setting is invalid.
     """
+    from hpcosim_client.slurm.settings import SiteSettingsError, parse_site
+
     try:
         site = parse_site(settings)
     except SiteSettingsError as error:
         raise PolicyError(f"settings of the scheduler {name}: {error}") from None
-    return SITES[name](site)
+    policy: Policy = getattr(import_module(f"hpcosim_client.slurm.{SITES[name]}"), name)(site)
+    return policy
 
 
 def check_settings(name: str, settings: Settings) -> None:
@@ -41,9 +41,13 @@ def check_settings(name: str, settings: Settings) -> None:
     Raises:
         SiteSettingsError: a setting is invalid, or the scheduler takes none.
     """
+    if not settings:
+        return
+    from hpcosim_client.slurm.settings import SiteSettingsError, parse_site
+
     if name in SITES:
         parse_site(settings)
-    elif settings:
+    else:
         raise SiteSettingsError(
             f"the scheduler {name} takes no settings; expected one of {', '.join(SITES)}"
         )

@@ -56,11 +56,13 @@ def git_checkout(folder: Path = Path(__file__).parent) -> GitCheckout | None:
     try:
         # An environment inside another project's checkout is not tracked by that project.
         _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)
-        commit = _git(folder, "rev-parse", "HEAD")
-        changes = _git(folder, "status", "--porcelain", "--untracked-files=no")
+        status = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
     except (OSError, subprocess.SubprocessError):
         return None
-    return GitCheckout(commit, bool(changes))
+    commit, *rest = status.splitlines()
+    if not (commit := commit.removeprefix("# branch.oid ")).isalnum():
+        return None  # "(initial)": the repository has no commit
+    return GitCheckout(commit, not all(line.startswith("# ") for line in rest))
 
 
 def _git(folder: Path, *words: str) -> str:
