@@ -47,6 +47,25 @@ StatusFd = Annotated[
         min=0, help="Write progress and failures as JSON lines to this open file descriptor."
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Processes for sessions, started when they are needed. 1: one process for all. "
+        "Default: one for each session that can be open; 1 with --once or --http.",
+    ),
+]
+Drain = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+    ),
+]
+Parent = Annotated[
+    int | None,
+    typer.Option(hidden=True, help="Stop at the end of the parent process with this number."),
+]
 IdleTimeout = Annotated[
     float,
     typer.Option(
@@ -79,6 +98,9 @@ def serve(
     formats: Formats = None,
     once: Once = False,
     sessions: Sessions = None,
+    workers: Workers = None,
+    drain_s: Drain = 300.0,
+    parent: Parent = None,
     status_fd: StatusFd = None,
     http: Http = None,
     http_token: HttpToken = None,
@@ -105,6 +127,11 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        if http is not None and workers not in (None, 1):
+            what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
+            raise ScenariosError(what)
+        one_process = once or http is not None
+        most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
@@ -127,6 +154,9 @@ def serve(
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                workers=workers or most_workers,
+                parent=parent,
+                drain_s=drain_s,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

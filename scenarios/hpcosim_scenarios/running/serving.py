@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from hpcosim_scenarios.errors import ScenarioError
@@ -13,9 +14,11 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.serving import DRAIN_S, serve_workers
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
@@ -34,6 +37,9 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
+    workers: int = 1,
+    parent: int | None = None,
+    drain_s: float = DRAIN_S,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -52,6 +58,11 @@ def serve_scenarios(
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        workers: largest number of processes for sessions; 1: this process has all of them. An
+            observer needs 1.
+        parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a stop in which requests are finished and results are written, s. Only
+            with several workers.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -64,17 +75,28 @@ def serve_scenarios(
         # A folder per session is new, so other content of `out` is in no danger.
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
-        service = Service(
+        new_service = partial(
+            Service,
             Library(paths, overrides, limits.jobs).open,
             limits,
             out,
-            sessions=sessions,
+            sessions=Countdown(sessions),
             folder_per_session=folder_per_session,
             also=also,
-            report=tell,
-            watch=watch,
         )
-        serve(service, address)
+        if workers > 1:
+            return serve_workers(
+                new_service,
+                address,
+                limits,
+                workers,
+                sessions=sessions,
+                tell=tell,
+                parent=parent,
+                drain_s=drain_s,
+            )
+        service = new_service(report=tell, watch=watch)
+        serve(service, address, parent)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

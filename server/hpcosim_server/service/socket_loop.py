@@ -27,6 +27,7 @@ SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes
 FLUSH_S = 2.0  # timeout for sending the last replies, s
 RESERVED_FILES = 64  # descriptors that connections leave free, for results and logs
 MOST_PEERS = 4096
+ALL_OVER = "all sessions are over"
 
 
 class Request(NamedTuple):
@@ -97,13 +98,20 @@ def serve(service: Service, address: str, parent: int | None = None) -> str:
     try:
         announce(endpoint_of(listener))
         peers = Peers(listener, bounds_of(service.limits))
-        reason = answer_all(service, PublicDoor(peers), lambda: stop.reason if stop else "")
+        reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
         peers.flush(FLUSH_S)
         peers.close()
     finally:
         close_listener(listener)
     log.info("stopped", reason=reason)
     return reason
+
+
+def _reason(stop: Stop, service: Service) -> str:
+    """Return why a service in one process ends; empty: it does not."""
+    if stop:
+        return f"stopped by {stop.reason}"
+    return ALL_OVER if service.done else ""
 
 
 def announce(endpoint: str) -> None:
@@ -131,23 +139,22 @@ def bounds_of(limits: Limits) -> Bounds:
 def answer_all(
     service: Service, door: Door, stopped: Callable[[], str], shutdown_s: float = SHUTDOWN_S
 ) -> str:
-    """Reply to requests until a stop, or until the service is done; write all results.
+    """Reply to requests until there is a reason to end; write all results.
 
     Args:
         service: the service.
         door: where requests come in.
-        stopped: returns the name of the signal that stops the service, or an empty text.
+        stopped: returns the reason why the service ends, or an empty text.
         shutdown_s: time for which clients of a stopped service hear of it, s.
 
     Returns:
         Reason for the end.
     """
-    while not (signal := stopped()) and not service.done:
+    while not (reason := stopped()):
         _answer_one(door, service, _timeout_s(service))
         for envelope, reply in service.due() if service.held else ():
             door.send(envelope, reply)
         service.tidy()
-    reason = f"stopped by {signal}" if signal else "all sessions are over"
     for envelope, reply in service.held.all():  # these clients learn of the end sooner
         door.send(envelope, reply)
     if service.stop(reason):
