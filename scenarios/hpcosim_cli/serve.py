@@ -11,6 +11,7 @@ from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.parent import Parent
 
 LIMITS = "Limits"
 
@@ -61,10 +62,6 @@ Drain = Annotated[
     typer.Option(
         min=0.0, help="Time after a stop in which workers finish and write results, in s."
     ),
-]
-Parent = Annotated[
-    int | None,
-    typer.Option(hidden=True, help="Stop at the end of the parent process with this number."),
 ]
 IdleTimeout = Annotated[
     float,

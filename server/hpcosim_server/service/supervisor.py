@@ -115,6 +115,7 @@ class Supervisor:
         else:
             child = fork(number, lambda control: self._plan.worker(control, number), others)
         self._children[number] = child
+        log.info("process_started", process=child.name, pid=child.pid)
 
     def _numbers(self) -> list[int]:
         """Return the workers that are there or about to be."""
