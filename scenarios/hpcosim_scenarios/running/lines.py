@@ -80,8 +80,7 @@ def _non_blocking(descriptor: int) -> tuple[int, Callable[[bytes], int]]:
         mode = os.fstat(descriptor).st_mode
         if stat.S_ISSOCK(mode):
             connection = socket.socket(fileno=os.dup(descriptor))
-            flags = socket.MSG_DONTWAIT
-            return connection.fileno(), lambda data: connection.send(data, flags)
+            return connection.fileno(), lambda data: connection.send(data, socket.MSG_DONTWAIT)
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
             flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hpcosim_server.service.control import Load
-from hpcosim_server.service.sessions import worker_of
+from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
 
 MOST_NONCES = 4096
 IDLE_WORKER_S = 60.0
@@ -82,6 +82,8 @@ class Routes:
         route.active, route.used_s = load.active, now_s
         if load.active:
             route.is_leaving = False
+        for nonce in load.nonces:
+            self._remember(nonce, route)
         return route
 
     def lose(self, address: bytes) -> WorkerRoute | None:
@@ -93,7 +95,7 @@ class Routes:
 
     def of_session(self, name: str) -> tuple[WorkerRoute | None, bool]:
         """Return the worker of a session, and whether it will be there if it is not now."""
-        number = worker_of(name)
+        number = worker_of(name) or FIRST_WORKER
         return self._by_number.get(number), number in self.expected
 
     def of_nonce(self, nonce: str) -> tuple[WorkerRoute | None, bool]:
@@ -118,12 +120,15 @@ class Routes:
         route.opening.add(client)
         route.used_s = now_s
         if nonce:
-            self._by_nonce[nonce] = route.number
-            self._by_nonce.move_to_end(nonce)
-            if len(self._by_nonce) > MOST_NONCES:
-                self._by_nonce.popitem(last=False)
+            self._remember(nonce, route)
 
     def idle(self, now_s: float) -> list[WorkerRoute]:
         """Return the workers that may end: without sessions for long, and one stays."""
         free = self.free()
         return [route for route in free[1:] if now_s - route.used_s > IDLE_WORKER_S]
+
+    def _remember(self, nonce: str, route: WorkerRoute) -> None:
+        self._by_nonce[nonce] = route.number
+        self._by_nonce.move_to_end(nonce)
+        if len(self._by_nonce) > MOST_NONCES:
+            self._by_nonce.popitem(last=False)

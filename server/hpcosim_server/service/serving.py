@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -14,6 +15,8 @@ import structlog
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
 from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.recovery import Recovery
+from hpcosim_server.service.sessions import FIRST_WORKER
 from hpcosim_server.service.socket_loop import announce, bounds_of
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
@@ -46,6 +49,7 @@ def serve_workers(
     address: str,
     limits: Limits,
     workers: int,
+    recovery: Recovery,
     *,
     sessions: int | None = None,
     tell: Callable[[Status], None] | None = None,
@@ -59,6 +63,7 @@ def serve_workers(
         address: address to listen at, see `listen`.
         limits: limits of requests and sessions; `sessions` bounds those of all workers together.
         workers: largest number of workers, > 1.
+        recovery: restores sessions.
         sessions: number of sessions after which the server ends; None: no limit.
         tell: called with the progress of sessions and with every failure; None: progress goes to
             the log.
@@ -82,12 +87,15 @@ def serve_workers(
                 if control.is_closed:  # the supervisor did not live to do it
                     shutil.rmtree(path.parent, ignore_errors=True)
 
-            def worker(control: Control, number: int) -> None:
+            def worker(control: Control, number: int, again: bool) -> None:
                 public.close()
                 private.close()
-                run_worker(number, path, control, new_service, tells=tell is not None)
+                recover = partial(recovery.recover, worker=number, again=again)
+                tells = tell is not None
+                run_worker(number, path, control, new_service, recover, tells=tells)
 
-            plan = Plan(front, worker, workers, sessions, drain_s)
+            first = frozenset((recovery.workers() - {0}) | {FIRST_WORKER})
+            plan = Plan(front, worker, workers, first, sessions, drain_s, recovery.keeps_journals)
             supervisor = Supervisor(plan, stop := Stop(parent), tell)
             stop.before_end = supervisor.kill
             announce(endpoint_of(public))
