@@ -9,7 +9,7 @@ from types import FunctionType
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
 from hpcosim_scenarios.running.savings import savings_of
-from hpcosim_server.record import forecasts, interruptions, metrics
+from hpcosim_server.record import energy_metrics, forecasts, interruptions, metrics
 
 
 def definitions() -> dict[str, dict[str, str]]:
@@ -19,14 +19,13 @@ def definitions() -> dict[str, dict[str, str]]:
     metric has the metric's name, and its docstring is the definition.
     """
     groups = {}
-    sources = (metrics, forecasts, interruptions)
-    modules = tuple(source.__name__ for source in sources)
-    for name, function in (member for source in sources for member in vars(source).items()):
-        if not isinstance(function, FunctionType) or function.__module__ not in modules:
-            continue
-        if name.startswith("_") or name in ("measure", "jobs_that_ran", "errors_by_lead"):
-            continue
-        groups[name] = returns(function) or {name: joined(prose(function.__doc__ or ""))}
+    for source in (metrics, energy_metrics, forecasts, interruptions):
+        for name, function in vars(source).items():
+            if not isinstance(function, FunctionType) or function.__module__ != source.__name__:
+                continue
+            if name.startswith("_") or name in ("measure", "errors_by_lead"):
+                continue
+            groups[name] = returns(function) or {name: joined(prose(function.__doc__ or ""))}
     return groups
 
 

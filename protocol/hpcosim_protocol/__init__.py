@@ -42,6 +42,12 @@ from hpcosim_protocol.events import (
     DecisionRejected,
     Event,
     EventKind,
+    NoMoreJobs,
+    RejectionCode,
+    SignalChanged,
+    SimulationBegan,
+)
+from hpcosim_protocol.job_events import (
     JobAllocated,
     JobCompleted,
     JobEligible,
@@ -53,16 +59,7 @@ from hpcosim_protocol.events import (
     JobSubmitted,
     JobSuspended,
     JobUpdated,
-    NodeDrained,
-    NodeFailed,
-    NodePowerChanged,
-    NodeRepaired,
-    NoMoreJobs,
     Placement,
-    PowerState,
-    RejectionCode,
-    SignalChanged,
-    SimulationBegan,
 )
 from hpcosim_protocol.messages import (
     PROTOCOL_EDITION,
@@ -82,6 +79,13 @@ from hpcosim_protocol.messages import (
     Welcome,
 )
 from hpcosim_protocol.model import bandwidth_mbps, energy_estimate_j, task_speed
+from hpcosim_protocol.node_events import (
+    NodeDrained,
+    NodeFailed,
+    NodePowerChanged,
+    NodeRepaired,
+    PowerState,
+)
 from hpcosim_protocol.platform import (
     Contention,
     NodeGroup,

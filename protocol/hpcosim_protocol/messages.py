@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from hpcosim_protocol.decisions import Decision
-from hpcosim_protocol.events import Event, EventKind, snake_case
+from hpcosim_protocol.events import Event, EventKind
 from hpcosim_protocol.platform import NotNegative, Platform
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
 from hpcosim_protocol.requests import Name
+from hpcosim_protocol.tags import snake_case
 
 PROTOCOL_VERSION = 1
 PROTOCOL_EDITION = "1.7"

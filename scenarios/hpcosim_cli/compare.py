@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +24,10 @@ from hpcosim_cli.options import (
     overrides_of,
     workload_override,
 )
+
+if TYPE_CHECKING:
+    from hpcosim_scenarios.model.overrides import Overrides
+    from hpcosim_scenarios.running.compare import Comparison
 
 
 def compare(
@@ -82,11 +88,10 @@ def compare(
     """Run a scenario under several schedulers and power managers, and compare the metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.groups import grouped_by, print_groups
-        from hpcosim_cli.report import print_comparison, print_warning
+        from hpcosim_cli.groups import grouped_by
+        from hpcosim_cli.report import print_warning
         from hpcosim_client import PolicyError
-        from hpcosim_scenarios.model.file import load_scenario
-        from hpcosim_scenarios.running.compare import Comparison, compare_policies
+        from hpcosim_scenarios.running.compare import compare_policies
         from hpcosim_scenarios.running.compared import parse_power_list
 
         if schedulers is None and power is None:
@@ -97,26 +102,39 @@ def compare(
         }
         if by is None:
             by = "" if workload is None else "partition,account,user"
-        currency = load_scenario(scenario, overrides).currency
-        metrics: dict[str, dict[str, int | float]] = {}
-        compared = Comparison(metrics)
-        try:
-            compared = compare_policies(
-                scenario,
-                None if schedulers is None else names_of(schedulers),
-                power=() if power is None else parse_power_list(power),
-                baseline=baseline,
-                by=grouped_by(by),
-                transport=transport,
-                out=out,
-                force=force,
-                overrides=overrides,
-                formats=formats_of(formats),
-                warn=print_warning,
-                on_result=lambda name, found: metrics.update({name: dict(found)}),
-            )
-        finally:  # a run that fails must not cost the metrics of the others
-            if metrics:
-                print_comparison(compared, currency, as_json=as_json)
-            if compared.groups and not as_json:
-                print_groups(compared.groups)
+        run = partial(
+            compare_policies,
+            scenario,
+            None if schedulers is None else names_of(schedulers),
+            power=() if power is None else parse_power_list(power),
+            baseline=baseline,
+            by=grouped_by(by),
+            transport=transport,
+            out=out,
+            force=force,
+            overrides=overrides,
+            formats=formats_of(formats),
+            warn=print_warning,
+        )
+        _run_and_print(run, scenario, overrides, as_json=as_json)
+
+
+def _run_and_print(
+    run: Callable[..., Comparison], scenario: Path, overrides: Overrides, *, as_json: bool
+) -> None:
+    """Run a comparison and print it; if a run fails, print the metrics of those before it."""
+    from hpcosim_cli.groups import print_groups
+    from hpcosim_cli.report import print_comparison
+    from hpcosim_scenarios.model.file import load_scenario
+    from hpcosim_scenarios.running.compare import Comparison
+
+    currency = load_scenario(scenario, overrides).currency
+    metrics: dict[str, dict[str, int | float]] = {}
+    compared = Comparison(metrics)
+    try:
+        compared = run(on_result=lambda name, found: metrics.update({name: dict(found)}))
+    finally:  # a run that fails must not cost the metrics of the others
+        if metrics:
+            print_comparison(compared, currency, as_json=as_json)
+        if compared.groups and not as_json:
+            print_groups(compared.groups)

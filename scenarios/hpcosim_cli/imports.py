@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -77,8 +79,7 @@ def slurm(
     Nodes, features, weights, devices, partitions, switches, licences, priorities, the parameters of
     the scheduler, accounts and QOS. Every setting that is not modelled is listed.
     """
-    with errors_in_one_line():
-        _check_names(names, anonymize=anonymize)
+    with _importing(names, anonymize=anonymize):
         from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
         from hpcosim_imports.slurm.nodes import NodePower
 
@@ -120,8 +121,7 @@ def sacct(
     Steps and jobs that never started are left out; the records of a requeued job become one job.
     The report lists what was dropped and what was guessed.
     """
-    with errors_in_one_line():
-        _check_names(names, anonymize=anonymize)
+    with _importing(names, anonymize=anonymize):
         from hpcosim_imports.sacct.convert import SacctOptions, import_sacct
 
         options = SacctOptions(
@@ -157,8 +157,7 @@ def kubernetes(
     as_json: Json = False,
 ) -> None:
     """Write the pods of a Kubernetes-style table of GPU jobs as JSON lines."""
-    with errors_in_one_line():
-        _check_names(names, anonymize=anonymize)
+    with _importing(names, anonymize=anonymize):
         from hpcosim_imports.kubernetes import KubernetesOptions, import_kubernetes
 
         options = KubernetesOptions(
@@ -178,9 +177,13 @@ for command in (slurm, sacct, kubernetes):
     )(command)
 
 
-def _check_names(names: Path | None, *, anonymize: bool) -> None:
-    if names is not None and not anonymize:
-        raise typer.BadParameter("--names applies to --anonymize; add it")
+@contextmanager
+def _importing(names: Path | None, *, anonymize: bool) -> Iterator[None]:
+    """Check the options that all imports have, and show errors in one line."""
+    with errors_in_one_line():
+        if names is not None and not anonymize:
+            raise typer.BadParameter("--names applies to --anonymize; add it")
+        yield
 
 
 def _print(report: ImportReport, *, as_json: bool) -> None:

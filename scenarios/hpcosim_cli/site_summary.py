@@ -7,7 +7,7 @@ from typing import Any
 
 from hpcosim_protocol import NodeReservation, Partition, Platform
 from hpcosim_protocol.hosts import NodeNames
-from hpcosim_protocol.resources import numbers_in
+from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.table import NAMED, JobTable
 

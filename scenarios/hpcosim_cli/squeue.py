@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Collection
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.watched import At, Results, Server, Session, Token, check_one_source, run_and_time
+
+if TYPE_CHECKING:
+    from hpcosim_view.terminal.squeue import QueuedJob
 
 
 def squeue(
@@ -62,13 +65,7 @@ def squeue(
             _warn_of_unknown("job", ids, set(map(str, frame.columns["job.id"].tolist())))
             jobs = [each for each in jobs if str(each.job_id) in ids]
         if as_json:
-            rows = [
-                {
-                    name: None if isinstance(value, float) and math.isnan(value) else value
-                    for name, value in each._asdict().items()
-                }
-                for each in jobs
-            ]
+            rows = [_row(each) for each in jobs]
             sys.stdout.write(to_json({"at_s": at_s, "jobs": rows}))
         else:
             for line in table.squeue(jobs, long=long, start=start):
@@ -81,3 +78,12 @@ def _warn_of_unknown(kind: str, chosen: Collection[str], known: Collection[str])
 
     for name in sorted(set(chosen) - set(known)):
         print_warning(f"no such {kind} in the run: {name!r:.80}")
+
+
+def _row(job: QueuedJob) -> dict[str, object]:
+    """Return the fields of a job for JSON; NaN, which means unknown, becomes None."""
+    fields = job._asdict().items()
+    return {
+        name: None if isinstance(value, float) and math.isnan(value) else value
+        for name, value in fields
+    }

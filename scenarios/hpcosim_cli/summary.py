@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from hpcosim_cli.economics_summary import economics_lines, economics_of
 from hpcosim_cli.report import print_table, print_warning
 from hpcosim_cli.site_summary import site_lines, site_of
 from hpcosim_scenarios.model.load import offered_load
@@ -61,6 +62,7 @@ def summary_of(checked: Checked) -> dict[str, Any]:
         "offered_load": offered_load(jobs, platform, scenario.workload.reference_clock_ghz),
         "dropped_jobs": {rule: n for rule, n in skipped.items() if rule not in KEPT_RULES},
         "changed_jobs": {rule: n for rule, n in skipped.items() if rule in KEPT_RULES},
+        "economics": economics_of(scenario.economics),
         "site": site_of(scenario, jobs),
     }
 
@@ -129,4 +131,4 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
     for kind in ("dropped", "changed"):
         for rule, count in summary[f"{kind}_jobs"].items():
             lines[f"{kind} jobs, {rule}"] = f"{count:,}"
-    return lines | site_lines(summary["site"])
+    return lines | economics_lines(summary["economics"]) | site_lines(summary["site"])

@@ -16,7 +16,8 @@ def validate(
     """Check a scenario, its workload and its scheduler, and print a summary.
 
     The summary has the nodes, the cores, the jobs, their submission span and their offered load,
-    and the jobs that the reader dropped or changed, by rule.
+    the jobs that the reader dropped or changed, by rule, and the price and the carbon intensity of
+    electricity.
     """
     with errors_in_one_line():
         from hpcosim_cli.summary import print_summary

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Kind = Literal["dropped", "guessed", "not modelled", "no effect"]
 
@@ -91,14 +91,13 @@ class ImportReport:
         return {
             "written": self.written,
             "facts": self.facts,
-            **{
-                kind.replace(" ", "_"): {
-                    what: {"count": entry.count, "first": entry.places}
-                    for what, entry in self.entries.get(kind, {}).items()
-                }
-                for kind in MEANING
-            },
+            **{kind.replace(" ", "_"): self._of_kind(kind) for kind in MEANING},
         }
+
+    def _of_kind(self, kind: Kind) -> dict[str, Any]:
+        """Return count and first places of each entry of a kind, for JSON."""
+        entries = self.entries.get(kind, {}).items()
+        return {what: {"count": entry.count, "first": entry.places} for what, entry in entries}
 
 
 def _places(entry: Entry) -> str:

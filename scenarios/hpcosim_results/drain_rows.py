@@ -9,7 +9,7 @@ import numpy as np
 
 from hpcosim_results import csv_columns as read
 from hpcosim_results.job_columns import joined
-from hpcosim_server.record.tables import DRAIN_CHANGES
+from hpcosim_server.record.table_rows import DRAIN_CHANGES
 
 
 def read_drains(path: Path, nodes: int) -> dict[str, Any]:

@@ -61,7 +61,9 @@ COLUMNS: Mapping[str, Column] = {
     # are consecutive, in the order of the starts.
     "box.first": Column("<u4", "first core"),
     "box.last": Column("<u4", "last core"),
-    # One row per end of a computing period after which the job was not over.
+    # One row per end of a computing period after which the job was not over. If the job of a
+    # suspended period is requeued, a running simulation adds a row with the same time;
+    # the last row of a period counts.
     "pause.start": Column("<i4", "row of `start`: the period that ended"),
     "pause.time_s": Column("<f8", "time of the end, s"),
     "pause.why": Column("<u1", "index into `hpcosim_server.record.periods.PERIOD_ENDS`"),

@@ -134,6 +134,48 @@ def _check_states(path: Path, jobs: Mapping[str, Any]) -> None:
         raise read.located(path, row, what)
 
 
+def read_allocations(path: Path, columns: Mapping[str, read.Convert]) -> dict[str, Any]:
+    """Return the columns of a file that has `nodes` and `tasks` as lists.
+
+    Args:
+        path: the file.
+        columns: the other columns.
+
+    Returns:
+        The columns by name; `nodes` and `tasks` have the number of elements of each row, `node` and
+        `count` all elements.
+
+    Raises:
+        ReadResultsError: the file is missing or damaged.
+    """
+    wanted = {**columns, "nodes": read.lists, "tasks": read.lists}
+    blocks = []
+    for block in read.read_columns(path, wanted):
+        (lengths, nodes), (counts, tasks) = block["nodes"], block["tasks"]
+        block |= {"nodes": lengths, "tasks": counts, "node": nodes, "count": tasks}
+        blocks.append(block)
+    # Columns of rows and columns of elements differ in length, so each is joined on its own.
+    return joined(iter(blocks), [*wanted, "node", "count"])
+
+
+def starts_of(
+    whole: Mapping[str, Any], jobs: Mapping[str, Any], job: Ints, started: NDArray[np.bool_]
+) -> Starts:
+    """Return the starts in a file.
+
+    Args:
+        whole: its columns, see `read_allocations`.
+        jobs: the columns of `jobs.csv`.
+        job: rows of the jobs, int64[rows].
+        started: whether a row is a start, bool[rows]; the others have no nodes.
+    """
+    first = np.concatenate([[0], np.cumsum(whole["nodes"][started])])
+    job, start_s = job[started], whole["start_s"][started]
+    all_cores = jobs["placement"][job] == WHOLE_NODES
+    period = np.arange(len(job))
+    return Starts(period, job, start_s, all_cores, first, whole["node"], whole["count"])
+
+
 def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
     """Return the starts in `schedule.csv`.
 
@@ -143,16 +185,8 @@ def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
     columns: dict[str, read.Convert] = {
         "job_id": read.integers,
         "start_s": read.optional_times_s,
-        "nodes": read.lists,
-        "tasks": read.lists,
     }
-    blocks = []
-    for block in read.read_columns(path, columns):
-        (lengths, nodes), (counts, tasks) = block["nodes"], block["tasks"]
-        block |= {"nodes": lengths, "tasks": counts, "node": nodes, "count": tasks}
-        blocks.append(block)
-    # Columns of rows and columns of elements differ in length, so each is joined on its own.
-    whole = joined(iter(blocks), [*columns, "node", "count"])
+    whole = read_allocations(path, columns)
     job, started = rows.of(path, whole["job_id"]), ~np.isnan(whole["start_s"])
     wrong = started & ((whole["start_s"] != jobs["start_s"][job]) | (whole["nodes"] == 0))
     wrong |= (~started & ~np.isnan(jobs["start_s"][job])) | (whole["nodes"] != whole["tasks"])
@@ -171,13 +205,7 @@ def read_starts(path: Path, rows: JobRows, jobs: Mapping[str, Any]) -> Starts:
         row = int(np.flatnonzero(~there & ~np.isnan(jobs["start_s"]))[0])
         what = f"job {jobs['job_id'][row]} started, but schedule.csv does not have it; {MIXED}"
         raise read.located(path.with_name("jobs.csv"), row, what)
-    first = np.concatenate([[0], np.cumsum(whole["nodes"][started])])
-    job = job[started]
-    all_cores = jobs["placement"][job] == WHOLE_NODES
-    period = np.arange(len(job))
-    return Starts(
-        period, job, whole["start_s"][started], all_cores, first, whole["node"], whole["count"]
-    )
+    return starts_of(whole, jobs, job, started)
 
 
 def _is_repeated(job: Ints) -> NDArray[np.bool_]:

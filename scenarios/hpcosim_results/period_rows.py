@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hpcosim_results import csv_columns as read
-from hpcosim_results.job_columns import MIXED, WHOLE_NODES, JobRows, joined
+from hpcosim_results.job_columns import MIXED, JobRows, read_allocations, starts_of
 from hpcosim_results.layout import Ends, Starts
 from hpcosim_server.record.periods import FIRST_FINAL, PERIOD_ENDS
 
@@ -35,15 +35,8 @@ def read_periods(
         "start_s": read.times_s,
         "end_s": read.optional_times_s,
         "end": read.one_of(PERIOD_ENDS),
-        "nodes": read.lists,
-        "tasks": read.lists,
     }
-    blocks = []
-    for block in read.read_columns(path, columns):
-        (lengths, nodes), (counts, tasks) = block["nodes"], block["tasks"]
-        block |= {"nodes": lengths, "tasks": counts, "node": nodes, "count": tasks}
-        blocks.append(block)
-    whole = joined(iter(blocks), [*columns, "node", "count"])
+    whole = read_allocations(path, columns)
     job = rows.of(path, whole["job_id"])
     start_s, end_s, why = whole["start_s"], whole["end_s"], whole["end"]
     final = why >= FIRST_FINAL
@@ -57,10 +50,8 @@ def read_periods(
             f"its nodes and as many numbers of tasks, and the end of its job in jobs.csv; {MIXED}"
         )
         raise read.located(path, row, what)
-    period, ended = np.arange(len(job)), np.flatnonzero(why > 0)
-    first = np.concatenate([[0], np.cumsum(whole["nodes"])])
-    all_cores = jobs["placement"][job] == WHOLE_NODES
-    starts = Starts(period, job, start_s, all_cores, first, whole["node"], whole["count"])
+    ended = np.flatnonzero(why > 0)
+    starts = starts_of(whole, jobs, job, np.ones(len(job), bool))
     paused = np.flatnonzero((why > 0) & ~final)
     paused = paused[np.argsort(end_s[paused], kind="stable")]
     pauses = {"pause.start": paused, "pause.time_s": end_s[paused], "pause.why": why[paused]}

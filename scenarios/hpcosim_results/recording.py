@@ -19,7 +19,9 @@ from hpcosim_results.frame import Frame, frame
 from hpcosim_results.job_columns import WHOLE_NODES
 from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, Starts, boxes_of
+from hpcosim_results.periods import SUSPENDED
 from hpcosim_results.portion import Portion, Rows, portion_of, rows_of
+from hpcosim_results.suspended import SuspendedPeriods
 from hpcosim_server.physics.power import NODE_STATES
 from hpcosim_server.record.names import OwnerField
 from hpcosim_server.record.periods import FIRST_FINAL
@@ -73,6 +75,8 @@ class RecordingReader:
 
     - the energies of jobs are unknown (NaN): they are attributed at the end of a run;
     - jobs may get other cores of a node if at one instant jobs start before others end;
+    - a job that was requeued while it was suspended has a second row of `pause`, with the time of
+      the suspension, once the frame with the first one is out;
     - states that last no time, also those from the last instant on, may be there.
 
     The simulation stays as it is: power is computed by replaying the recording. The time of a call
@@ -92,6 +96,7 @@ class RecordingReader:
         platform = simulation.cluster.platform
         self._replay = Replay(platform, self._recording, simulation.start_s)
         self._lanes = Lanes(platform.cores_by_node())
+        self._suspended = SuspendedPeriods()
         self._seen = Rows()
         self.is_behind = False
         self._names = {key: Names() for key in NAMED_COLUMNS}
@@ -165,16 +170,20 @@ class RecordingReader:
         new = self._seen
         starts, ends = _starts_and_ends(of, seen, new)
         why = _values(of.periods.why, ends.period)
-        final, paused = ends.period[why >= FIRST_FINAL], why < FIRST_FINAL
+        final, paused = ends.period[why >= FIRST_FINAL], ends.period[why < FIRST_FINAL]
+        # Requeues first: their times are not after those of the other pauses.
+        paused = np.append(np.array(self._suspended.requeued(of), np.int64), paused)
+        paused_why = _values(of.periods.why, paused)
+        self._suspended.add(paused[paused_why == SUSPENDED].tolist())
         idle = of.ended_idle[seen.ended_idle : new.ended_idle]
         over = np.concatenate([_values(of.periods.row, final), np.array(idle, np.int64)])
         time_s = _values(of.end_s, over)
         order = np.lexsort((over, time_s))
         return {
             **boxes_of(self._lanes, starts, ends),
-            "pause.start": ends.period[paused],
-            "pause.time_s": ends.time_s[paused],
-            "pause.why": why[paused],
+            "pause.start": paused,
+            "pause.time_s": _values(of.periods.end_s, paused),
+            "pause.why": paused_why,
             "end.job": over[order],
             "end.time_s": time_s[order],
             "end.state": _values(of.state, over[order]),

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import logging
 import secrets
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-import zmq
 from msgspec.structs import replace
 
 from hpcosim_client.errors import (
-    AddressError,
     ServerFaultError,
     ServerGoneError,
     ServerRefusedError,
 )
+from hpcosim_client.link import Link, ZmqLink
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     WORKLOAD_MANAGER_EVENTS,
@@ -39,9 +37,8 @@ from hpcosim_protocol import (
     encode,
 )
 
-RECONNECT_MS = 20  # short, because client and server often start at the same time
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
-NOTICE_MS = 1000  # after which a missing server is reported
+NOTICE_S = 1.0  # after which a missing server is reported
 
 LOG = logging.getLogger("hpcosim_client")
 
@@ -83,29 +80,21 @@ class Connection:
     Args:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
+        link: the link to use; None: a ZeroMQ socket.
 
     Raises:
         AddressError: the address is invalid.
     """
 
-    def __init__(self, address: str, timeouts: Timeouts | None = None) -> None:
+    def __init__(
+        self, address: str, timeouts: Timeouts | None = None, link: Link | None = None
+    ) -> None:
         self.address = address
         self.welcome: Welcome | None = None
         self._timeouts = timeouts or Timeouts()
         self._seq = 0
         self._held = False
-        self._context = zmq.Context()
-        # A DEALER socket, unlike a REQ socket, can send again before it has received. It sends no
-        # empty delimiter frame, which would cost a tenth of the time of each message.
-        self._socket = self._context.socket(zmq.DEALER)
-        self._socket.linger = 0
-        self._socket.reconnect_ivl = RECONNECT_MS
-        self._socket.rcvtimeo = int(self._timeouts.resend_s * 1000)
-        try:
-            self._socket.connect(address)
-        except zmq.ZMQError as error:
-            self.close()
-            raise AddressError(address, str(error)) from None
+        self._link = link or ZmqLink(address, self._timeouts.resend_s)
 
     def __enter__(self) -> Self:
         return self
@@ -114,9 +103,8 @@ class Connection:
         self.close()
 
     def close(self) -> None:
-        """Close the socket. An open session stays open until the server times it out."""
-        self._socket.close()
-        self._context.term()
+        """Close the link. An open session stays open until the server times it out."""
+        self._link.close()
 
     def hello(
         self,
@@ -237,17 +225,18 @@ class Connection:
         timeout_s = self._timeouts.reply_s
         if seq == 0:
             timeout_s = min(timeout_s, self._timeouts.hello_s)
-        deadline_s = time.monotonic() + timeout_s
-        notice = self.welcome is None and timeout_s > NOTICE_MS / 1000
-        while time.monotonic() < deadline_s:
-            self._socket.send(data)
-            if notice and not self._socket.poll(NOTICE_MS):
-                left_s = timeout_s - NOTICE_MS / 1000
+        clock_s = self._link.clock_s
+        deadline_s = clock_s() + timeout_s
+        notice = self.welcome is None and timeout_s > NOTICE_S
+        while clock_s() < deadline_s:
+            self._link.send(data)
+            if notice and not self._link.has_message(NOTICE_S):
+                left_s = timeout_s - NOTICE_S
                 LOG.warning("no server answers at %s; retrying for %g s", self.address, left_s)
             notice = False
             answer = self._answer_to(seq)
             if self._held:  # a sign of life: the simulation is slowed down or paused
-                deadline_s = time.monotonic() + timeout_s
+                deadline_s = clock_s() + timeout_s
             if isinstance(answer, Error):
                 raise ServerRefusedError(answer)
             if answer is not None:
@@ -262,9 +251,8 @@ class Connection:
         """
         self._held = False
         while True:
-            try:
-                data = self._socket.recv()
-            except zmq.Again:
+            data = self._link.receive()
+            if data is None:
                 return None
             try:
                 answer = decode_server_message(data)

@@ -13,13 +13,8 @@ from hpcosim_client.slots import Slots
 from hpcosim_protocol import JobRequest, Platform, ProtocolError
 from hpcosim_protocol.features import NodeTest
 from hpcosim_protocol.features import choices as feature_choices
+from hpcosim_protocol.node_access import blocked_by_reservation, fits_in, may_use, partitions_of
 from hpcosim_protocol.platform import NodeRanges, NodeReservation, Partition
-from hpcosim_protocol.resources import (
-    blocked_by_reservation,
-    fits_in,
-    may_use,
-    partitions_of,
-)
 
 
 class Demands:

@@ -122,6 +122,37 @@ def test_validate_prints_json_with_units_in_names() -> None:
     assert (summary["jobs_read"], summary["dropped_jobs"], summary["changed_jobs"]) == (20, {}, {})
 
 
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({"economics.price_per_kwh": 0.25}, ["electricity price 0.25 EUR/kWh"]),
+        (
+            {"economics.tariff": "t.csv", "economics.tariff_repeat_s": 86400},
+            ["electricity price t.csv, EUR/kWh, repeated every 86,400 s"],
+        ),
+        ({"economics.co2_g_per_kwh": 380}, ["carbon intensity 380 g/kWh"]),
+        (
+            {"economics.series": "c.csv", "economics.start": "2024-03-01T08:00"},
+            ["carbon intensity c.csv, g/kWh", "date of time 0 2024-03-01T08:00"],
+        ),
+    ],
+)
+def test_validate_lists_price_and_carbon_intensity(
+    changes: dict[str, object], lines: list[str]
+) -> None:
+    """The summary states the rates of `economics` with units, and the JSON has its given keys."""
+    Path("t.csv").write_text("time_s,price_per_kwh\n0,0.2\n43200,0.3\n")
+    dated = "2024-03-01T00:00,300\n2024-03-20T00:00,200\n"
+    Path("c.csv").write_text(f"time,co2_g_per_kwh\n{dated}")
+    options = [word for key, value in changes.items() for word in ("--set", f"{key}={value}")]
+    out = invoke("validate", "tiny.yaml", *options).out
+    shown = [" ".join(line.split()) for line in out.splitlines()]
+    assert [line for line in shown if line.startswith(("electricity", "carbon", "date"))] == lines
+    economics = json.loads(invoke("validate", "tiny.yaml", *options, "--json").out)["economics"]
+    given = {key.removeprefix("economics."): value for key, value in changes.items()}
+    assert economics == {"currency": "EUR", **given}
+
+
 def test_validate_counts_dropped_and_changed_jobs_by_rule() -> None:
     """A corrupt line is dropped, and a job with capped cores is changed."""
     Path("corrupt.swf").write_text(SWF)

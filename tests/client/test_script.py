@@ -66,7 +66,7 @@ def test_an_absent_server_is_reported_before_the_timeout(
     closed_port: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log names the address and how long the client retries; then the client gives up."""
-    monkeypatch.setattr(connection, "NOTICE_MS", 10)
+    monkeypatch.setattr(connection, "NOTICE_S", 0.01)
     timeouts = connection.Timeouts(resend_s=0.05, hello_s=0.21)
     with (
         Connection(closed_port, timeouts) as client,
@@ -138,7 +138,7 @@ def test_a_session_is_resumed_after_ctrl_c(
     with pytest.raises(SystemExit):
         main(interrupted, ["--connect", server.address])
     found = re.fullmatch(
-        r"session (\w{24}) stays open for 600 s; resume it with --session \1", caplog.messages[-1]
+        r"session (\w{28}) stays open for 600 s; resume it with --session \1", caplog.messages[-1]
     )
     assert found
     capfd.readouterr()

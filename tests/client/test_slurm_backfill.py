@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_client.slurm import policy
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import mask_of, set_of
 from hpcosim_client.slurm.offers import consecutive_nodes
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes
+from hpcosim_client.slurm.select import choose_nodes
 from hpcosim_client.slurm.settings import Selection, parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
 from hpcosim_workloads.table import JobSpec

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,10 +13,11 @@ from hpcosim_client import play
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_client.slurm.clock import SiteClock
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import mask_of, set_of, set_of_mask
 from hpcosim_client.slurm.plan import NodeSpace
 from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes
+from hpcosim_client.slurm.select import choose_nodes
 from hpcosim_client.slurm.settings import Selection, parse_site
 from hpcosim_client.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
@@ -44,6 +46,23 @@ def test_plan_agrees_with_a_table_of_seconds(
     for second in range(start, start + length + 1):
         expected &= table[second]
     assert plan.free_during(start, start + length)[0] == expected
+
+
+@given(st.lists(Reserved, max_size=8), Reserved)
+def test_overlaps_of_a_plan_agree_with_a_table_of_seconds(
+    reserved: list[tuple[int, int, int]], wanted: tuple[int, int, int]
+) -> None:
+    """A reservation overlaps the plan if a second of it has a reserved node."""
+    plan = NodeSpace(0, 2000, 255, 60)
+    table = [0] * 2000
+    for begin, time, nodes in reserved:
+        plan.reserve(begin, begin + time, nodes)
+        for second in range(begin // 60 * 60, (begin + time) // 60 * 60):
+            table[second] |= nodes
+    begin, time, nodes = wanted
+    seconds = range(begin // 60 * 60, (begin + time) // 60 * 60)
+    expected = any(table[second] & nodes for second in seconds)
+    assert plan.overlaps(begin, begin + time, nodes) == expected
 
 
 @given(st.sets(st.integers(0, 200)))
@@ -185,6 +204,25 @@ def test_requeued_job_runs_again_after_121_s_though_nothing_else_happens() -> No
         ),
     )
     assert 221 <= simulation.recording.start_s[0] <= 221 + 60
+
+
+def test_resumed_node_gets_jobs_after_it_has_responded() -> None:
+    """The pass at the response of a resumed node starts a job, at the earliest 3 s after the last.
+
+    The pass before it, in the iteration of the main loop in which slurmctld pings the node, does
+    not.
+    """
+    jobs = [JobSpec(1, 50.0, 10.0, 60.0, 1, "cores")]
+    changes = (NodeChange(10.0, (0,), "fail"), NodeChange(200.0, (0,), "repair"))
+    simulation = Simulation(cluster_of(1), job_table_of(jobs), site_events=SiteEvents(changes))
+    play(
+        slurm(parse_site({"scheduler": {"backfill": False}})),
+        cluster_of(1),
+        lambda decisions, wake_on, elapsed_s: simulation.advance(
+            decisions, wake_on=wake_on, elapsed_s=elapsed_s
+        ),
+    )
+    assert simulation.recording.start_s[0] == pytest.approx(203.15)
 
 
 def test_work_without_waiting_jobs_ends() -> None:

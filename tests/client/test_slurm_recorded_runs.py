@@ -15,18 +15,18 @@ pytestmark = pytest.mark.skipif(
 )
 
 DIFFERENT = {
-    # Two cancellations by hand 0.1 s apart: the real passes ran between other jobs' ends.
+    # chain2 lasted 0.09 s longer than the median, so that a pass came before its node was free.
     "deps": {"notok_b", "any_b", "chain3", "any_cancel", "any_pendcancel"},
     "arrays": set(),
     "begin_hold": set(),
     "limits": set(),
     "resv": set(),
-    # Daemons killed by hand (k_next, k_any) are no event here. rq_n2 waits for the next pass;
-    # wait_n got n4 where a hold came before the pass.
-    "node_fail": {"rq_n2", "wait_n", "k_next", "k_any"},
+    # Daemons killed by hand (k_next, k_any) are no event here. Of two jobs requeued 0.03 s apart,
+    # the node of the second was free first.
+    "node_fail": {"wait_n", "k_next", "k_any"},
     "preempt_qos": set(),
-    # Jobs that started in the second in which all jobs were cancelled; --switches is ignored.
-    "shapes": {"g1c", "ncpu2", "mem0", "s1c"},
+    # Jobs that started in the second in which all jobs were cancelled.
+    "shapes": {"g1c", "ncpu2", "mem0"},
 }
 """Jobs of the scenes that differ, by name."""
 

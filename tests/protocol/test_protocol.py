@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -38,7 +37,8 @@ from hpcosim_server.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simul
 from hpcosim_server.physics.node_power import NEXT
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.service import REMEMBERED, Service
+from hpcosim_server.service.outcomes import REMEMBERED
+from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import MOST_FRAMES
 from support.protocol import (
@@ -247,7 +247,7 @@ def service() -> Service:
         simulation = Simulation(cluster_of(1), jobs_of((0.0, 10.0, 1, 20.0)))
         return Opened(simulation, Run(hpcosim="0", scenario="demo", scheduler="", seed=0), 1)
 
-    return Service(opened)
+    return Service(opened, name=lambda: "0123456789abcdef")
 
 
 def example_exchange() -> list[tuple[str, str, int, Any, bytes]]:
@@ -265,7 +265,6 @@ def example_exchange() -> list[tuple[str, str, int, Any, bytes]]:
 
 def test_server_sends_the_bytes_of_the_example_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server replies to the client's bytes in the specification with the bytes listed there."""
-    monkeypatch.setattr(secrets, "token_hex", lambda _: "0123456789abcdef")
     monkeypatch.setattr(
         hpcosim_server.service.session,
         "metrics_of",

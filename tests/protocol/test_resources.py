@@ -17,16 +17,18 @@ from hpcosim_protocol import (
     Processor,
     ProtocolError,
 )
-from hpcosim_protocol.resources import (
-    DeviceDemand,
+from hpcosim_protocol.node_access import (
     blocked_by_reservation,
-    choose_devices,
     first_window,
     fits_in,
-    gres_on,
     may_use,
-    memory_on,
     partition_nodes,
+)
+from hpcosim_protocol.resources import (
+    DeviceDemand,
+    choose_devices,
+    gres_on,
+    memory_on,
     provides,
     tasks_on,
     thousandths,

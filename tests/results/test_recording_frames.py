@@ -217,6 +217,31 @@ def test_a_second_frame_without_changes_is_empty() -> None:
     assert set(rows(reader.frame()).values()) == {0}
 
 
+def test_a_job_waits_in_the_frame_after_its_requeue_while_it_was_suspended() -> None:
+    """The frame after the requeue corrects the frame with the suspension."""
+    simulation = Simulation(
+        Platform((NodeGroup(1, (Processor(2),)),)),
+        site_scenes.table(site_scenes.job(1, cores=2, requeue=True)),
+    )
+    simulation.advance(wake_on=["no_more_jobs"])
+    simulation.advance([AllocateJob(1, [0])], wake_on=["job_started"])
+    simulation.advance([SuspendJob(1)], elapsed_s=2.0, wake_on=["job_suspended"])
+    run = opened(simulation)
+    reader = RecordingReader(run)
+    frames = [reader.frame(), reader.frame()]
+    before = append(frames)
+    suspended = moment(before, before.about["now_s"])
+    assert (suspended.suspended.job.tolist(), suspended.waiting.job.tolist()) == ([0], [])
+    simulation.advance([RequeueJob(1)], elapsed_s=1.0, wake_on=["job_requeued"])
+    frames += [reader.frame(), reader.frame()]
+    then = append(frames)
+    requeued = moment(then, then.about["now_s"])
+    assert (requeued.suspended.job.tolist(), requeued.waiting.job.tolist()) == ([], [0])
+    assert states_of(then) == ["waiting"]
+    assert rows(frames[3])["pause.start"] == 0
+    assert states_of(folder_of(simulation)) == ["waiting"]
+
+
 def test_frames_of_several_runs_are_the_frame_of_the_folder() -> None:
     """Periods of suspended and requeued jobs are boxes; the folder has the same ones."""
     simulation = Simulation(

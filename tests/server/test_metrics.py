@@ -20,16 +20,9 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.record.energy_metrics import energies
 from hpcosim_server.record.jobs_that_ran import jobs_that_ran
-from hpcosim_server.record.metrics import (
-    Metrics,
-    energies,
-    job_counts,
-    measure,
-    node_use,
-    slowdowns,
-    waits,
-)
+from hpcosim_server.record.metrics import Metrics, job_counts, measure, node_use, slowdowns, waits
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec

@@ -14,7 +14,8 @@ from hpcosim_protocol import AllocateJob, Explain, NodeGroup, Platform, Processo
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Run, metrics_of, write_results
-from hpcosim_server.record.tables import TABLES, Table, intervals
+from hpcosim_server.record.table_rows import intervals
+from hpcosim_server.record.tables import TABLES, Table
 from support.paths import ROOT
 from support.processes import SOON_S
 from support.simulating import cluster_of, jobs_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,12 @@ Map = dict[str, Any]
 class Desk:
     """A service and helpers to send it messages."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         folder.mkdir(exist_ok=True)
         (folder / "three.jsonl").write_text(JOBS)
         paths = [folder / "small.yaml", folder / "three.yaml"]
@@ -75,7 +81,7 @@ class Desk:
         limits = limits or Limits(jobs=1000)
         self._library = Library(paths, None, limits.jobs)
         self.out = folder / "out"
-        self.service = Service(self._open, limits, self.out)
+        self.service = Service(self._open, limits, self.out, clock=clock)
 
     def _open(self, hello: Hello) -> Opened:
         self.opening_takes()
@@ -703,16 +709,14 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock() -> Clock:
     """A clock for the service that the test sets."""
-    clock = Clock()
-    monkeypatch.setattr("hpcosim_server.service.service.time.monotonic", clock)
-    return clock
+    return Clock()
 
 
 def test_an_idle_session_is_closed_with_its_results(tmp_path: Path, clock: Clock) -> None:
     """A session without messages is closed after the timeout, and its results are written."""
-    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
     silent = Scheduler(desk)
     silent.step()
     clock.now_s += 61.0
@@ -730,7 +734,7 @@ def test_a_session_with_messages_stays_open(
     tmp_path: Path, clock: Clock, undisturbed: dict[str, bytes]
 ) -> None:
     """Decisions and resumptions reset the idle timeout of their own session only."""
-    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
     good, silent, returning = Scheduler(desk), desk.hello(), desk.hello()
     while good.ended is None:
         clock.now_s += 59.0
@@ -743,7 +747,7 @@ def test_a_session_with_messages_stays_open(
 
 def test_time_in_which_the_server_is_busy_is_not_idle_time(tmp_path: Path, clock: Clock) -> None:
     """Time in which the server is busy does not count towards the idle timeout."""
-    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0))
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
     patient = desk.hello()
     desk.opening_takes = lambda: setattr(clock, "now_s", clock.now_s + 600.0)
     desk.hello()

@@ -20,7 +20,7 @@ from hpcosim_protocol import (
     SetAlarm,
     SignalChanged,
 )
-from hpcosim_protocol.events import snake_case
+from hpcosim_protocol.tags import snake_case
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck

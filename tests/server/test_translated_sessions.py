@@ -111,7 +111,7 @@ class OldClient:
         )
         run = Run(hpcosim="", scenario="", scheduler="", seed=0)
         options = Options(max_decisions=1000)
-        self._session = Session(Hello(versions=[1]), Opened(simulation, run, 0), options, 0.0)
+        self._session = Session("s", Hello(versions=[1]), Opened(simulation, run, 0), options, 0.0)
         self._random = Random(scene.seed)
         self._seq = 0
         self._now_s = 0.0

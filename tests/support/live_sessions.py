@@ -60,7 +60,9 @@ class Player:
         self._view = View(welcome.platform, welcome.seed)
         self._policy = make_policy("easy")
         self._seq = 0
-        self.opened: Opened = service._open[self.name].opened
+        session = service._open.get(self.name)
+        assert session is not None
+        self.opened: Opened = session.opened
         self.simulation: Simulation = self.opened.simulation
 
     def play(self, requests: int = 10**6) -> None:

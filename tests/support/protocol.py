@@ -25,7 +25,7 @@ from hpcosim_protocol import (
     ServerMessage,
     Switch,
 )
-from hpcosim_protocol.events import snake_case
+from hpcosim_protocol.tags import snake_case
 from support.paths import ROOT
 
 PROTOCOL = ROOT / "protocol"

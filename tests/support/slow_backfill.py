@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -10,66 +10,70 @@ from hpcosim_client.demand import NodeChoice
 from hpcosim_client.job import Ints
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
-from hpcosim_client.slurm.backfill import PassSettings, Planned, Windows, _Counts
-from hpcosim_client.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Candidate, Found, Future
+from hpcosim_client.slurm.backfill import BackfillSettings, Planned
+from hpcosim_client.slurm.backfill_counts import BackfillCounts
+from hpcosim_client.slurm.candidate import Candidate, Found
+from hpcosim_client.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.passes import PassContext
 from hpcosim_client.slurm.plan import NodeSpace
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
+from hpcosim_client.slurm.select import choose_nodes, usable_cores
 
 
 def slow_backfill(
-    queue: Iterable[Candidate],
-    future: Callable[[], Future],
-    held: Callable[[Candidate], bool],
-    start: Callable[[Candidate, Found], bool],
-    preempt: Callable[[Candidate, NodeSet], Found | None],
-    windows: Windows | None,
-    settings: PassSettings,
+    queue: Iterable[Candidate], context: PassContext, settings: BackfillSettings
 ) -> list[Planned]:
     """Do what `backfill` of the policy does, without preemption and reservations."""
-    del preempt
-    assert windows is None
-    parameters, now = settings.parameters, settings.now
+    assert context.windows is None
+    parameters, now = settings.parameters, context.now
     window, resolution = int(parameters.bf_window_s), max(int(parameters.bf_resolution_s), 1)
-    space = NodeSpace(now, now + window, settings.available, resolution)
-    counts = _Counts(parameters)
+    space = NodeSpace(now, now + window, context.available, resolution)
+    counts = BackfillCounts(parameters)
     for candidate in queue:
-        if held(candidate) or not counts.admit(candidate):
+        if context.held(candidate) or not counts.admit(candidate):
             continue
-        if counts.tested > parameters.bf_max_job_test:
+        if counts.no_more_tests:
             break
-        found = _earliest(candidate, space, future(), settings)
+        found = _earliest(candidate, space, context, settings)
         if found is None or found[0] > now + window:
             continue
         if found[0] > now:
-            space.reserve(found[0], found[0] + candidate.limit, found[1].node_set)
-        elif start(candidate, found[1]):
+            if context.reserves(candidate):
+                space.reserve(found[0], found[0] + candidate.limit, found[1].node_set)
+        elif context.start(candidate, found[1]):
             counts.started += 1
-            if counts.started == parameters.bf_max_job_start:
+            if counts.no_more_starts:
                 break
     return []
 
 
 def _earliest(
-    candidate: Candidate, space: NodeSpace, free: Future, settings: PassSettings
+    candidate: Candidate, space: NodeSpace, context: PassContext, settings: BackfillSettings
 ) -> tuple[int, Found] | None:
     """Return the earliest start of a job beside planned jobs."""
-    at: int | None = settings.now
+    free = context.future()
+    at: int | None = context.now
     while at is not None:
         nodes, later = space.free_during(at, at + candidate.limit)
-        for time, found in _alone(candidate, nodes & candidate.suitable, free, settings):
+        alone = _alone(candidate, nodes & candidate.suitable, free, context.now, settings)
+        for time, found in alone:
             start = max(time, at)
             if later is None or start <= later:
-                return start, found
+                if start == at or not space.overlaps(
+                    start, start + candidate.limit, found.node_set
+                ):
+                    return start, found
+                later = start
         at = later
     return None
 
 
 def _alone(
-    candidate: Candidate, nodes: NodeSet, free: Future, settings: PassSettings
+    candidate: Candidate, nodes: NodeSet, free: Future, now: int, settings: BackfillSettings
 ) -> Iterator[tuple[int, Found]]:
     """Yield the earliest start of a job on some nodes if no other job started, and its place."""
-    now, amounts = settings.now, free.amounts(0)
+    amounts = free.amounts(0)
     slots, order = free._slots, free._order
     found = _find(candidate, nodes, amounts, slots, order)
     if found is not None:

@@ -96,3 +96,15 @@ test("a job may be requeued at the instant of another one's start", () => {
   assert.deepEqual([...model.startS], [10, 10]);
   assert.deepEqual([0, 5, 10, 15].map((time) => seriesOf(model).queue.at(time)), [1, 1, 0, 0]);
 });
+
+test("a job that was requeued while it was suspended waits once", () => {
+  const steps = [
+    { submits: [0], starts: [[0, 0]], pauses: [[0, 10, 1]], now: 15 },
+    { pauses: [[0, 10, 4]], now: 20 },
+  ];
+  const model = modelOfSteps(...steps);
+  assert.deepEqual([model.startS[0], model.state[0]], [NaN, 0]);
+  assert.deepEqual([5, 12].map((time) => seriesOf(model).queue.at(time)), [0, 1]);
+  const again = modelOfSteps(...steps, { starts: [[0, 30]], ends: [[0, 40]], now: 40 });
+  assert.deepEqual([5, 12, 35].map((time) => seriesOf(again).queue.at(time)), [0, 1, 0]);
+});

@@ -20,6 +20,7 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.engine.site_events import NO_SITE_EVENTS, JobAction, SiteEvents
 from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.sessions import new_name
 from hpcosim_workloads.table import PLACEMENTS, job_table
 
 NO_REQUEST = -1  # as in the column `JobTable.request`
@@ -75,7 +76,7 @@ class SmallScenario:
             idle_timeout_s=600.0,
         )
         simulation = Simulation(self.platform, jobs, site_events=self.site_events)
-        return Session(hello, Opened(simulation, run, 0), options, 0.0)
+        return Session(new_name(), hello, Opened(simulation, run, 0), options, 0.0)
 
 
 def _processor(cores: int) -> Processor:

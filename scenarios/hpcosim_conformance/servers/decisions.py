@@ -68,10 +68,11 @@ def decisions_in_turn(server: ServerUnderTest) -> None:
     allocation = session.advance_until_a_job_can_start()
     kill = {"type": "kill_job", "job_id": allocation["job_id"]}
     events = session.decide(allocation, allocation, kill, kill)
+    of_job = [event for event in events if event.get("job_id") == kill["job_id"]]
+    answers = [event for event in of_job if event["type"] != "job_allocated"]
     got = [
         event["code"] if event["type"] == "decision_rejected" else event["type"]
-        for event in events
-        if event.get("job_id") == kill["job_id"] and event["type"] != "job_allocated"
+        for event in answers
     ]
     expected = ["job_started", "job_not_waiting", "job_completed", "job_not_running"]
     what = f"starting and killing a job twice led to {got}; expected {expected}"

@@ -90,11 +90,8 @@ class Analysis(NamedTuple):
 
     def with_metric(self, metric: str, rows: Rows | None = None) -> list[Row]:
         """Return the runs that have a metric, of `rows` or of all runs."""
-        return [
-            row
-            for row in (self.rows if rows is None else rows)
-            if succeeded(row) and row.get(metric) is not None
-        ]
+        chosen = self.rows if rows is None else rows
+        return [row for row in chosen if succeeded(row) and row.get(metric) is not None]
 
     @property
     def failed(self) -> list[Row]:

@@ -131,11 +131,10 @@ def comparison_tables(analysis: Analysis) -> list[Table]:
         column_of(_absolute(analysis.measures[name]), [one.differences[name] for one in found], 0.0)
         for name in metrics
     ]
-    changes = [
-        column_of(PERCENT._replace(title=analysis.measures[name].title), estimates, 0.0)
-        for name in metrics
-        for estimates in [[_less_one(one.ratios[name]) for one in found]]
-    ]
+    changes = []
+    for name in metrics:
+        percent = PERCENT._replace(title=analysis.measures[name].title)
+        changes.append(column_of(percent, [_less_one(one.ratios[name]) for one in found], 0.0))
     about = _caption(analysis, "pairs") + (
         f" A pair is a run and the run of {named} with the same labels on all other axes. Bold: "
         f"the interval excludes 0; there is no correction for multiple comparisons."

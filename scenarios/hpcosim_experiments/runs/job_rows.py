@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from hpcosim_experiments.statistics.measured import MeasureSettings, measured_period
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.tables import intervals
+from hpcosim_server.record.table_rows import intervals
 from hpcosim_workloads.table import PLACEMENTS
 
 COMPRESSION = "zstd"

@@ -134,12 +134,12 @@ def _picks(rng: np.random.Generator, sizes: tuple[int, ...], samples: int) -> Pi
 
 def _jackknife(strata: Strata, statistic: Statistic) -> Floats:
     """Return the statistic without one repeat, for each repeat of each stratum."""
-    left_out = [
-        statistic([np.delete(one, row, axis=0) if at == number else one for at, one in parts])
-        for parts in [list(enumerate(strata))]
-        for number, stratum in parts
-        for row in range(len(stratum))
-    ]
+    left_out = []
+    for number, stratum in enumerate(strata):
+        parts = list(strata)
+        for row in range(len(stratum)):
+            parts[number] = np.delete(stratum, row, axis=0)
+            left_out.append(statistic(parts))
     return np.array(left_out, dtype=np.float64)
 
 

@@ -130,18 +130,22 @@ def comparisons(
         plan: the repeats, the tasks and the statistic.
     """
     others = [axis for axis in kept if axis not in baseline] + [*plan.tasks, *plan.over]
-    of_baseline = {
-        tuple(row[axis] for axis in others): row
-        for row in rows
-        if all(row[axis] == label for axis, label in baseline.items())
-    }
+    of_baseline = {}
+    for row in rows:
+        if _has(row, baseline):
+            of_baseline[tuple(row[axis] for axis in others)] = row
     found = []
     for labels, group in groups(rows, *kept).items():
         combination = dict(zip(kept, labels, strict=True))
-        if any(combination[axis] != label for axis, label in baseline.items()):
+        if not _has(combination, baseline):
             partners = [of_baseline.get(tuple(row[axis] for axis in others)) for row in group]
             found.append(_compared(combination, group, partners, metrics, plan))
     return found
+
+
+def _has(row: Row, labels: Labels) -> bool:
+    """Return whether a run or a combination has these labels."""
+    return all(row[axis] == label for axis, label in labels.items())
 
 
 def _compared(

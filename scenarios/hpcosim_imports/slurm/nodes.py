@@ -105,15 +105,11 @@ def _groups(
     for host in hosts:
         devices = _typed(declared, types.get(host, {}))
         by_devices.setdefault(tuple(sorted(devices.items())), []).append(host)
-    return [
-        {
-            "names": compress(members),
-            "count": len(members),
-            **shape,
-            **({"gres": dict(devices)} if devices else {}),
-        }
-        for devices, members in by_devices.items()
-    ]
+    groups: list[dict[str, Any]] = []
+    for devices_here, members in by_devices.items():
+        gres = {"gres": dict(devices_here)} if devices_here else {}
+        groups.append({"names": compress(members), "count": len(members), **shape, **gres})
+    return groups
 
 
 def _shape(values: dict[str, str], power: NodePower) -> dict[str, Any]:

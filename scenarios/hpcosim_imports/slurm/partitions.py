@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from hpcosim_imports.errors import FieldError
@@ -73,12 +74,8 @@ def partitions(
     Raises:
         InputError: a line is invalid or names an unknown node.
     """
-    known = {
-        name: place
-        for place, name in enumerate(
-            name for group in groups for name in hosts_of(group["names"], statements[0])
-        )
-    }
+    hosts = chain.from_iterable(hosts_of(group["names"], statements[0]) for group in groups)
+    known = {name: place for place, name in enumerate(hosts)}
     sets = _node_sets(statements, groups)
     defaults: dict[str, str] = {}
     found: list[dict[str, Any]] = []

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from hpcosim_protocol.hosts import NodeNames
-from hpcosim_protocol.resources import numbers_in
+from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Seconds
 from hpcosim_scenarios.model.host_lists import ranges

@@ -53,14 +53,13 @@ def with_node_numbers(platform: Any) -> Any:
     except msgspec.ValidationError:  # the checks of types report it first
         return {key: value for key, value in platform.items() if key not in LISTING}
     names = names_of(Platform(groups))
-    return platform | {
-        section: [
-            _numbered(item, names, f"$.platform.{section}[{place}]")
-            for place, item in enumerate(platform[section])
-        ]
-        for section in LISTING
-        if isinstance(platform.get(section), list)
-    }
+    sections = [name for name in LISTING if isinstance(platform.get(name), list)]
+    return platform | {name: _section(platform[name], names, name) for name in sections}
+
+
+def _section(items: list[Any], names: NodeNames, section: str) -> list[Any]:
+    field = f"$.platform.{section}"
+    return [_numbered(item, names, f"{field}[{place}]") for place, item in enumerate(items)]
 
 
 def _numbered(item: Any, names: NodeNames, field: str) -> Any:

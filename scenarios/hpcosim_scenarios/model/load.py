@@ -67,16 +67,12 @@ def drop_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
 
 def draws_numbers(scenario: Scenario) -> bool:
     """Return whether jobs, switching times, forecasts or failures depend on the seed."""
-    states = (group.power_states for group in scenario.platform.nodes)
-    return (
-        scenario.workload.synthetic is not None
-        or any(
-            each is not None and (each.switch_on_sd_s > 0.0 or each.switch_off_sd_s > 0.0)
-            for each in states
-        )
-        or draws_forecasts(scenario.signals)
-        or (scenario.failures is not None and bool(scenario.failures.random))
-    )
+    if scenario.workload.synthetic is not None or draws_forecasts(scenario.signals):
+        return True
+    if scenario.failures is not None and scenario.failures.random:
+        return True
+    states = [group.power_states for group in scenario.platform.nodes if group.power_states]
+    return any(each.switch_on_sd_s > 0.0 or each.switch_off_sd_s > 0.0 for each in states)
 
 
 def _mean_ops_per_s(platform: Platform) -> float:

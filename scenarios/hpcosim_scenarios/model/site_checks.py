@@ -9,7 +9,7 @@ from typing import Any
 from hpcosim_protocol import NodeReservation, Partition, Platform, Switch
 from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.features import mentioned
-from hpcosim_protocol.resources import numbers_in
+from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import NAME_PATTERN
 from hpcosim_scenarios.model.host_lists import check_ranges, names_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcosim_client.agents.pairing.settings import Objective
 from hpcosim_experiments.report.panels import panels
-from hpcosim_server.record.metrics import energies
+from hpcosim_server.record.energy_metrics import energies
 from hpcosim_studies.figures import band, gantt, horizontal_bars
 from hpcosim_studies.ineps.experiments import (
     OBJECTIVES,

@@ -50,20 +50,14 @@ def waits(record: RunRecord, jobs: JobTable) -> dict[str, float]:
 
 def platforms(platform: Platform) -> dict[str, Platform]:
     """Return the platform in each interpretation of idle power."""
-    groups = tuple(
-        replace(
-            group,
-            processors=tuple(
-                replace(
-                    processor,
-                    idle_fraction=IDLE_W / len(group.processors) / processor.static_w,
-                )
-                for processor in group.processors
-            ),
+    groups = []
+    for group in platform.nodes:
+        share_w = IDLE_W / len(group.processors)
+        processors = tuple(
+            replace(each, idle_fraction=share_w / each.static_w) for each in group.processors
         )
-        for group in platform.nodes
-    )
-    return {"fraction": platform, "watts": replace(platform, nodes=groups)}
+        groups.append(replace(group, processors=processors))
+    return {"fraction": platform, "watts": replace(platform, nodes=tuple(groups))}
 
 
 def energies_j(record: RunRecord, platform: Platform) -> tuple[float, float]:

@@ -49,13 +49,11 @@ def shapes_of(rows: Rows, *, with_awareness: bool = False) -> Shapes:
     The paper inverts the metrics except utilization, and normalises them in an unspecified way.
     Here each is divided by the largest.
     """
-    raw = {
-        f"{manager}, {awareness}" if with_awareness else manager: [
-            *(1 / max(measure.mean(runs), 1e-9) for measure in INVERTED),
-            UTILIZATION.mean(runs),
-        ]
-        for (manager, awareness), runs in groups(rows, "manager", "awareness").items()
-    }
+    raw = {}
+    for (manager, awareness), runs in groups(rows, "manager", "awareness").items():
+        label = f"{manager}, {awareness}" if with_awareness else manager
+        inverted = [1 / max(measure.mean(runs), 1e-9) for measure in INVERTED]
+        raw[label] = [*inverted, UTILIZATION.mean(runs)]
     most = [max(values) for values in zip(*raw.values(), strict=True)]
     return {
         label: [value / top for value, top in zip(values, most, strict=True)]

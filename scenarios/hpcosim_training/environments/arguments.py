@@ -15,7 +15,8 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.shipped import find_scenario
 from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record import metrics
+from hpcosim_server.record.energy_metrics import energies
+from hpcosim_server.record.metrics import makespan_s
 from hpcosim_workloads.table import JobTable
 
 T = TypeVar("T")
@@ -142,9 +143,9 @@ def check_power(platform: Platform, path: Path | None) -> None:
 def totals(simulation: Simulation) -> dict[str, float]:
     """Return energy, energy-delay product and makespan of a run, as defined in `metrics`."""
     record = simulation.record()
-    energies = metrics.energies(record)
+    found = energies(record)
     return {
-        "energy_j": energies["energy_j"],
-        "edp_js": energies["edp_js"],
-        "makespan_s": metrics.makespan_s(record),
+        "energy_j": found["energy_j"],
+        "edp_js": found["edp_js"],
+        "makespan_s": makespan_s(record),
     }

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from operator import index
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError, View
@@ -27,13 +26,21 @@ from hpcosim_training.environments.arguments import (
     task_and_jobs,
     totals,
 )
+from hpcosim_training.environments.pairing_episode import (
+    Spent,
+    next_choices,
+    objective_of,
+    reward_between,
+    spent_so_far,
+)
 from hpcosim_training.environments.pairing_task import (
     Invalid,
     PairingTask,
     Reward,
     check_arguments,
+    check_one_task,
     check_task,
-    forbidden_message,
+    choice_of,
     task_of,
 )
 from hpcosim_workloads.table import JobTable
@@ -172,11 +179,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     ) -> None:
         check_render_mode(render_mode)
         check_arguments(reward_scale, max_decisions, invalid)
-        if task is not None and (settings or reward is not None):
-            raise ValueError(
-                "task= already defines settings and reward; change them in the task, or pass "
-                "scenario= instead"
-            )
+        check_one_task(task, settings, reward)
         path, new_task = scenario_path(scenario), partial(task_of, settings, reward)
         self.task, self._jobs = task_and_jobs(path, overrides, task, jobs, new_task)
         check_task(self.task, path)
@@ -196,10 +199,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     @property
     def objective(self) -> float:
         """The objective of this episode so far: energy, J, or energy x time, J s."""
-        energy_j = self._energy_j()
-        if self.task.settings.objective == "energy":
-            return energy_j
-        return energy_j * (self.simulation.now_s - self.simulation.start_s)
+        return objective_of(self.task, self.simulation)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -222,8 +222,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
         self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
         self._rounds = PairingRounds(task.settings, self._view)
-        self.done = False
-        self._before = (0.0, self.simulation.start_s)
+        self._spent = Spent(0.0, self.simulation.start_s)
         self._advance()
         if self.done:
             raise PolicyError(
@@ -242,7 +241,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         """
         if self._over:
             raise ResetNeeded(f"{self._over}; call reset() before step()")
-        choice = self._choice(action)
+        choice = choice_of(self.choices, action, self._shape[0], self._invalid)
         taken = int(self.choices.actions[choice])
         reward = self.choose(choice)
         truncated = not self.done and self._decisions == self._max_decisions
@@ -266,7 +265,10 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         self._decisions += 1
         if self.done:
             self._over = "the episode is terminated, all jobs have finished"
-        return self._reward(baseline)
+        task, before = self.task, self._spent
+        after = spent_so_far(task, self.simulation, self._view, self._rounds, done=self.done)
+        self._spent = after
+        return reward_between(task, before, after, baseline) / self.reward_scale
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Return the action mask, bool[S x N + 1]; sb3-contrib calls a method of this name.
@@ -282,49 +284,10 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
 
     def _advance(self) -> None:
         """Simulate until the next decision, or until all jobs have finished."""
-        view, simulation, rounds = self._view, self.simulation, self._rounds
-        while not self.done:
-            choices = rounds.look(view)
-            if choices is not None:
-                self.choices = choices
-                return
-            batch = simulation.advance(
-                view.decisions, wake_on=view.wake_on, elapsed_s=view.elapsed_s
-            )
-            view.apply(batch.now_s, batch.events)
-            self.done = batch.ended or (view.no_more_jobs and not view.queue and not view.running)
-            if not self.done:
-                rounds.begin(view)
-
-    def _reward(self, baseline: float) -> float:
-        """Return the reward since the last decision, plus the baseline cost of the placed job."""
-        (before, before_s), self._before = self._before, self._cost()
-        after, after_s = self._before
-        if self.task.reward == "foreseen":
-            return (before - after + baseline) / self.reward_scale
-        time_s = after_s - before_s if self.task.settings.objective == "edp" else 1.0
-        return (baseline - (after - before) * time_s) / self.reward_scale
-
-    def _cost(self) -> tuple[float, float]:
-        """Return the cost whose differences are the rewards, J or J s, and the time, s.
-
-        The cost is the energy spent, or the predicted objective; at the end the actual objective.
-        """
-        now_s = self.simulation.now_s
-        if self.task.reward == "spent":
-            return self._energy_j(), now_s
-        if self.done:
-            return self.objective, now_s
-        forecast = self._rounds.forecast
-        span_s = forecast.horizon_s(self._view.now_s) - self.simulation.start_s
-        foreseen_j = forecast.committed_j + forecast.idle_w * span_s
-        time_s = span_s if self.task.settings.objective == "edp" else 1.0
-        return foreseen_j * time_s, now_s
-
-    def _energy_j(self) -> float:
-        cluster = self.simulation.cluster
-        cluster.settle(self.simulation.now_s)
-        return sum(meter.energy_j for meter in cluster.meters)
+        choices = next_choices(self.simulation, self._view, self._rounds)
+        self.done = choices is None
+        if choices is not None:
+            self.choices = choices
 
     def _observation(self) -> Rows:
         rows = np.zeros(self._shape, dtype=np.float32)
@@ -335,19 +298,3 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": self.action_masks().view(np.int8)}
         return info | totals(self.simulation) if self.done else info
-
-    def _choice(self, action: np.int64 | int) -> int:
-        """Return the index of an action in `choices`."""
-        try:
-            number = index(action)
-        except TypeError:
-            raise InvalidAction(f"action: expected an integer, got {action!r}") from None
-        if not 0 <= number < self._shape[0]:
-            raise InvalidAction(f"action: expected 0 to {self._shape[0] - 1}, got {number}")
-        actions = self.choices.actions
-        choice = int(actions.searchsorted(number))
-        if choice < len(actions) and actions[choice] == number:
-            return choice
-        if self._invalid == "first":
-            return 0
-        raise InvalidAction(forbidden_message(self.choices, number))

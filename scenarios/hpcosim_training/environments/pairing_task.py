@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import index
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+from gymnasium.error import InvalidAction
 
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.settings import Pairing, Sees
@@ -105,6 +107,48 @@ def check_arguments(reward_scale: float, max_decisions: int | None, invalid: str
     if invalid not in get_args(Invalid):
         expected = ", ".join(get_args(Invalid))
         raise ValueError(f"invalid: expected one of {expected}, got {invalid!r}")
+
+
+def check_one_task(
+    task: PairingTask | None, settings: Mapping[str, Any], reward: Reward | None
+) -> None:
+    """Check that a task is given without what it already has.
+
+    Raises:
+        ValueError: settings or a reward are given, too.
+    """
+    if task is not None and (settings or reward is not None):
+        raise ValueError(
+            "task= already defines settings and reward; change them in the task, or pass "
+            "scenario= instead"
+        )
+
+
+def choice_of(choices: Choices, action: np.int64 | int, actions: int, invalid: Invalid) -> int:
+    """Return the index of an action in `choices`.
+
+    Args:
+        choices: the allowed actions.
+        action: number of the action.
+        actions: number of actions, masked ones included.
+        invalid: `first`: return 0 for a masked action.
+
+    Raises:
+        InvalidAction: the action does not exist, or it is masked and `invalid` is `raise`.
+    """
+    try:
+        number = index(action)
+    except TypeError:
+        raise InvalidAction(f"action: expected an integer, got {action!r}") from None
+    if not 0 <= number < actions:
+        raise InvalidAction(f"action: expected 0 to {actions - 1}, got {number}")
+    allowed = choices.actions
+    choice = int(allowed.searchsorted(number))
+    if choice < len(allowed) and allowed[choice] == number:
+        return choice
+    if invalid == "first":
+        return 0
+    raise InvalidAction(forbidden_message(choices, number))
 
 
 def forbidden_message(choices: Choices, action: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
-from gymnasium.spaces import Box, Discrete
+from gymnasium.spaces import Discrete
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -31,13 +31,15 @@ from hpcosim_training.environments.arguments import (
 from hpcosim_training.environments.step_costs import accrued_cost, cost_rates
 from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
 from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.environments.step_observations import (
+    Observation,
+    observation_of,
+    observation_space,
+)
 from hpcosim_training.environments.step_runs import StepRuns
 
-Observation = dict[str, NDArray[np.int16]]
 Bools = NDArray[np.bool_]
 
-MAX_STEPS = np.iinfo(np.int16).max
-OBSERVED = ("used", "cores", "waited", "steps", "rows", "behind", "since_arrival")
 END_OF_RUN = np.iinfo(np.int64).max
 
 
@@ -160,7 +162,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
             )
         self._rngs: list[np.random.Generator] = []
         self.num_envs = num_envs
-        self.single_observation_space = _space(self.machines.settings)
+        self.single_observation_space = observation_space(self.machines.settings)
         self.single_action_space = Discrete(self.machines.settings.actions)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
@@ -232,11 +234,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         )
 
     def _observation(self) -> Observation:
-        parts = self.runs.scene._asdict()
-        return {
-            name: parts[name][:, None] if parts[name].ndim == 1 else parts[name]
-            for name in OBSERVED
-        }
+        return observation_of(self.runs)
 
     def _info(self) -> dict[str, Any]:
         return {"action_mask": self.runs.scene.possible().view(np.int8)}
@@ -285,20 +283,3 @@ class StepBindingEnv(gymnasium.Env[Observation, np.int64]):
 
 def _first(observations: Observation, info: dict[str, Any]) -> tuple[Observation, dict[str, Any]]:
     return {k: v[0].copy() for k, v in observations.items()}, {k: v[0] for k, v in info.items()}
-
-
-def _space(settings: DeepEas) -> gymnasium.spaces.Dict:
-    machines, queue, horizon = settings.machines, settings.queue, settings.horizon
-    bounds = {
-        "used": (0, MAX_STEPS, (machines, horizon)),
-        "cores": (0, settings.cores, (queue,)),
-        "waited": (0, MAX_STEPS, (queue,)),
-        "steps": (0, MAX_STEPS, (machines, queue)),
-        "rows": (-1, horizon - 1, (machines, queue)),
-        "behind": (0, MAX_STEPS, (1,)),
-        "since_arrival": (0, MAX_STEPS, (1,)),
-    }
-    boxes: dict[str, gymnasium.Space[Any]] = {
-        name: Box(low, high, shape, np.int16) for name, (low, high, shape) in bounds.items()
-    }
-    return gymnasium.spaces.Dict(boxes)

@@ -34,14 +34,13 @@ class Column(NamedTuple):
 def lines(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table, titles first."""
     table = [[column.title for column in columns], *rows]
-    columns = [
-        column._replace(width=max(column.width, *(cell_len(row[number]) for row in table)))
-        if column.whole
-        else column
-        for number, column in enumerate(columns)
-    ]
+    sized = []
+    for number, column in enumerate(columns):
+        widest = max(cell_len(row[number]) for row in table)
+        width = max(column.width, widest) if column.whole else column.width
+        sized.append(column._replace(width=width))
     return [
-        " ".join(_cell(*each) for each in zip(columns, row, strict=True)).rstrip() for row in table
+        " ".join(_cell(*each) for each in zip(sized, row, strict=True)).rstrip() for row in table
     ]
 
 

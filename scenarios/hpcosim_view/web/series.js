@@ -91,6 +91,7 @@ function queueSteps(model) {
       || boxes.startS[startBox[period]] < pauses.timeS[i])) begin(period++);
     if (!model.waitsAfter(pauses.start[i])) continue;
     const row = boxes.job[startBox[pauses.start[i]]];
+    if (waits[row] >= 0) continue; // requeued while suspended: a second row of the same period
     waits[row] = fromS.push(pauses.timeS[i]) - 1;
     toS.push(NaN);
   }

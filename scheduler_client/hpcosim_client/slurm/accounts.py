@@ -43,12 +43,45 @@ QosFlag = Literal[
 ]
 
 
-class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Limited(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Limits that associations and QOS have alike.
+
+    `grp_...` limits hold for all jobs of an association and of those below it together, or for all
+    jobs of a QOS.
+
+    Attributes:
+        grp_jobs: GrpJobs, maximum number of running jobs.
+        grp_submit_jobs: GrpSubmitJobs, maximum number of waiting and running jobs.
+        grp_tres: GrpTRES, maximum TRES of running jobs.
+        grp_tres_mins: GrpTRESMins, maximum TRES-minutes of past and running jobs, decayed.
+        grp_tres_run_mins: GrpTRESRunMins, maximum TRES-minutes that running jobs may still use, by
+            their requested times.
+        grp_wall_s: GrpWall, maximum run time of past and running jobs, decayed, s.
+        max_tres_per_job: MaxTRES, maximum TRES of a job.
+        max_tres_per_node: MaxTRESPerNode, maximum TRES of a job on each of its nodes on average.
+        max_tres_mins_per_job: MaxTRESMins, maximum TRES-minutes of a job by its requested time,
+            with `safe` in `SiteSettings.enforce`.
+        max_wall_s: MaxWall, maximum requested time of a job, s.
+    """
+
+    grp_jobs: Count | None = None
+    grp_submit_jobs: Count | None = None
+    grp_tres: Tres = {}
+    grp_tres_mins: Tres = {}
+    grp_tres_run_mins: Tres = {}
+    grp_wall_s: Seconds | None = None
+    max_tres_per_job: Tres = {}
+    max_tres_per_node: Tres = {}
+    max_tres_mins_per_job: Tres = {}
+    max_wall_s: Seconds | None = None
+
+
+class Association(Limited, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Shares and limits that accounts and users have alike.
 
-    `grp_...` limits hold for all jobs of the association and of those below it together. The other
-    limits hold for each user; a user without one inherits the limit of the nearest account above
-    that has one. See "SPECIFICATIONS FOR ASSOCIATIONS" of the manual page sacctmgr(1).
+    Limits other than `grp_...` hold for each user; a user without one inherits the limit of the
+    nearest account above that has one. See "SPECIFICATIONS FOR ASSOCIATIONS" of the manual page
+    sacctmgr(1).
 
     Attributes:
         shares: Fairshare, shares of the usage of the parent account; `parent`: the association does
@@ -57,20 +90,8 @@ class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         qos: QOS that the jobs may use; None: inherited, or all if no account above has any.
         default_qos: QOS of jobs that name none; empty: inherited.
         usage_s: RawUsage before simulated second 0, in seconds of the billing TRES.
-        grp_jobs: GrpJobs, maximum number of running jobs.
-        grp_submit_jobs: GrpSubmitJobs, maximum number of waiting and running jobs.
-        grp_tres: GrpTRES, maximum TRES of running jobs.
-        grp_tres_mins: GrpTRESMins, maximum TRES-minutes of past and running jobs, decayed.
-        grp_tres_run_mins: GrpTRESRunMins, maximum TRES-minutes that running jobs may still use, by
-            their requested times.
-        grp_wall_s: GrpWall, maximum run time of past and running jobs, decayed, s.
         max_jobs: MaxJobs, maximum number of running jobs of the user in the account.
         max_submit_jobs: MaxSubmitJobs, maximum number of waiting and running jobs.
-        max_tres_per_job: MaxTRES, maximum TRES of a job.
-        max_tres_per_node: MaxTRESPerNode, maximum TRES of a job on each of its nodes on average.
-        max_tres_mins_per_job: MaxTRESMins, maximum TRES-minutes of a job by its requested time,
-            with `safe` in `SiteSettings.enforce`.
-        max_wall_s: MaxWall, maximum requested time of a job, s.
     """
 
     shares: Count | Literal["parent"] = 1
@@ -78,18 +99,8 @@ class Association(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     qos: tuple[Name, ...] | None = None
     default_qos: OptionalName = ""
     usage_s: Amount = 0.0
-    grp_jobs: Count | None = None
-    grp_submit_jobs: Count | None = None
-    grp_tres: Tres = {}
-    grp_tres_mins: Tres = {}
-    grp_tres_run_mins: Tres = {}
-    grp_wall_s: Seconds | None = None
     max_jobs: Count | None = None
     max_submit_jobs: Count | None = None
-    max_tres_per_job: Tres = {}
-    max_tres_per_node: Tres = {}
-    max_tres_mins_per_job: Tres = {}
-    max_wall_s: Seconds | None = None
 
 
 class User(Association, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -118,7 +129,7 @@ class Account(Association, frozen=True, kw_only=True, forbid_unknown_fields=True
     users: dict[Name, User] = {}
 
 
-class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Qos(Limited, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A quality of service.
 
     See "SPECIFICATIONS FOR QOS" of the manual page sacctmgr(1) and
@@ -144,18 +155,12 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         grace_time_s: GraceTime, time from preemption to the end of a job, s.
         preempt_exempt_time_s: PreemptExemptTime, run time before which a job is not preempted, s;
             None: that of the cluster.
-        grp_jobs, grp_submit_jobs, grp_tres, grp_tres_mins, grp_tres_run_mins, grp_wall_s: as of
-            associations, for all jobs of the QOS.
         max_jobs_per_user, max_jobs_per_account: maximum number of running jobs.
         max_submit_jobs_per_user, max_submit_jobs_per_account: maximum number of waiting and running
             jobs.
         max_tres_per_user, max_tres_per_account: maximum TRES of running jobs.
         max_tres_run_mins_per_user, max_tres_run_mins_per_account: maximum TRES-minutes that running
             jobs may still use.
-        max_tres_per_job: as of associations.
-        max_tres_per_node: as of associations.
-        max_tres_mins_per_job: as of associations.
-        max_wall_s: as of associations.
         min_tres_per_job: MinTRES, least TRES of a job.
         min_prio_threshold: MinPrioThreshold, least priority with which a job gets a reservation of
             the backfill scheduler; 0: any.
@@ -170,12 +175,6 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     preempt_mode: Literal["", PreemptMode] = ""
     grace_time_s: Seconds = 0.0
     preempt_exempt_time_s: Seconds | None = None
-    grp_jobs: Count | None = None
-    grp_submit_jobs: Count | None = None
-    grp_tres: Tres = {}
-    grp_tres_mins: Tres = {}
-    grp_tres_run_mins: Tres = {}
-    grp_wall_s: Seconds | None = None
     max_jobs_per_user: Count | None = None
     max_jobs_per_account: Count | None = None
     max_submit_jobs_per_user: Count | None = None
@@ -184,9 +183,5 @@ class Qos(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_tres_per_account: Tres = {}
     max_tres_run_mins_per_user: Tres = {}
     max_tres_run_mins_per_account: Tres = {}
-    max_tres_per_job: Tres = {}
-    max_tres_per_node: Tres = {}
-    max_tres_mins_per_job: Tres = {}
-    max_wall_s: Seconds | None = None
     min_tres_per_job: Tres = {}
     min_prio_threshold: Count = 0

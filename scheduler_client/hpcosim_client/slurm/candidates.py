@@ -11,8 +11,8 @@ import numpy as np
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
+from hpcosim_client.slurm.candidate import Candidate
 from hpcosim_client.slurm.clock import whole_seconds
-from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of, set_of_mask
 from hpcosim_client.slurm.select import least_nodes
 from hpcosim_protocol import JobRequest, Platform
@@ -110,8 +110,10 @@ class Candidates:
                 not demand.request.required_nodes
                 and not demand.request.nodes_max
                 and not demand.request.gres_per_job
+                and not demand.request.switches
                 and not any(choice.quotas for choice in choices),
                 job.demand is None and job.placement != "one_node",
+                demand.request.switches,
             )
 
     def _suitable(self, job: Job, demand: Demand, choices: tuple[NodeChoice, ...]) -> NodeSet:

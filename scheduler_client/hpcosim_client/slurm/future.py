@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 
-from hpcosim_client.demand import Demand, NodeChoice
-from hpcosim_client.job import Allocation, Ints, Job
+from hpcosim_client.demand import NodeChoice
+from hpcosim_client.job import Allocation, Ints
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
+from hpcosim_client.slurm.candidate import Candidate, Found
 from hpcosim_client.slurm.job_devices import choose_for_devices
-from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of, set_of_mask
+from hpcosim_client.slurm.node_order import NodeOrder
+from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of_mask
 from hpcosim_client.slurm.offers import Offer, consecutive_nodes
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes, usable_cores
+from hpcosim_client.slurm.select import choose_nodes, usable_cores
 
 FIRST_WINDOW_S = 30
 """Running jobs whose ends are this close are taken away together; doubled each time (`_will_run_
@@ -41,40 +43,6 @@ class RunningEnd:
     allocation: Allocation
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A waiting job in one of its partitions.
-
-    Attributes:
-        job: the job.
-        demand: what it demands.
-        choices: the sets of nodes of this partition, of which the job uses one.
-        partition: name of the partition; empty: none.
-        kind: equal for jobs to which each node offers the same.
-        least_nodes: least number of nodes; see `select.least_nodes`.
-        suitable: nodes whose features, cores and memory suit the job, whatever is free.
-        limit: time limit, s.
-        counts_only: whether it fits on any nodes with as many cores and nodes as it needs.
-        cores_only: whether it may use every free core, on any number of nodes.
-    """
-
-    job: Job
-    demand: Demand
-    choices: tuple[NodeChoice, ...]
-    partition: str
-    kind: object
-    least_nodes: int
-    suitable: NodeSet
-    limit: int
-    counts_only: bool = False
-    cores_only: bool = False
-
-    @property
-    def single(self) -> bool:
-        """Whether it gets as many nodes as cores if each node offers one core."""
-        return self.counts_only and self.least_nodes <= self.job.cores
-
-
 class Future:
     """Free resources after the first running jobs have ended, in the order of their ends.
 
@@ -83,12 +51,20 @@ class Future:
         running: the running jobs.
         slots: layout of the amounts.
         order: what the node choice prefers.
+        waits_for_switches: tells by the number of a job whether it still waits for the number of
+            leaf switches that it prefers; None: no job does.
     """
 
     def __init__(
-        self, amounts: Ints, running: Sequence[RunningEnd], slots: Slots, order: NodeOrder
+        self,
+        amounts: Ints,
+        running: Sequence[RunningEnd],
+        slots: Slots,
+        order: NodeOrder,
+        waits_for_switches: Callable[[int], bool] | None = None,
     ) -> None:
         self._running = running
+        self._waits_for_switches = waits_for_switches
         self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
         self._amounts, self._cores = [amounts.copy()], list[int]()
@@ -159,9 +135,18 @@ class Future:
                 return Found(choice, np.array(places), np.ones(len(places), dtype=np.int64))
             cores = offer.cores * mask_of(nodes, len(offer.cores))
             chosen = self._chosen(candidate, choice, cores, ended)
-            if chosen is not None:
+            if chosen is not None and not self._too_many_switches(candidate, chosen):
                 return Found(choice, chosen, cores[chosen])
         return None
+
+    def _too_many_switches(self, candidate: Candidate, nodes: Ints) -> bool:
+        """Return whether a job rather waits than run on so many leaf switches."""
+        if not candidate.switches or self._waits_for_switches is None:
+            return False
+        leaves = self._order.leaves_of(nodes)
+        if leaves is None or len(leaves) <= candidate.switches:
+            return False
+        return self._waits_for_switches(candidate.job.job_id)
 
     def _chosen(
         self, candidate: Candidate, choice: NodeChoice, cores: Ints, ended: int
@@ -269,26 +254,6 @@ class Future:
             offer = Offer.of(usable_cores(candidate.demand, candidate.job, offered(placing)))
             self._offers[key] = offer
         return offer
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """Nodes for a job.
-
-    Attributes:
-        choice: the set of nodes from which they are.
-        nodes: int64[n], node numbers, in the order in which the job fills them.
-        cores: int64[n], cores offered on each of them.
-    """
-
-    choice: NodeChoice
-    nodes: Ints
-    cores: Ints
-
-    @property
-    def node_set(self) -> NodeSet:
-        """The nodes as a set."""
-        return set_of(self.nodes.tolist())
 
 
 def _end(running: RunningEnd) -> int:

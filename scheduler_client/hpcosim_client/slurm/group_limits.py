@@ -32,6 +32,10 @@ class Group:
         """Number of waiting and running jobs."""
         return len(self.waiting) + len(self.ends_s)
 
+    def amount(self, tres: str) -> float:
+        """Return the amount of a TRES that all running jobs have."""
+        return self.tres.get(tres, 0.0)
+
     def run_minutes(self, tres: str, now_s: float) -> float:
         """Return the TRES-minutes that the running jobs may still use by their requested times."""
         left = (

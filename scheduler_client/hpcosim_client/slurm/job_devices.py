@@ -13,7 +13,8 @@ from msgspec import structs
 
 from hpcosim_client.job import Ints
 from hpcosim_client.placing import Placing, allocation_of, devices_of_job
-from hpcosim_client.slurm.select import NodeOrder, choose_nodes, least_nodes, tasks_on_nodes
+from hpcosim_client.slurm.node_order import NodeOrder
+from hpcosim_client.slurm.select import choose_nodes, least_nodes, tasks_on_nodes
 
 
 def choose_for_devices(placing: Placing, cores: Ints, order: NodeOrder) -> Ints | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from hpcosim_client.slurm import limit_reasons as reasons
-from hpcosim_client.slurm.accounts import Association, Qos, Tres
+from hpcosim_client.slurm.accounts import Limited, Qos, Tres
 from hpcosim_client.slurm.group_limits import Group
 
 ROUNDING = 1e-9
@@ -57,9 +57,13 @@ class Wanted(NamedTuple):
     now_s: float
     safe: bool
 
+    def amount(self, name: str) -> float:
+        """Return the amount of a TRES."""
+        return self.tres.get(name, 0.0)
+
     def minutes(self, name: str) -> float:
         """Return the TRES-minutes of the job by its requested time."""
-        return self.tres.get(name, 0.0) * self.requested_s / 60.0
+        return self.amount(name) * self.requested_s / 60.0
 
 
 def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Check]:
@@ -75,7 +79,7 @@ def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Ch
         yield Check((name,), reason, present + 1, limit, 1)
 
 
-def of_one_job(owner: str, rules: Association | Qos, wanted: Wanted) -> Iterator[Check]:
+def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
     """Yield the limits on the size of a job: TRES, TRES on a node, minutes, requested time.
 
     Args:
@@ -88,10 +92,10 @@ def of_one_job(owner: str, rules: Association | Qos, wanted: Wanted) -> Iterator
         requested_s = wanted.requested_s
         yield Check(("max_wall",), reason, requested_s, rules.max_wall_s, requested_s)
     for name, limit in rules.max_tres_per_job.items():
-        amount = wanted.tres.get(name, 0.0)
+        amount = wanted.amount(name)
         yield Check(("max_tres", name), reasons.per_job(owner, name), amount, limit, amount)
     for name, limit in rules.max_tres_per_node.items():
-        amount = wanted.tres.get(name, 0.0) / wanted.tres["node"]
+        amount = wanted.amount(name) / wanted.tres["node"]
         yield Check(("max_node_tres", name), reasons.per_node(owner, name), amount, limit, amount)
     if wanted.safe:
         for name, limit in rules.max_tres_mins_per_job.items():
@@ -101,7 +105,7 @@ def of_one_job(owner: str, rules: Association | Qos, wanted: Wanted) -> Iterator
 
 
 def of_group(
-    owner: str, rules: Association | Qos, group: Group, used: Mapping[str, float], wanted: Wanted
+    owner: str, rules: Limited, group: Group, used: Mapping[str, float], wanted: Wanted
 ) -> Iterator[Check]:
     """Yield the limits of all jobs of an association or a QOS together, except of their number.
 
@@ -122,54 +126,48 @@ def of_group(
             amount += wanted.minutes(name)
         reason = reasons.group_minutes(owner, name)
         yield Check(("grp_tres_mins", name), reason, amount, limit, wanted.minutes(name))
-    reason_of = {
-        name: reasons.group_minutes(owner, name, running=True) for name in rules.grp_tres_run_mins
-    }
-    yield from run_minutes("grp_tres_run_mins", rules.grp_tres_run_mins, reason_of, group, wanted)
-    reason_of = {name: reasons.group(owner, name) for name in rules.grp_tres}
-    yield from sums("grp_tres", rules.grp_tres, reason_of, group, wanted)
+    yield from with_running(
+        "grp_tres_run_mins",
+        rules.grp_tres_run_mins,
+        lambda name: reasons.group_minutes(owner, name, running=True),
+        lambda name: group.run_minutes(name, wanted.now_s),
+        wanted.minutes,
+    )
+    yield from with_running(
+        "grp_tres",
+        rules.grp_tres,
+        lambda name: reasons.group(owner, name),
+        group.amount,
+        wanted.amount,
+    )
 
 
-def sums(
-    kind: str, most: Tres, reason_of: Mapping[str, str], group: Group, wanted: Wanted
+def with_running(
+    kind: str,
+    most: Tres,
+    reason: Callable[[str], str],
+    running: Callable[[str], float],
+    own: Callable[[str], float],
 ) -> Iterator[Check]:
-    """Yield limits on the TRES of all running jobs of a group.
+    """Yield limits on what the running jobs of a group have together with a job, by TRES.
 
     Args:
         kind: name of the limits.
         most: the limits.
-        reason_of: the reason of each TRES.
-        group: the jobs.
-        wanted: what the job wants.
+        reason: returns Slurm's name.
+        running: returns the amount of the running jobs.
+        own: returns the amount of the job; 0: the limit does not concern it.
     """
     for name, limit in most.items():
-        alone = wanted.tres.get(name, 0.0)
+        alone = own(name)
         if alone:
-            yield Check((kind, name), reason_of[name], group.tres[name] + alone, limit, alone)
-
-
-def run_minutes(
-    kind: str, most: Tres, reason_of: Mapping[str, str], group: Group, wanted: Wanted
-) -> Iterator[Check]:
-    """Yield limits on the TRES-minutes that the running jobs of a group may still use.
-
-    Args:
-        kind: name of the limits.
-        most: the limits.
-        reason_of: the reason of each TRES.
-        group: the jobs.
-        wanted: what the job wants.
-    """
-    for name, limit in most.items():
-        alone = wanted.minutes(name)
-        amount = group.run_minutes(name, wanted.now_s) + alone
-        yield Check((kind, name), reason_of[name], amount, limit, alone)
+            yield Check((kind, name), reason(name), running(name) + alone, limit, alone)
 
 
 def least(qos: Qos, wanted: Wanted) -> Iterator[Check]:
     """Yield the least TRES of a job of a QOS."""
     for name, limit in qos.min_tres_per_job.items():
-        amount = -wanted.tres.get(name, 0.0)
+        amount = -wanted.amount(name)
         yield Check(("min_tres", name), reasons.least(name), amount, -limit, amount)
 
 

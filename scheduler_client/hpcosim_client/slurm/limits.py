@@ -7,13 +7,15 @@ See https://slurm.schedmd.com/resource_limits.html. Limits of associations and Q
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from hpcosim_client.job import Job
 from hpcosim_client.slurm import limit_checks as checks
 from hpcosim_client.slurm import limit_reasons as reasons
-from hpcosim_client.slurm.accounts import Association, Qos
+from hpcosim_client.slurm.accounts import Limited, Qos
 from hpcosim_client.slurm.charges import BILLING, WALL, Charges
-from hpcosim_client.slurm.group_limits import GroupKey, Groups
+from hpcosim_client.slurm.checks import associations
+from hpcosim_client.slurm.group_limits import Group, GroupKey, Groups
 from hpcosim_client.slurm.limit_checks import Check, Wanted
 from hpcosim_client.slurm.partition_limits import PartitionLimits
 from hpcosim_client.slurm.settings import SiteSettings
@@ -38,6 +40,9 @@ class Limits:
         site: the settings.
         platform: the cluster.
         charges: usage and associations, with the TRES of `counted_tres`.
+
+    Attributes:
+        depend_on_usage: whether a limit concerns decayed usage.
     """
 
     def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
@@ -45,6 +50,10 @@ class Limits:
         self._partitions = PartitionLimits(site, platform, charges)
         self._active = not {"limits", "safe"}.isdisjoint(site.enforce)
         self._safe = "safe" in site.enforce
+        self.depend_on_usage = self._active and (
+            any(rule.grp_tres_mins or rule.grp_wall_s is not None for rule in _all_rules(site))
+            or any(qos.usage_threshold is not None for qos in site.qos.values())
+        )
         self._groups = Groups()
         self._counted: set[int] = set()
         self._running: set[int] = set()
@@ -116,8 +125,14 @@ class Limits:
             now_s: simulated time, s.
             partition: the partition that is tried; empty: the job's first.
         """
-        if reason := self._partitions.held(job, partition):
-            return reason
+        reason = self._partitions.held(job, partition)
+        return reason or self.held_by_account(job, now_s, partition)
+
+    def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
+        """Return the name of the limit of an association or QOS that holds a job; empty: none.
+
+        See `held`.
+        """
         if self._active:
             for check in self._checks(job, now_s, partition):
                 if check.holds:
@@ -161,17 +176,30 @@ class Limits:
             yield Check(("thres",), "QOSUsageThreshold", -factor, -qos.usage_threshold, -1.0)
         yield from checks.of_group("QOS", qos, group, used, wanted)
         yield from checks.of_one_job("QOS", qos, wanted)
-        reason_of = {each: reasons.per_account(each) for each in qos.max_tres_per_account}
-        yield from checks.sums("account_tres", qos.max_tres_per_account, reason_of, account, wanted)
-        reason_of = {each: reasons.per_user(each) for each in qos.max_tres_per_user}
-        yield from checks.sums("user_tres", qos.max_tres_per_user, reason_of, user, wanted)
-        for of, members, minutes in (
-            ("Account", account, qos.max_tres_run_mins_per_account),
-            ("User", user, qos.max_tres_run_mins_per_user),
-        ):
-            reason_of = {each: reasons.run_minutes(of, each) for each in minutes}
-            yield from checks.run_minutes(f"{of}_mins", minutes, reason_of, members, wanted)
+        yield from self._of_members(qos, account, user, wanted)
         yield from checks.least(qos, wanted)
+
+    def _of_members(self, qos: Qos, account: Group, user: Group, wanted: Wanted) -> Iterator[Check]:
+        """Yield the limits of a QOS on the running jobs of an account and of a user."""
+        for group, of, tres, minutes in (
+            (
+                account,
+                "Account",
+                qos.max_tres_per_account,
+                qos.max_tres_run_mins_per_account,
+            ),
+            (user, "User", qos.max_tres_per_user, qos.max_tres_run_mins_per_user),
+        ):
+            reason = reasons.per_account if of == "Account" else reasons.per_user
+            kind = f"{of.lower()}_tres"
+            yield from checks.with_running(kind, tres, reason, group.amount, wanted.amount)
+            yield from checks.with_running(
+                f"{of}_mins",
+                minutes,
+                partial(reasons.run_minutes, of),
+                partial(group.run_minutes, now_s=wanted.now_s),
+                wanted.minutes,
+            )
 
     def _of_associations(self, association: int, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of an association and of the accounts above it."""
@@ -262,9 +290,11 @@ class Limits:
 
 def counted_tres(site: SiteSettings) -> tuple[str, ...]:
     """Return the TRES whose past usage a limit concerns, for `Priorities` and `Charges`."""
-    rules: list[Association | Qos] = [*site.qos.values()]
-    for account in site.accounts.values():
-        rules += [account, *account.users.values()]
-        rules += [part for user in account.users.values() for part in user.partitions.values()]
-    found = {name for each in rules for name in each.grp_tres_mins}
+    found = {name for each in _all_rules(site) for name in each.grp_tres_mins}
     return tuple(sorted(found - {"billing"}))
+
+
+def _all_rules(site: SiteSettings) -> Iterator[Limited]:
+    """Yield all QOS and associations of a site."""
+    yield from site.qos.values()
+    yield from (association for _, association in associations(site.accounts))

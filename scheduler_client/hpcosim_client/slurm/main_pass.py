@@ -8,12 +8,13 @@ with Slurm 22.05, see docs/explanation/slurm-policy.md.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from hpcosim_client.slurm.backfill import Windows
-from hpcosim_client.slurm.future import Candidate, Found, Future
-from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
+from hpcosim_client.slurm.candidate import Candidate
+from hpcosim_client.slurm.future import Future
+from hpcosim_client.slurm.node_sets import set_of_mask
+from hpcosim_client.slurm.passes import PassContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,37 +36,21 @@ class MainLimits:
 
 
 def main_pass(
-    queue: Iterable[Candidate],
-    future: Callable[[], Future],
-    held: Callable[[Candidate], bool],
-    start: Callable[[Candidate, Found], bool],
-    preempt: Callable[[Candidate, NodeSet], bool],
-    empty: Future,
-    windows: Windows | None,
-    available: NodeSet,
-    now: int,
-    limits: MainLimits,
+    queue: Iterable[Candidate], context: PassContext, empty: Future, limits: MainLimits
 ) -> list[Candidate]:
     """Start jobs by priority until each partition has a job that does not fit.
 
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
-        future: returns the free resources; called again after each start.
-        held: tells whether a limit holds a job; it does not block its partition.
-        start: starts a job, and returns whether it started.
-        preempt: ends jobs on some nodes for another job that does not fit, and returns whether it
-            did.
+        context: the cluster and the rules of the site.
         empty: the resources if no job ran. A job that does not fit there either, because nodes are
             down or reserved, does not block its partition.
-        windows: advance reservations; None: there are none.
-        available: nodes that are up.
-        now: time of the pass, seconds of the site's clock.
         limits: limits of the pass.
 
     Returns:
         The jobs at which the pass stopped, one of each partition.
     """
-    free, up = future(), available
+    free, available = context.future(), context.available
     started: set[int] = set()
     blocked: dict[str, Candidate] = {}
     tested: Counter[str] = Counter()
@@ -75,20 +60,22 @@ def main_pass(
             continue
         if 0 < limits.jobs <= number or 0 < limits.starts <= len(started):
             break
-        if held(candidate):
-            continue
-        tested[partition] += 1
-        if 0 < limits.jobs_of_partition < tested[partition]:
-            continue
-        everywhere = candidate.suitable
-        if windows is not None:
-            everywhere &= windows.permitted(candidate, now, now + candidate.limit)[0]
-        found = free.find(candidate, everywhere & available)
-        if found is not None and start(candidate, found):
-            started.add(candidate.job.job_id)
-            free = future()
-        elif found is None and empty.fits(candidate, everywhere & up):
-            preempt(candidate, everywhere & available)
+        if context.held(candidate):
+            blocks = context.stops(candidate)
+        else:
+            tested[partition] += 1
+            if 0 < limits.jobs_of_partition < tested[partition]:
+                continue
+            permitted = context.permitted_now(candidate)
+            found = free.find(candidate, permitted & available)
+            if found is not None and context.start(candidate, found):
+                started.add(candidate.job.job_id)
+                free = context.future()
+            blocks = found is None and empty.fits(candidate, permitted & context.available)
+            if blocks:
+                context.preempt(candidate, permitted & available)
+                blocks = context.reserves(candidate)
+        if blocks:
             blocked[partition] = candidate
             if limits.ends_at_first:
                 break

@@ -95,6 +95,10 @@ class Priorities:
             value += own - self._best(job, association).partition
         return max(int(value), 1)
 
+    def since_s(self, job: Job) -> float:
+        """Return when a waiting job began to age, simulated seconds; see `Priority.flags`."""
+        return float(self._table.since_s[self._table.slots[job.job_id]])
+
     def factors(self, job: Job, now_s: float) -> Factors:
         """Return the weighted factors of a job at a time, as `sprio -l` shows them."""
         association = self.charges.association(job)

@@ -28,7 +28,7 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         max_sched_time_s: maximum real time of a pass of the main scheduler, s.
         defer: whether no pass follows the submission of single jobs.
         assoc_limit_stop: whether a job held by a limit of its association or QOS also holds later
-            jobs of its partition.
+            jobs of its partition, in both schedulers.
         bf_interval_s: time between two passes of the backfill scheduler, s.
         bf_window_s: how far ahead the backfill scheduler plans, s (`bf_window` is in minutes).
         bf_resolution_s: resolution of planned starts, s.
@@ -43,13 +43,17 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         bf_max_job_array_resv: tasks of a job array that get reservations.
         bf_job_part_count_reserve: number of jobs of highest priority of a partition that get
             reservations; 0: all.
-        bf_min_age_reserve_s: waiting time before which a job gets no reservation, s.
-        bf_min_prio_reserve: priority below which a job gets no reservation; 0: none.
-        bf_one_resv_per_job: whether a job in several partitions gets one reservation.
+        bf_min_age_reserve_s: time for which a job must have been eligible before it gets a
+            reservation and holds back later jobs, in both schedulers, s.
+        bf_min_prio_reserve: priority below which a job gets no reservation and holds back no later
+            jobs, in both schedulers; 0: none. `Qos.min_prio_threshold` takes precedence.
+        bf_one_resv_per_job: whether a job in several partitions gets only the first of its
+            reservations. In the other partitions it can still start at once.
         bf_busy_nodes: whether the node choice prefers nodes in use for planned jobs.
         bf_running_job_reserve: whether a pass also reserves the nodes of running jobs that hold
             whole nodes.
-        max_switch_wait_s: greatest time for which a job waits for its preferred switches, s.
+        max_switch_wait_s: greatest time for which a job waits for its preferred number of leaf
+            switches (`JobRequest.switches`), s; also that of jobs whose `switches_wait_s` is 0.
         loop_s: time of an iteration of slurmctld's main loop, in which passes of the main scheduler
             begin, s; a real one takes slightly more than 1 s.
         loop_begin_s: time from the start of slurmctld to the first iteration of its main loop, s.

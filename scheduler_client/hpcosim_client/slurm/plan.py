@@ -63,6 +63,18 @@ class NodeSpace:
         for at in range(first, last):
             self._free[at] &= ~nodes
 
+    def overlaps(self, start: int, end: int, nodes: NodeSet) -> bool:
+        """Return whether `reserve` would reserve a node that is reserved already."""
+        begins, free = self._begins, self._free
+        start = max(start // self._resolution * self._resolution, begins[0])
+        end = end // self._resolution * self._resolution
+        at = bisect_right(begins, start) - 1
+        while at < len(begins) and begins[at] < end:
+            if nodes & ~free[at]:
+                return True
+            at += 1
+        return False
+
     def _split(self, time: int) -> int:
         """Return the index of the record that begins at a time, which is inserted if needed."""
         at = bisect_right(self._begins, time) - 1

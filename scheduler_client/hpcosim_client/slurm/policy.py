@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.slurm.backfill import PassSettings, Planned, backfill
+from hpcosim_client.slurm.admission import Admission
+from hpcosim_client.slurm.backfill import BackfillSettings, backfill
+from hpcosim_client.slurm.candidate import Candidate, Found
 from hpcosim_client.slurm.candidates import Candidates, nodes_available
 from hpcosim_client.slurm.clock import ROUNDING_S, SiteClock
 from hpcosim_client.slurm.deadlines import Deadlines
-from hpcosim_client.slurm.future import Candidate, Found, Future
+from hpcosim_client.slurm.explanations import explain_plan, explain_reasons
+from hpcosim_client.slurm.future import Future
 from hpcosim_client.slurm.limits import Limits, counted_tres
 from hpcosim_client.slurm.main_pass import MainLimits, main_pass
 from hpcosim_client.slurm.multifactor import Priorities
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.passes import PassContext
 from hpcosim_client.slurm.preempt import Preemptor
 from hpcosim_client.slurm.requeues import RequeueDelays, waited_for_time
-from hpcosim_client.slurm.select import NodeOrder, tasks_on_nodes
+from hpcosim_client.slurm.reserving import ReservingJobs
+from hpcosim_client.slurm.responses import NodeResponses
+from hpcosim_client.slurm.select import tasks_on_nodes
 from hpcosim_client.slurm.settings import SiteSettings
+from hpcosim_client.slurm.switch_waits import SwitchWaits
 from hpcosim_client.slurm.time_limits import TimeLimits
 from hpcosim_client.slurm.timers import BackfillTimer, MainTimer
 from hpcosim_client.slurm.windows import ReservationWindows
@@ -55,13 +63,14 @@ class SlurmPolicy:
             self._begin(view)
         self._priorities.update(view)
         self._limits.update(view)
-        self._admit(view)
+        self._admission.admit(view)
         self._note_changes(view)
         now_s = view.now_s
         self._running.end_jobs(view)
         self._deadlines.end_jobs(view)
-        if min(self._immediate_s, self._main_due_s(view)) <= now_s + ROUNDING_S:
-            self._run_main(view)
+        is_due = self._main_due_s(view) <= now_s + ROUNDING_S
+        if is_due or self._immediate_s <= now_s + ROUNDING_S:
+            self._run_main(view, is_due)
         if self._backfill.next_s() <= now_s + ROUNDING_S and self._site.scheduler.backfill:
             self._run_backfill(view)
         self._waiting = len(view.queue)
@@ -77,40 +86,26 @@ class SlurmPolicy:
         self._limits = Limits(site, view.platform, self._priorities.charges)
         self._candidates = Candidates(view.platform, view.nodes)
         self._order = NodeOrder.of(view.platform, site.selection)
-        self._preemptor = Preemptor(site, view, self._order)
+        self._switch_waits = SwitchWaits(self._clock, parameters.max_switch_wait_s)
+        self._preemptor = Preemptor(site, view, self._order, self._switch_waits.waits)
+        self._reserving = ReservingJobs(site, self._priorities)
         self._empty = Future(view.nodes.slots.capacity, (), view.nodes.slots, self._order)
+        self._admission = Admission(self._limits, self._candidates, self._empty)
         reserved = bool(view.platform.reservations)
         self._windows = ReservationWindows(view.nodes, self._clock) if reserved else None
         self._stale = True  # whether a pass of the main scheduler could start a job
         self._unplanned = True  # whether one of the backfill scheduler could
         self._waiting = 0  # number of jobs that waited after the last call
         self._order_before: list[Job] = []
-        self._unavailable: list[int] = []
-        self._submitted: set[int] = set()
+        self._responses = NodeResponses(self._clock)
         self._deadlines: Deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
-        self._requeue_s = math.inf
+        self._waited_s = math.inf  # when the next job has waited for a time of its own
         self._calculation_s = self._priorities.next_s
+        self._depends_on_calculation = (
+            self._limits.depend_on_usage or self._reserving.depends_on_priority
+        )
         self._ready = True
-
-    def _admit(self, view: View) -> None:
-        """Reject the jobs that a limit refuses at their submission, and count the others."""
-        pending = view.pending.keys() - self._submitted if view.pending else set[int]()
-        for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
-            if job.job_id in self._submitted:
-                continue  # it waits again
-            self._submitted.add(job.job_id)
-            if reason := self._limits.refusal(job, view) or self._impossible(job):
-                view.reject(job, reason=reason)
-                view.queue.pop(job.job_id, None)
-            else:
-                self._limits.submit(job)
-
-    def _impossible(self, job: Job) -> str:
-        """Return Slurm's reason if the cluster is too small for a job, although nothing ran."""
-        if any(self._empty.fits(each, each.suitable) for each in self._candidates.of(job)):
-            return ""
-        return "BadConstraints"
 
     def _note_changes(self, view: View) -> None:
         now_s = view.now_s
@@ -120,24 +115,26 @@ class SlurmPolicy:
         if self._running.note(view):
             self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
-        if self._requeue_s <= now_s + ROUNDING_S:
+        self._switch_waits.note(view)
+        if self._waited_s <= now_s + ROUNDING_S:
             self._stale = self._unplanned = True
-        self._requeue_s = self._requeues.next_s(now_s)
         self._candidates.forget(view.left)
-        unavailable = view.nodes.unavailable()
-        wakes = self._wakes_main(view) or unavailable != self._unavailable
-        self._unavailable = unavailable
+        wakes = self._responses.note(view)
+        wakes = self._wakes_main(view) or wakes
         if view.arrived or wakes:
             self._stale = self._unplanned = True
             self._backfill.changed(now_s)
         if wakes:
             self._main.request(now_s)
+        self._waited_s = min(
+            self._requeues.next_s(now_s), self._switch_waits.next_s(view), self._responses.next_s
+        )
         if self._windows is not None and self._windows.changed(now_s):
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
             self._calculation_s = self._priorities.next_s
             order = self._priorities.ordered(view) if view.queue else []
-            if order != self._order_before:
+            if order != self._order_before or self._depends_on_calculation:
                 self._stale = self._unplanned = True
                 self._order_before = order
             if order:
@@ -167,9 +164,9 @@ class SlurmPolicy:
         waiting = bool(view.queue) and (self._stale or self._windows is not None)
         return self._main.next_s(view.now_s, waiting=waiting)
 
-    def _run_main(self, view: View) -> None:
+    def _run_main(self, view: View, is_due: bool) -> None:
         parameters, now_s = self._site.scheduler, view.now_s
-        full = self._main_due_s(view) <= now_s + ROUNDING_S and self._main.ran(now_s)
+        full = is_due and self._main.ran(now_s)
         if self._immediate_s <= now_s + ROUNDING_S:
             self._immediate_s = math.inf
         if full and view.queue:
@@ -184,24 +181,13 @@ class SlurmPolicy:
             not view.platform.partitions,
         )
         queue = list(self._queue(view)) if view.explains else self._queue(view)
-        blocked = main_pass(
-            queue,
-            lambda: self._future(view),
-            lambda candidate: self._held(view, candidate),
-            lambda candidate, found: self._start(view, candidate, found, "main"),
-            lambda candidate, nodes: self._preempt(view, candidate, nodes, "main") is not None,
-            self._empty,
-            self._preemptor.suspensions.windows(view, self._windows),
-            self._available(view),
-            self._clock.second(now_s),
-            limits,
-        )
+        context = self._context(view, "main", self._reserving.blocks)
+        blocked = main_pass(queue, context, self._empty, limits)
         if view.explains:
-            self._explain(view, queue, {candidate.job.job_id for candidate in blocked})
+            explain_reasons(view, queue, self._limits, blocked)
 
     def _run_backfill(self, view: View) -> None:
-        now_s = view.now_s
-        self._backfill.ran(now_s, len(view.queue))
+        self._backfill.ran(view.now_s, len(view.queue))
         self._unplanned = False
         if not view.queue:
             return
@@ -210,44 +196,27 @@ class SlurmPolicy:
         queue = list(self._queue(view, most))
         if not queue:
             return
-        plan = backfill(
-            queue,
+        site = self._site
+        settings = BackfillSettings(site.scheduler, int(site.kill_wait_s), plans_all)
+        plan = backfill(queue, self._context(view, "backfill", self._reserving.plans), settings)
+        if view.explains:
+            explain_plan(view, plan, self._clock)
+
+    def _context(
+        self, view: View, by: str, reserves: Callable[[Candidate, float], bool]
+    ) -> PassContext:
+        """Return what a pass of a scheduler sees and does; `by`: `main` or `backfill`."""
+        return PassContext(
+            self._clock.second(view.now_s),
+            nodes_available(view.nodes, self._responses.unavailable),
+            self._preemptor.suspensions.windows(view, self._windows),
             lambda: self._future(view),
             lambda candidate: self._held(view, candidate),
-            lambda candidate, found: self._start(view, candidate, found, "backfill"),
-            lambda candidate, nodes: self._preempt(view, candidate, nodes, "backfill"),
-            self._preemptor.suspensions.windows(view, self._windows),
-            PassSettings(
-                self._site.scheduler,
-                self._clock.second(now_s),
-                int(self._site.kill_wait_s),
-                self._available(view),
-                plans_all,
-            ),
+            lambda candidate: self._stops(view, candidate),
+            lambda candidate: reserves(candidate, view.now_s),
+            lambda candidate, found: self._start(view, candidate, found, by),
+            lambda candidate, nodes: self._preempt(view, candidate, nodes, by),
         )
-        if view.explains:
-            self._expect(view, plan)
-
-    def _explain(self, view: View, queue: Iterable[Candidate], blocked: set[int]) -> None:
-        """Explain why jobs wait, by Slurm's names of the reasons."""
-        for candidate in queue:
-            job = candidate.job
-            if job.job_id in view.queue:
-                reason = self._limits.held(job, view.now_s, candidate.partition)
-                expected_s = None if job.explanation is None else job.explanation[1]
-                view.explain(
-                    job,
-                    reason or ("Resources" if job.job_id in blocked else "Priority"),
-                    expected_s if expected_s is None or expected_s > view.now_s else None,
-                )
-
-    def _expect(self, view: View, plan: list[Planned]) -> None:
-        """Add the planned starts to the explanations."""
-        for planned in plan:
-            job = view.queue.get(planned.job_id)
-            if job is not None:
-                reason = "Priority" if job.explanation is None else job.explanation[0]
-                view.explain(job, reason, self._clock.simulated(planned.start))
 
     def _queue(self, view: View, most: int | None = None) -> Iterable[Candidate]:
         """Return the candidates; `most` as in `Candidates.ordered`."""
@@ -261,11 +230,21 @@ class SlurmPolicy:
             self._limits.held(job, view.now_s, candidate.partition)
         )
 
-    def _available(self, view: View) -> NodeSet:
-        return nodes_available(view.nodes, view.nodes.unavailable())
+    def _stops(self, view: View, candidate: Candidate) -> bool:
+        """Return whether a held job holds later jobs of its partition (`assoc_limit_stop`)."""
+        job = candidate.job
+        if not self._site.scheduler.assoc_limit_stop or job.job_id not in view.queue:
+            return False
+        return bool(self._limits.held_by_account(job, view.now_s, candidate.partition))
 
     def _future(self, view: View) -> Future:
-        return Future(view.nodes.amounts, self._running.ends(), view.nodes.slots, self._order)
+        return Future(
+            view.nodes.amounts,
+            self._running.ends(),
+            view.nodes.slots,
+            self._order,
+            self._switch_waits.waits,
+        )
 
     def _start(self, view: View, candidate: Candidate, found: Found, by: str) -> bool:
         job = candidate.job
@@ -295,7 +274,7 @@ class SlurmPolicy:
         next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
         if view.queue:
             due_s = min(self._immediate_s, self._main_due_s(view))
-            next_s = min(next_s, due_s, self._priorities.next_s, self._requeue_s)
+            next_s = min(next_s, due_s, self._priorities.next_s, self._waited_s)
             if self._site.scheduler.backfill and self._may_backfill(view):
                 next_s = min(next_s, self._backfill.next_s())
             if self._windows is not None:

@@ -5,13 +5,15 @@ Sources: https://slurm.schedmd.com/preempt.html; slurm.conf(5), PreemptType, Pre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.slurm.accounts import NORMAL, PreemptMode, Qos
-from hpcosim_client.slurm.future import Candidate, Found, Future, add
+from hpcosim_client.slurm.candidate import Candidate, Found
+from hpcosim_client.slurm.future import Future, add
+from hpcosim_client.slurm.node_order import NodeOrder
 from hpcosim_client.slurm.node_sets import NodeSet, set_of
-from hpcosim_client.slurm.select import NodeOrder
 from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_client.slurm.suspensions import Suspensions
 from hpcosim_client.slurm.time_limits import TimeLimits
@@ -42,14 +44,21 @@ class Preemptor:
         site: the settings.
         view: the view.
         order: what the node choice prefers.
+        waits_for_switches: as of `Future`.
 
     Attributes:
         suspensions: the jobs that preemption suspended.
     """
 
-    def __init__(self, site: SiteSettings, view: View, order: NodeOrder) -> None:
+    def __init__(
+        self,
+        site: SiteSettings,
+        view: View,
+        order: NodeOrder,
+        waits_for_switches: Callable[[int], bool],
+    ) -> None:
         self._site = site
-        self._order = order
+        self._order, self._waits_for_switches = order, waits_for_switches
         self._partitions = {each.name: each for each in view.platform.partitions}
         self._ended: dict[int, int] = {}  # run of each victim that has been ended
         self.suspensions = Suspensions(self._first, self._may_preempt)
@@ -89,7 +98,8 @@ class Preemptor:
                 continue
             add(amounts, self._given_up(job, job.allocation), 1)
             taken.append(job)
-            found = Future(amounts, (), view.nodes.slots, self._order).find(candidate, nodes)
+            future = Future(amounts, (), view.nodes.slots, self._order, self._waits_for_switches)
+            found = future.find(candidate, nodes)
             if found is not None:
                 own = found.node_set
                 victims = [

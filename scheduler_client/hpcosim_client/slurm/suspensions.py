@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 
 from hpcosim_client.job import Ints, Job
-from hpcosim_client.slurm.backfill import Windows
-from hpcosim_client.slurm.future import Candidate
+from hpcosim_client.slurm.candidate import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
+from hpcosim_client.slurm.passes import Windows
 from hpcosim_client.slurm.windows import EVERYWHERE
 from hpcosim_client.view import View
 
@@ -75,7 +75,7 @@ class Suspensions:
 
 
 class _Reserved:
-    """The nodes that suspended jobs and reservations leave to a job; see `backfill.Windows`.
+    """The nodes that suspended jobs and reservations leave to a job; see `passes.Windows`.
 
     The cores of a suspended job are only for jobs that may preempt it. So it does not wait for a
     time at which no other job has one of its cores.

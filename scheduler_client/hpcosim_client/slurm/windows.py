@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from hpcosim_client.nodes import NodePool
+from hpcosim_client.slurm.candidate import Candidate
 from hpcosim_client.slurm.clock import SiteClock
-from hpcosim_client.slurm.future import Candidate
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
 
 EVERYWHERE = -1
@@ -14,7 +14,7 @@ EVERYWHERE = -1
 
 
 class ReservationWindows:
-    """The nodes that reservations leave to a job; see `backfill.Windows`.
+    """The nodes that reservations leave to a job; see `passes.Windows`.
 
     Args:
         nodes: the nodes with their reservations and power states.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hpcosim_protocol import JobRequeued, JobResumed, JobState, JobSuspended
-from hpcosim_protocol.events import RequeueCause
+from hpcosim_protocol.job_events import RequeueCause
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.jobs import EMPTY, JobStage, SimulatedJob
 from hpcosim_server.errors import Rejection

@@ -14,7 +14,7 @@ from hpcosim_protocol import (
     RequeueJob,
     SuspendJob,
 )
-from hpcosim_protocol.events import snake_case
+from hpcosim_protocol.tags import snake_case
 from hpcosim_server.engine.decisions import carry_out
 from hpcosim_server.engine.engine import Engine
 from hpcosim_server.engine.outbox import DEFAULT_MASK, QUIET, REJECTIONS_ONLY, mask_of

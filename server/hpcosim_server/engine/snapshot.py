@@ -26,18 +26,15 @@ def snapshot_of(engine: Engine) -> list[Event]:
         if state != "on"
     ]
     available = engine.availability
-    events += [
-        NodeFailed(available.failed[node], node)
-        if node in available.failed
-        else NodeDrained(available.drained[node], node)
-        for node in sorted({*available.failed, *available.drained})
-    ]
-    events += [
-        ineligible_submission_of(job.spec)
-        if job.state == "waiting" and job.blocked
-        else submission_of(job.spec)
-        for job in jobs.in_order()
-    ]
+    for node in sorted({*available.failed, *available.drained}):
+        if node in available.failed:
+            events.append(NodeFailed(available.failed[node], node))
+        else:
+            events.append(NodeDrained(available.drained[node], node))
+    for job in jobs.in_order():
+        is_blocked = job.state == "waiting" and job.blocked
+        submission = ineligible_submission_of if is_blocked else submission_of
+        events.append(submission(job.spec))
     events += [
         JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
         for job in jobs.allocated.values()

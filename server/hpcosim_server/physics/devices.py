@@ -140,13 +140,9 @@ class _Assignment:
     def _assign(self, demand: DeviceDemand, place: int | None) -> None:
         """Assign the parts of a demand on one node, or on any node, to the fullest devices."""
         for _ in range(demand.parts):
-            fitting = [
-                entry
-                for entry in self._entries
-                if place in (None, entry.place)
-                and provides(entry.name, demand.name)
-                and self._left[entry] >= demand.thousandths
-            ]
+            here = [entry for entry in self._entries if place in (None, entry.place)]
+            provided = [entry for entry in here if provides(entry.name, demand.name)]
+            fitting = [entry for entry in provided if self._left[entry] >= demand.thousandths]
             if not fitting:
                 raise Rejection(
                     "insufficient_gres",

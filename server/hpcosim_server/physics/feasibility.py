@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import FeatureError, JobRequest, ResourceError
 from hpcosim_protocol.features import Choice, choices
-from hpcosim_protocol.resources import WHOLE_DEVICE, may_use, provides, thousandths
+from hpcosim_protocol.node_access import may_use
+from hpcosim_protocol.resources import WHOLE_DEVICE, provides, thousandths
 from hpcosim_server.physics.node_counts import NodeType, Wanted, can_choose
 from hpcosim_server.physics.resources import UNLIMITED, memory_parts
 from hpcosim_server.physics.room import NodeRoom, room_on
@@ -206,18 +207,16 @@ def _fits_somewhere(
         )
         for group in range(len(site.platform.nodes))
     ]
-    return any(
-        can_choose(
-            node_types,
-            Wanted(job.cores, tuple(count for _, count in choice.counts), _per_job(request)),
-            least=max(request.nodes_min, 1),
-            most=1 if job.placement == "one_node" else request.nodes_max,
-            tasks=max(job.cores // request.cores_per_task, 1),
-        )
-        for partition in partitions
-        for choice in choices(request.features)
-        for node_types in [list(_node_types(site, request, partition, closed, choice, rooms))]
-    )
+    most = 1 if job.placement == "one_node" else request.nodes_max
+    tasks = max(job.cores // request.cores_per_task, 1)
+    for partition in partitions:
+        for choice in choices(request.features):
+            types = list(_node_types(site, request, partition, closed, choice, rooms))
+            counts = tuple(count for _, count in choice.counts)
+            wanted = Wanted(job.cores, counts, _per_job(request))
+            if can_choose(types, wanted, least=max(request.nodes_min, 1), most=most, tasks=tasks):
+                return True
+    return False
 
 
 def _per_job(request: JobRequest) -> tuple[int, ...]:

@@ -6,12 +6,8 @@ from typing import NamedTuple
 
 from hpcosim_protocol import AllocateJob, JobRequest, ResourceError
 from hpcosim_protocol.features import satisfied
-from hpcosim_protocol.resources import (
-    blocked_by_reservation,
-    fits_in,
-    memory_on,
-    tasks_on,
-)
+from hpcosim_protocol.node_access import blocked_by_reservation, fits_in
+from hpcosim_protocol.resources import memory_on, tasks_on
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.allocation import (
     check_idle,

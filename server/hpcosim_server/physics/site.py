@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from hpcosim_protocol import JobRequest, NodeGroup, NodeReservation, Platform
-from hpcosim_protocol.resources import first_window, numbers_in, partitions_of
+from hpcosim_protocol.node_access import first_window, numbers_in, partitions_of
 
 NO_REQUEST = JobRequest()
 """The request of a job that requires nothing beyond cores and time."""

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 
 from hpcosim_protocol import NodeReservation
-from hpcosim_protocol.resources import first_window, numbers_in
+from hpcosim_protocol.node_access import first_window, numbers_in
 from hpcosim_server.physics.site import Site
 from hpcosim_workloads.table import JobSpec
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from math import isnan
 
 from hpcosim_protocol import JobState, NodeGroup
-from hpcosim_protocol.events import RequeueCause
+from hpcosim_protocol.job_events import RequeueCause
 from hpcosim_server.physics.power import RECORDED_STATES, RecordedState
 from hpcosim_server.record.explanations import Explanations
 from hpcosim_server.record.names import Owners

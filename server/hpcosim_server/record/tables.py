@@ -1,16 +1,20 @@
-"""The CSV files of a results folder: definitions of their columns, and their rows."""
+"""The CSV files of a results folder: definitions of their columns."""
 
 from __future__ import annotations
 
-import math
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpcosim_server.record.periods import PERIOD_ENDS, Periods
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.timeline import node_spans
+from hpcosim_server.record.table_rows import (
+    drain_lines,
+    explanation_lines,
+    job_lines,
+    node_lines,
+    run_lines,
+    schedule_lines,
+)
 from hpcosim_workloads.table import PLACEMENTS
 
 
@@ -51,102 +55,9 @@ class Table(NamedTuple):
 
 
 INTEGER, NUMBER, TEXT = "integer", "number", "text"
-DRAIN_CHANGES = ("repaired", "drained")
 NODES = "intervals of node numbers, such as `0-3 7`"
 NODE_LIST = "node numbers, separated by spaces"
 COUNTS = "integers, separated by spaces"
-
-
-def intervals(numbers: Iterable[int]) -> str:
-    """Return distinct integers as sorted intervals, such as `0-3 7`."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][1] + 1:
-            parts[-1][1] = number
-        else:
-            parts.append([number, number])
-    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
-
-
-def _jobs(record: RunRecord) -> Iterator[str]:
-    recording, energies_j = record.recording, record.job_energies_j
-    suspended_s = recording.suspended_until(record.end_s)
-    for row in range(len(recording)):
-        owner = recording.owners[row]
-        yield (
-            f"{recording.job_id[row]},{recording.submit_s[row]},"
-            f"{_time(recording.start_s[row])},{_time(recording.end_s[row])},"
-            f"{STATES[recording.state[row]]},{recording.cores[row]},"
-            f"{intervals(recording.nodes_of(row))},{energies_j[row]},"
-            f"{_text(recording.reasons.get(row, ''))},"
-            f"{recording.requested_s[row]},{PLACEMENTS[recording.placement[row]]},"
-            f"{_text(owner.user)},{_text(owner.group)},{_text(owner.partition)},"
-            f"{_text(owner.account)},{_text(owner.qos)},"
-            f"{_text(recording.names.get(row, ''))},{recording.runs_of(row)},"
-            f"{suspended_s.get(row, 0.0)},{recording.lost_core_s.get(row, 0.0)}\n"
-        )
-
-
-def _nodes(record: RunRecord) -> Iterator[str]:
-    for span in node_spans(record):
-        nodes = intervals(span.nodes)
-        yield f"{span.start_s},{span.end_s},{nodes},{span.state},{span.power_w}\n"
-
-
-def _schedule(record: RunRecord) -> Iterator[str]:
-    recording, periods = record.recording, record.recording.periods
-    runs = array("i", bytes(4 * len(recording)))  # of each job so far
-    for period, row in enumerate(periods.row):
-        if runs[row] < periods.run[period]:
-            runs[row] += 1
-            nodes, tasks = _places(periods, period)
-            yield f"{recording.job_id[row]},{periods.start_s[period]},{nodes},{tasks}\n"
-    for row in range(len(recording)):
-        rejected = STATES[recording.state[row]] == "rejected"
-        by_server = row in recording.reasons and row not in recording.declined
-        if rejected and not by_server:
-            yield f"{recording.job_id[row]},,,\n"
-
-
-def _runs(record: RunRecord) -> Iterator[str]:
-    job_id, periods = record.recording.job_id, record.recording.periods
-    for period, row in enumerate(periods.row):
-        nodes, tasks = _places(periods, period)
-        yield (
-            f"{job_id[row]},{periods.run[period]},{periods.start_s[period]},"
-            f"{_time(periods.end_s[period])},{PERIOD_ENDS[periods.why[period]]},{nodes},{tasks}\n"
-        )
-
-
-def _places(periods: Periods, period: int) -> tuple[str, str]:
-    """Return the nodes and the numbers of tasks of a computing period as cells."""
-    nodes, tasks = periods.nodes_of(period), periods.tasks_of(period)
-    return " ".join(map(str, nodes)), " ".join(map(str, tasks))
-
-
-def _drains(record: RunRecord) -> Iterator[str]:
-    of = record.recording
-    for time_s, node, drained in zip(of.drain_s, of.drain_node, of.drained, strict=True):
-        yield f"{time_s},{node},{DRAIN_CHANGES[drained]}\n"
-
-
-def _explanations(record: RunRecord) -> Iterator[str]:
-    job_id, said = record.recording.job_id, record.recording.explanations
-    for row, time_s, code, expected_s in zip(
-        said.row, said.time_s, said.reason, said.expected_start_s, strict=True
-    ):
-        yield f"{job_id[row]},{time_s},{said.reasons[code]},{_time(expected_s)}\n"
-
-
-def _text(name: str) -> str:
-    """Return a cell with a name, quoted where CSV requires it."""
-    if "," in name or '"' in name or "\n" in name or "\r" in name:
-        return '"' + name.replace('"', '""') + '"'
-    return name
-
-
-def _time(time_s: float) -> str:
-    return "" if math.isnan(time_s) else str(time_s)
 
 
 JOBS = Table(
@@ -205,7 +116,7 @@ JOBS = Table(
             "core-seconds: the part of the run since its last checkpoint, or all of it",
         ),
     ),
-    _jobs,
+    job_lines,
 )
 NODE_STATES_OVER_TIME = Table(
     "nodes.csv",
@@ -224,7 +135,7 @@ NODE_STATES_OVER_TIME = Table(
         ),
         Column("power_w", NUMBER, "power of each of the nodes, W"),
     ),
-    _nodes,
+    node_lines,
 )
 SCHEDULE = Table(
     "schedule.csv",
@@ -236,7 +147,7 @@ SCHEDULE = Table(
         Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
-    _schedule,
+    schedule_lines,
 )
 RUNS = Table(
     "runs.csv",
@@ -261,7 +172,7 @@ RUNS = Table(
         Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
-    _runs,
+    run_lines,
 )
 DRAINS = Table(
     "drains.csv",
@@ -272,7 +183,7 @@ DRAINS = Table(
         Column("node", INTEGER, "node number"),
         Column("change", TEXT, "`drained`, or `repaired`: the node accepts jobs again"),
     ),
-    _drains,
+    drain_lines,
 )
 EXPLANATIONS = Table(
     "explanations.csv",
@@ -285,7 +196,7 @@ EXPLANATIONS = Table(
         Column("reason", TEXT, "name of the reason; most are those of Slurm, such as `Resources`"),
         Column("expected_start_s", NUMBER, "start that the scheduler expects, s; empty: unknown"),
     ),
-    _explanations,
+    explanation_lines,
 )
 TABLES = (JOBS, NODE_STATES_OVER_TIME, SCHEDULE, RUNS, DRAINS, EXPLANATIONS)
 

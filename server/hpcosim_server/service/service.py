@@ -23,15 +23,11 @@ from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
-from hpcosim_server.service.reporting import (
-    folder_name,
-    log_progress,
-    names_of,
-    progress_of,
-    write_session,
-)
+from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
+from hpcosim_server.service.reporting import log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, options_of
 from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.sessions import NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
@@ -40,8 +36,6 @@ SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
-REMEMBERED = 1000
-"""Number of closed sessions and of failures that a service keeps."""
 
 
 class Service:
@@ -58,10 +52,11 @@ class Service:
         report: receives each failure immediately and the progress of each active session every
             `PROGRESS_INTERVAL_S`; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        clock: returns the wall-clock time, s.
+        name: returns the secret name of each new session.
 
     Attributes:
         held: the replies that the pace of their sessions holds back.
-        failures: the first `REMEMBERED` failures, for the exit status.
     """
 
     def __init__(
@@ -75,22 +70,23 @@ class Service:
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
         watch: Watch | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        name: NewName = new_name,
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
-        self.failures: list[Failure] = []
         self._new_session = new_session
-        self._out = out
         self._sessions_left = sessions
-        self._folder_per_session = folder_per_session
-        self._also = also
         self._report = report or log_progress
+        self._outcomes = Outcomes(
+            self._report, out, folder_per_session=folder_per_session, also=also
+        )
         self._watch = watch
-        self._ticker = Ticker(watch.observer.ticked, time.monotonic) if watch else None
-        self._open: dict[str, Session] = {}
-        self._by_nonce: dict[str, Session] = {}
+        self._clock = clock
+        self._name = name
+        self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
+        self._open = OpenSessions()
         self._closed = ClosedSessions(REMEMBERED)
-        self._to_write: list[Session] = []
         self._stopped = ""
         self._busy_s = 0.0
         self._progress_due_s = 0.0
@@ -98,7 +94,12 @@ class Service:
     @property
     def done(self) -> bool:
         """Whether all sessions that the service opens are closed and their results written."""
-        return self._sessions_left == 0 and not self._open and not self._to_write
+        return self._sessions_left == 0 and not self._open and not self._outcomes
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The first `REMEMBERED` failures, for the exit status."""
+        return self._outcomes.failures
 
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
@@ -110,17 +111,19 @@ class Service:
         Returns:
             The reply, or `HELD`: it is held back, and `due` returns it later with the envelope.
         """
-        began_s = time.monotonic()
+        began_s = self._clock()
         try:
             return self._answer(data, envelope)
         finally:
-            self._busy_s += time.monotonic() - began_s
+            self._busy_s += self._clock() - began_s
 
     def due(self) -> Sequence[tuple[Envelope, bytes]]:
         """Return the replies that have been held back long enough, with their return addresses."""
         replies = []
         for name, envelope, reply in self.held.due():
-            self._open[name].note_message(self._idle_clock_s())
+            session = self._open.get(name)
+            assert session is not None  # a closed session has no held reply
+            session.note_message(self._idle_clock_s())
             replies.append((envelope, reply))
         return replies
 
@@ -148,20 +151,20 @@ class Service:
 
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
-        if self._to_write:
-            began_s = time.monotonic()
-            finished, self._to_write = self._to_write, []
-            for session in finished:
-                self._write(session)
-            self._busy_s += time.monotonic() - began_s
+        if self._outcomes:
+            began_s = self._clock()
+            for session in self._outcomes.write():
+                if self._watch is not None:
+                    self._watch.observer.closed(session.label)
+            self._busy_s += self._clock() - began_s
         if self._ticker is not None:
             self._ticker.tick()
-        wall_s = time.monotonic()
+        wall_s = self._clock()
         if wall_s < self._progress_due_s:
             return
         self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
         now_s = self._idle_clock_s()
-        for session in list(self._open.values()):
+        for session in self._open:
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
             heard_s = max(session.last_message_s, self.held.heard_s(session.name))
@@ -186,7 +189,7 @@ class Service:
 
     def close(self, why: str) -> None:
         """Close every open session and write its results."""
-        for session in list(self._open.values()):
+        for session in self._open:
             session.end(why)
             self._close(session, "stopped")
         self.tidy()
@@ -229,38 +232,35 @@ class Service:
             session = self._find(hello.session)
             session.note_message(self._idle_clock_s())
             return session.resume()
-        known = self._by_nonce.get(hello.nonce) if hello.nonce else None
+        known = self._open.opened_by(hello)
         if known is not None:
-            if known.hello != hello:
-                what = "hello.nonce is in use; expected a new nonce for another hello"
-                raise SessionRefused("invalid_message", what)
             return known.welcome()
-        if len(self._open) >= self.limits.sessions:
-            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
-            raise SessionRefused("too_many_sessions", what)
-        if self._sessions_left == 0:
-            what = "the server has opened all the sessions it was started for"
-            raise SessionRefused("too_many_sessions", what)
+        self._check_room()
         opened = self._new_session(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         if self._sessions_left is not None:
             self._sessions_left -= 1
-        session = Session(
-            hello, opened, options_of(opened, self.limits, hello), self._idle_clock_s()
-        )
-        self._open[session.name] = session
-        if hello.nonce:
-            self._by_nonce[hello.nonce] = session
+        options = options_of(opened, self.limits, hello)
+        session = Session(self._name(), hello, opened, options, self._idle_clock_s())
+        self._open.add(session)
         if self._watch is not None:
             session.pace = self._watch.pace_of(opened)
             self._watch.observer.opened(session.label, opened, session.pace)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
+    def _check_room(self) -> None:
+        if len(self._open) >= self.limits.sessions:
+            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
+            raise SessionRefused("too_many_sessions", what)
+        if self._sessions_left == 0:
+            what = "the server has opened all the sessions it was started for"
+            raise SessionRefused("too_many_sessions", what)
+
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
-        return time.monotonic() - self._busy_s
+        return self._clock() - self._busy_s
 
     def _find(self, name: str) -> Session:
         session = self._open.get(name)
@@ -272,29 +272,15 @@ class Service:
         raise SessionRefused("unknown_session", "unknown session; open a session with hello")
 
     def _close(self, session: Session, failed: Cause | None) -> None:
-        del self._open[session.name]
-        self._by_nonce.pop(session.hello.nonce, None)
+        self._open.remove(session)
         self.held.drop(session.name)
         self._closed.add(session)
-        self._to_write.append(session)
+        self._outcomes.add(session)
         self._report(progress_of(session))
         if failed:
-            self._fail(Failure(failed, session.ended_because))
+            self._outcomes.fail(Failure(failed, session.ended_because))
         write_log = log.warning if failed else log.info
         write_log("session_closed", **names_of(session), reason=session.ended_because)
-
-    def _fail(self, failure: Failure) -> None:
-        if len(self.failures) < REMEMBERED:
-            self.failures.append(failure)
-        self._report(failure)
-
-    def _write(self, session: Session) -> None:
-        if self._out is not None:
-            folder = self._out / folder_name(session) if self._folder_per_session else self._out
-            if failure := write_session(folder, session, self._also):
-                self._fail(failure)
-        if self._watch is not None:
-            self._watch.observer.closed(session.label)
 
 
 def _error(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:

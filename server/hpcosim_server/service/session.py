@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 
 from hpcosim_protocol import (
@@ -51,6 +50,7 @@ class Session:
     """A simulation with its client.
 
     Args:
+        name: secret session name, see `sessions.new_name`.
         hello: the message that opened the session.
         opened: the simulation.
         options: options of the session, for the `welcome` message.
@@ -69,8 +69,10 @@ class Session:
 
     pace: Pace | None = None
 
-    def __init__(self, hello: Hello, opened: Opened, options: Options, now_s: float) -> None:
-        self.name = secrets.token_hex(12)
+    def __init__(
+        self, name: str, hello: Hello, opened: Opened, options: Options, now_s: float
+    ) -> None:
+        self.name = name
         self.label = self.name[:8]
         self.opened = opened
         self.last_message_s = self._reported_s = now_s

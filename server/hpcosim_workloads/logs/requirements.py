@@ -12,8 +12,9 @@ from msgspec import Meta
 
 from hpcosim_protocol import Checkpointing, HostListError, JobRequest, ProtocolError
 from hpcosim_protocol.features import check as check_features
+from hpcosim_protocol.node_access import numbers_in
 from hpcosim_protocol.platform import NodeRanges
-from hpcosim_protocol.resources import numbers_in, thousandths
+from hpcosim_protocol.resources import thousandths
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.table import MAX_TIME_S
 

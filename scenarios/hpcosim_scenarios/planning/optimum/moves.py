@@ -14,6 +14,7 @@ of their queue fits on no node, the other jobs wait, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import Literal, NamedTuple
 
 from hpcosim_scenarios.planning.optimum.instance import Counts
@@ -58,14 +59,9 @@ class ClusterState(NamedTuple):
 
     def fitting(self) -> list[tuple[int, int]]:
         """Return all pairs of kind and node for which `fits` is true."""
-        nodes = range(len(self.nodes))
-        return [
-            (kind, node)
-            for kind, count in enumerate(self.waiting)
-            if count
-            for node in nodes
-            if self.fits(kind, node)
-        ]
+        kinds = [kind for kind, count in enumerate(self.waiting) if count]
+        pairs = product(kinds, range(len(self.nodes)))
+        return [(kind, node) for kind, node in pairs if self.fits(kind, node)]
 
     def start(self, now_s: float, kind: int, node: int) -> ClusterState:
         """Return the state after the start of a job of a kind on a node."""

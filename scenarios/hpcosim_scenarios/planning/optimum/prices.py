@@ -55,11 +55,12 @@ def prices(model: NodeModel, most: Counts) -> dict[int, Price]:
     found: dict[int, Price] = {}
     for kind in able:
         priced.add(kind)
-        work_w[kind] = min(
-            (power_w - sum(map(float.__mul__, work_w, rates))) / rates[kind]
-            for mix, rates, power_w in mixes
-            if mix[kind] and priced.issuperset(other for other, count in enumerate(mix) if count)
-        )
+        prices_w = []
+        for mix, rates, power_w in mixes:
+            if mix[kind] and priced.issuperset(other for other, count in enumerate(mix) if count):
+                rest_w = power_w - sum(map(float.__mul__, work_w, rates))
+                prices_w.append(rest_w / rates[kind])
+        work_w[kind] = min(prices_w)
         fastest = max(rates[kind] for _, rates, _ in mixes)
         alone_s = model.alone_s[kind]
         found[kind] = Price(work_w[kind], work_w[kind] * alone_s, alone_s / fastest)

@@ -150,12 +150,10 @@ class ForecastFeatures:
         numbers, free = nodes.tolist(), view.nodes.free[nodes].tolist()
         sites: list[Site] = [self.forecast.sites[node] for node in numbers]
         now_s = view.now_s
+        places = list(zip(sites, free, strict=True))
         return np.array(
             [
-                [
-                    site.option(now_s, cores, one.kind) or NONE
-                    for site, cores in zip(sites, free, strict=True)
-                ]
+                [site.option(now_s, cores, one.kind) or NONE for site, cores in places]
                 for one in waiting
             ]
         )

@@ -1,0 +1,78 @@
+"""The open sessions of a service: by name, and by the nonce of the hello that opened them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+
+from hpcosim_protocol import Hello
+from hpcosim_server.errors import SessionRefused
+from hpcosim_server.service.session import Session
+
+NAME_BYTES = 12
+"""Random bytes of a session's name."""
+
+WORKER_DIGITS = 4
+"""Hexadecimal digits at the end of a session's name: the number of the worker that has it."""
+
+NewName = Callable[[], str]
+"""Returns the secret name of a new session."""
+
+
+def new_name(worker: int = 0) -> str:
+    """Return a secret name for a new session.
+
+    Args:
+        worker: number of the worker process that has the session, 0 to 65,535.
+    """
+    return f"{secrets.token_hex(NAME_BYTES)}{worker:0{WORKER_DIGITS}x}"
+
+
+def worker_of(name: str) -> int:
+    """Return the number of the worker process in the name of a session; 0: the name has none."""
+    try:
+        return int(name[-WORKER_DIGITS:], 16) if len(name) > WORKER_DIGITS else 0
+    except ValueError:
+        return 0
+
+
+class OpenSessions:
+    """The open sessions."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, Session] = {}
+        self._by_nonce: dict[str, Session] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Session]:
+        """Iterate over the sessions that are open now; the loop may close them."""
+        return iter(list(self._by_name.values()))
+
+    def get(self, name: str) -> Session | None:
+        """Return the session of this name; None: none is open."""
+        return self._by_name.get(name)
+
+    def opened_by(self, hello: Hello) -> Session | None:
+        """Return the session that a copy of this hello opened; None: it opened none.
+
+        Raises:
+            SessionRefused: another hello had the same nonce.
+        """
+        known = self._by_nonce.get(hello.nonce) if hello.nonce else None
+        if known is not None and known.hello != hello:
+            what = "hello.nonce is in use; expected a new nonce for another hello"
+            raise SessionRefused("invalid_message", what)
+        return known
+
+    def add(self, session: Session) -> None:
+        """Add a session that was opened."""
+        self._by_name[session.name] = session
+        if session.hello.nonce:
+            self._by_nonce[session.hello.nonce] = session
+
+    def remove(self, session: Session) -> None:
+        """Remove a session that is closed."""
+        del self._by_name[session.name]
+        self._by_nonce.pop(session.hello.nonce, None)
