@@ -30,6 +30,7 @@ class FreeResources:
         free: int64[nodes], cores that can be allocated now.
         free_cores: the sum of `free`.
         now_s: simulated time, in seconds.
+        single_core: whether every node has one core.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -41,6 +42,9 @@ class FreeResources:
         self.free_cores = int(self.free.sum())
         self.now_s = 0.0
         self._every: Ints = np.arange(self.slots.nodes)
+        self.single_core = bool((self.capacity == 1).all())
+        self._ones: Ints = np.ones(self.slots.nodes, dtype=np.int64)
+        self._ones.flags.writeable = False
 
     def expected_on_s(self, now_s: float) -> Floats:
         """Return when each node would be on if it were switched on now; see `NodePool`."""
@@ -87,9 +91,12 @@ class FreeResources:
         """Return the lowest-numbered free cores for a job; None: there are too few."""
         if job.cores > self.free_cores:
             return None
-        if job.demand is None:
-            return find_cores(job, self.free, self.capacity)
-        return self.place(job, self._every)
+        if job.demand is not None:
+            return self.place(job, self._every)
+        if self.single_core and job.placement != "one_node":
+            one_each = self._ones[: job.cores]
+            return Allocation(self.free.nonzero()[0][: job.cores], one_each, one_each, job.cores)
+        return find_cores(job, self.free, self.capacity)
 
     def offered(self, job: Job, choice: NodeChoice | None = None) -> Ints:
         """Return how many cores a job could use on each node now.

@@ -10,6 +10,9 @@ from hpcosim_client.free_resources import FreeResources, fill, usable_nodes
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_protocol import Platform, PowerState
 
+MOST_PENDING = 1000
+"""Number of jobs that left after which a pool updates the number of jobs on each node."""
+
 
 class NodePool(FreeResources):
     """Resources, power states and properties of all nodes, as arrays with one element per node.
@@ -30,9 +33,7 @@ class NodePool(FreeResources):
         switch_on_s, switch_off_s: float64[nodes], duration of switching, in seconds; 0 for nodes
             that cannot be switched.
         cycle_j: float64[nodes], energy of switching the node off and on again, in J.
-        jobs: int64[nodes], number of jobs that hold cores of the node.
         largest: number of cores of the largest node.
-        single_core: whether every node has one core.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -45,7 +46,9 @@ class NodePool(FreeResources):
         self.memory_mb: Floats = np.array([group.memory_mb for group in groups])[self.group]
         self.power: list[PowerState] = ["on"] * len(self.capacity)
         self.on = np.ones(len(self.capacity), dtype=np.bool_)
-        self.jobs: Ints = np.zeros_like(self.capacity)
+        self._jobs: Ints = np.zeros_like(self.capacity)
+        self._taken: list[Ints] = []  # nodes of jobs that `_jobs` lacks
+        self._given: list[Ints] = []  # nodes of jobs that left, which `_jobs` still has
         self.power_since_s = [-math.inf] * len(self.capacity)
         states = [group.power_states for group in groups]
         self.can_sleep = np.array([state is not None for state in states])[self.group]
@@ -63,7 +66,19 @@ class NodePool(FreeResources):
         self.failed: set[int] = set()
         self.drained: set[int] = set()
         self.largest = int(self.capacity.max())
-        self.single_core = self.largest == 1
+
+    @property
+    def jobs(self) -> Ints:
+        """Number of jobs that hold cores of each node, int64[nodes]."""
+        self._update_jobs()
+        return self._jobs
+
+    def _update_jobs(self) -> None:
+        # Few policies read `jobs`, and an update for each job takes longer than one for many.
+        for pending, update in ((self._taken, np.add), (self._given, np.subtract)):
+            if pending:
+                update.at(self._jobs, np.concatenate(pending), 1)
+                pending.clear()
 
     def find_soonest_on(self, job: Job) -> Allocation | None:
         """Return free cores for a job, in the order of `soonest_first`; None: there are too few."""
@@ -111,7 +126,7 @@ class NodePool(FreeResources):
     def take(self, allocation: Allocation) -> None:
         """Occupy free cores and other resources."""
         self.free[allocation.nodes] -= allocation.cores_per_node
-        self.jobs[allocation.nodes] += 1
+        self._taken.append(allocation.nodes)
         self.free_cores -= allocation.cores
         if allocation.held is not None:
             self.amounts[allocation.held.slots] -= allocation.held.amounts
@@ -123,7 +138,9 @@ class NodePool(FreeResources):
             allocation: the allocation.
             suspended: whether the cores are free already; see `suspend`.
         """
-        self.jobs[allocation.nodes] -= 1
+        self._given.append(allocation.nodes)
+        if len(self._given) > MOST_PENDING:
+            self._update_jobs()
         if allocation.held is not None:
             self.amounts[allocation.held.slots] += allocation.held.amounts
         if suspended:

@@ -155,7 +155,12 @@ class JobTable:
             for name in NAMED:
                 columns[name] = _decoded(columns[name], self.names[name])
             columns["request"] = _decoded(columns["request"], (*self.requests, None))
-            yield from map(JobSpec, *(columns[name] for name in JobSpec._fields))
+            # As `JobSpec._make`, without the call of a Python function for each job.
+            yield from map(
+                tuple.__new__,
+                repeat(JobSpec),
+                zip(*(columns[name] for name in JobSpec._fields), strict=False),
+            )
 
 
 # Type and default of each column.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from hpcosim_client.heuristics.reservation import Reservation, split_step
 from hpcosim_client.job import Allocation, Job
@@ -37,11 +37,16 @@ class CountProfile:
         now_s = view.now_s
         ends = [(job.expected_end_s(now_s), need(job)) for job in view.running.values()]
         ends += [(max(at_s, now_s), freed) for at_s, freed in returning if at_s < math.inf]
-        for end_s, freed in sorted(ends):
-            if end_s > self._times_s[-1]:
+        ends.sort()
+        last_s = now_s
+        for end_s, freed in ends:
+            free += freed
+            if end_s > last_s:
+                last_s = end_s
                 self._times_s.append(end_s)
-                self._free.append(self._free[-1])
-            self._free[-1] += freed
+                self._free.append(free)
+            else:
+                self._free[-1] = free
 
     def earliest(self, job: Job, after_s: float = -math.inf) -> Reservation | None:
         """See `Profile`."""
@@ -81,6 +86,37 @@ class CountProfile:
             return False
         self.reserve(job, now)
         return True
+
+    def start_each(self, view: View, jobs: Sequence[Job]) -> None:
+        """See `Profile`."""
+        now_s, lows = self._times_s[0], self._lows()
+        last_s, least = lows[-1]
+        needs = [
+            (job, needed)
+            for job, needed in zip(jobs, map(self._need, jobs), strict=True)
+            if needed <= least or now_s + job.requested_s <= last_s
+        ]
+        for job, needed in needs:
+            if job.cores > view.nodes.free_cores:
+                continue
+            fits = True
+            for from_s, low in lows:
+                if needed > low:
+                    fits = now_s < from_s >= now_s + job.requested_s
+                    break
+            if fits and view.start(job):
+                self.reserve(job, Reservation(now_s, None))
+                lows = self._lows()
+
+    def _lows(self) -> list[tuple[float, int]]:
+        """Return the time and the count of the first step, and of each step with a new least."""
+        least = self._free[0]
+        lows = [(self._times_s[0], least)]
+        for at_s, free in zip(self._times_s, self._free, strict=True):
+            if free < least:
+                least = free
+                lows.append((at_s, free))
+        return lows
 
     def _step_at(self, at_s: float) -> int:
         return max(bisect_right(self._times_s, at_s) - 1, 0)

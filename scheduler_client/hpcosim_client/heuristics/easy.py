@@ -8,6 +8,8 @@ from hpcosim_client.heuristics.list_scheduling import (
 )
 from hpcosim_client.heuristics.profile import profile_of
 from hpcosim_client.heuristics.reasons import explain_queue
+from hpcosim_client.heuristics.reservation import Reservation
+from hpcosim_client.job import Job
 from hpcosim_client.view import View
 
 
@@ -21,15 +23,21 @@ def easy(view: View) -> None:
     """
     start_in_order(view)
     view.wake_on, shadow = None, None
-    if len(view.queue) > 1 and view.nodes.free_cores > 0:
-        others = view.queue.values()  # a copy
-        head = others.pop(0)
-        profile = profile_of(view)
-        shadow = profile.earliest(head)
-        if shadow is not None:
-            profile.reserve(head, shadow)
-        for job in others:
-            if job.cores <= view.nodes.free_cores:
-                profile.start(view, job)
+    free_cores = view.nodes.free_cores
+    if len(view.queue) > 1 and free_cores > 0:
+        small = [job for job in view.queue.values() if job.cores <= free_cores]
+        head = view.queue.first()
+        if view.explains or len(small) > (head.cores <= free_cores):
+            shadow = _backfill(view, head, small)
     sleep_while_nothing_can_start(view)
     explain_queue(view, expected_start_s=None if shadow is None else shadow.start_s)
+
+
+def _backfill(view: View, head: Job, small: list[Job]) -> Reservation | None:
+    """Start small jobs that do not delay the head of the queue; return its reservation."""
+    profile = profile_of(view)
+    shadow = profile.earliest(head)
+    if shadow is not None:
+        profile.reserve(head, shadow)
+    profile.start_each(view, [job for job in small if job is not head])
+    return shadow

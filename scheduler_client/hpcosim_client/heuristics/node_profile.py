@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -164,6 +164,12 @@ class NodeProfile:
             return False
         self.reserve(job, Reservation(now_s, allocation))
         return True
+
+    def start_each(self, view: View, jobs: Sequence[Job]) -> None:
+        """See `Profile`."""
+        for job in jobs:
+            if job.cores <= view.nodes.free_cores:
+                self.start(view, job)
 
     def _least_free(self, start_s: float, end_s: float) -> Ints:
         first = bisect_right(self._times_s, start_s) - 1

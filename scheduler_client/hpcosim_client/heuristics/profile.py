@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 from hpcosim_client.heuristics.count_profile import CountProfile
 from hpcosim_client.heuristics.node_profile import node_profile
 from hpcosim_client.heuristics.reservation import Profile
@@ -24,7 +26,7 @@ def profile_of(view: View) -> Profile:
         return node_profile(view)
     if view.placements == {"cores"}:
         returning = [(at_s, cores) for at_s, _, cores in back]
-        return CountProfile(view, view.nodes.free_cores, lambda job: job.cores, returning)
+        return CountProfile(view, view.nodes.free_cores, attrgetter("cores"), returning)
     node_cores = int(view.nodes.capacity[0])
     if view.placements == {"whole_nodes"} and (view.nodes.capacity == node_cores).all():
         idle = int((view.nodes.free == node_cores).sum())

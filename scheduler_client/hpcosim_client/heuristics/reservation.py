@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, TypeVar
 
 from hpcosim_client.job import Allocation, Job
@@ -56,6 +57,9 @@ class Profile(Protocol):
             job: a waiting job.
             allocation: the preferred nodes; None: no preference.
         """
+
+    def start_each(self, view: View, jobs: Sequence[Job]) -> None:
+        """Start those of some waiting jobs that `start` would start, in this order."""
 
 
 F = TypeVar("F")

@@ -60,7 +60,7 @@ def carry_out(engine: Engine, decision: Decision) -> None:
 
 
 def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
-    job = engine.jobs.waiting_job(wanted.job_id)
+    job = engine.jobs.waiting.get(wanted.job_id) or engine.jobs.waiting_job(wanted.job_id)
     if job.blocked:
         raise engine.eligibility.rejection(job)
     if not engine.availability.are_all:
@@ -71,7 +71,8 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     else:
         grant = grant_of(cluster, engine.resources, engine.power, job.spec, wanted, engine.now_s)
         tasks = grant.tasks
-    check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
+    if engine.power.nodes_off:
+        check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
     engine.allocate(job, list(wanted.nodes), tasks, grant)
 
 

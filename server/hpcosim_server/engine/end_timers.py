@@ -85,7 +85,7 @@ class EndTimers:
 
     def cancel(self, job: SimulatedJob) -> None:
         """Cancel the pending timers of a job that ends now and remove its processor shares."""
-        if job.end is not None and job.end.callbacks is not None:  # it has not gone off
+        if job.end is not None and job.end.call is not None:  # it has not gone off
             self._clock.cancel(job.end)
         job.end = None  # breaks the reference cycle of job and timer
         if job.shared:

@@ -8,6 +8,12 @@ from hpcosim_protocol import JobStarted, JobSubmitted
 from hpcosim_server.engine.jobs import SimulatedJob
 from hpcosim_workloads.table import JobSpec
 
+FIRST_OPTIONAL = JobSpec._fields.index("memory_mb")
+AFTER_OPTIONAL = JobSpec._fields.index("request") + 1
+NO_OPTIONS = tuple(
+    JobSpec._field_defaults[name] for name in JobSpec._fields[FIRST_OPTIONAL:AFTER_OPTIONAL]
+)
+
 
 def start_of(job: SimulatedJob) -> JobStarted:
     """Return the event of the last start of a job."""
@@ -20,6 +26,8 @@ def start_of(job: SimulatedJob) -> JobStarted:
 def submission_of(spec: JobSpec) -> JobSubmitted:
     """Return the submission event of a job that is eligible."""
     event = JobSubmitted(spec.submit_s, spec.job_id, spec.cores, spec.requested_s, spec.placement)
+    if spec[FIRST_OPTIONAL:AFTER_OPTIONAL] == NO_OPTIONS:
+        return event  # the usual case
     # The encoder omits fields that keep their default.
     if spec.memory_mb:
         event.memory_mb = spec.memory_mb

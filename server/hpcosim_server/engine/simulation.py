@@ -111,7 +111,7 @@ class Simulation(Engine):
                 pass for ever, or more than `MAX_CHANGES` of nodes occur in `elapsed_s`.
             ValueError: `elapsed_s` is out of range.
         """
-        before_s = self.clock.now
+        before_s, outbox = self.clock.now, self.outbox
         if not 0.0 <= elapsed_s <= MAX_TIME_S:
             raise ValueError(f"elapsed_s is {elapsed_s}; expected 0 to {MAX_TIME_S}")
         self.requests += 1
@@ -128,12 +128,15 @@ class Simulation(Engine):
                 if type(decision) in _TAKES_BACK:
                     self._note_taken_back(decision.job_id)  # type: ignore[union-attr]
         self._run(DEFAULT_MASK if wake_on is None else mask_of(wake_on))
-        self._check_livelock(before_s)
-        if self.outbox.kinds & ~QUIET:
-            self._quiet_before = self._quiet_events
+        if outbox.kinds == REJECTIONS_ONLY and self.clock.now <= before_s:
+            self._note_rejected_only()
+        else:
+            self._rejected_in_a_row = 0
+        if outbox.kinds & ~QUIET:
+            self._quiet_before = self.signals.count + self.node_changes.count
         else:
             self._check_quiet()
-        events = self.outbox.take()
+        events = outbox.take()
         if self.rules.validate:
             self.validate()
         return Batch(self.clock.now, events, ended=not events)
@@ -154,7 +157,7 @@ class Simulation(Engine):
         """Advance to the end of the first instant with an event of `wake`, or to the last one."""
         clock, outbox = self.clock, self.outbox
         clock.finish_instant()
-        while not (outbox.kinds & wake or self.is_over):
+        while not (outbox.kinds & wake or (self.all_submitted and self.is_over)):
             if not clock.run_instant():
                 if not outbox.events:
                     raise self._stuck(
@@ -203,11 +206,8 @@ class Simulation(Engine):
             )
         )
 
-    def _check_livelock(self, before_s: float) -> None:
+    def _note_rejected_only(self) -> None:
         """Raise SimulationStuck after more than `MAX_REJECTED_IN_A_ROW` such batches."""
-        if self.outbox.kinds != REJECTIONS_ONLY or self.now_s > before_s:
-            self._rejected_in_a_row = 0
-            return
         self._rejected_in_a_row += 1
         if self._rejected_in_a_row > MAX_REJECTED_IN_A_ROW:
             last = self.outbox.events[-1]

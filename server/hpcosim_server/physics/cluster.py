@@ -114,8 +114,12 @@ class Cluster:
         Returns:
             Number of held cores on each of `nodes`: the argument of `release`.
         """
-        held = [self.capacity[node] for node in nodes] if whole else tasks
         free = self.free
+        if self.largest_node == 1:
+            for node in nodes:
+                free[node] = 0
+            return tasks
+        held = [self.capacity[node] for node in nodes] if whole else tasks
         for node, cores in zip(nodes, held, strict=True):
             free[node] -= cores
         return held
@@ -123,6 +127,10 @@ class Cluster:
     def release(self, nodes: list[int], held: list[int]) -> None:
         """Release cores that `hold` took."""
         free = self.free
+        if self.largest_node == 1:
+            for node in nodes:
+                free[node] = 1
+            return
         for node, cores in zip(nodes, held, strict=True):
             free[node] += cores
 
@@ -139,12 +147,17 @@ class Cluster:
         Returns:
             Placement of the tasks on processors: the argument of `vacate`.
         """
-        self._note_peak(now_s)
+        if now_s > self._changed_s:
+            self._note_peak(now_s)
         parts = []
         for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
             if len(meter.processors) == 1:
-                newly_active = _start(self._tasks[0], its_nodes, its_tasks)
-                meter.change(now_s, newly_active, (newly_active,), (sum(its_tasks),))
+                if self.largest_node == 1:
+                    newly_active = count = _fill(self._tasks[0], its_nodes, 1)
+                else:
+                    newly_active = _start(self._tasks[0], its_nodes, its_tasks)
+                    count = sum(its_tasks)
+                meter.change_one(now_s, newly_active, count)
                 parts.append(AllocationPart(meter, its_nodes, [its_tasks]))
                 continue
             columns = self._by_processor(meter.processors, its_nodes, its_tasks)
@@ -159,12 +172,17 @@ class Cluster:
 
     def vacate(self, now_s: float, parts: list[AllocationPart]) -> None:
         """End tasks that `occupy` started."""
-        self._note_peak(now_s)
+        if now_s > self._changed_s:
+            self._note_peak(now_s)
         for part in self._by_current_kind(parts):
             columns = part.by_processor
             if len(columns) == 1:
-                newly_idle = _stop(self._tasks[0], part.nodes, columns[0])
-                part.meter.change(now_s, -newly_idle, (-newly_idle,), (-sum(columns[0]),))
+                if self.largest_node == 1:
+                    newly_idle = count = _fill(self._tasks[0], part.nodes, 0)
+                else:
+                    newly_idle = _stop(self._tasks[0], part.nodes, columns[0])
+                    count = sum(columns[0])
+                part.meter.change_one(now_s, -newly_idle, -count)
                 continue
             active = [
                 -_stop(busy, part.nodes, column)
@@ -246,6 +264,13 @@ class Cluster:
                 column.append(min(left, processor.cores - busy[node]))
                 left -= column[-1]
         return columns
+
+
+def _fill(busy: list[int], nodes: list[int], tasks: int) -> int:
+    """Set the number of tasks on processors of one core and return the number of nodes."""
+    for node in nodes:
+        busy[node] = tasks
+    return len(nodes)
 
 
 def _start(busy: list[int], nodes: list[int], tasks: list[int]) -> int:

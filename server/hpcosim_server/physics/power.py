@@ -105,9 +105,8 @@ class GroupMeter:
         """
         if now_s > self.settled_s:
             self.settle(now_s)
-        nodes = self._nodes
-        nodes[IDLE] -= computing_nodes
-        nodes[COMPUTING] = computing = nodes[COMPUTING] + computing_nodes
+        self._nodes[IDLE] -= computing_nodes
+        self._nodes[COMPUTING] = computing = self._nodes[COMPUTING] + computing_nodes
         computing_w = 0.0
         for slot, more in enumerate(active):
             self._active[slot] = busy = self._active[slot] + more
@@ -118,8 +117,26 @@ class GroupMeter:
                 + self._dynamic_w[slot] * load
             )
         self._computing_w = computing_w
+        self._sum_power()
+
+    def change_one(self, now_s: float, active: int, tasks: int) -> None:
+        """Change the counts of active processors and tasks of nodes with one processor.
+
+        Args:
+            now_s: simulation time of the change, s.
+            active: change of the number of active processors.
+            tasks: change of the number of tasks.
+        """
+        if now_s > self.settled_s:
+            self.settle(now_s)
+        nodes = self._nodes
+        nodes[IDLE] -= active
+        nodes[COMPUTING] += active
+        self._active[0] = busy = self._active[0] + active
+        self._tasks[0] = load = self._tasks[0] + tasks
+        self._computing_w = self._static_w[0] * busy + self._dynamic_w[0] * load
         if self._never_off:  # the usual case, without a call
-            self.power_w = computing_w + self._node_w[IDLE] * nodes[IDLE]
+            self.power_w = self._computing_w + self._node_w[IDLE] * nodes[IDLE]
         else:
             self._sum_power()
 
