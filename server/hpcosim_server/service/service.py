@@ -245,7 +245,7 @@ class Service:
         session = Session(self._name(), hello, opened, options, self._idle_clock_s())
         self._open.add(session)
         if self._watch is not None:
-            session.pace = self._watch.pace_of(opened)
+            session.pace = self._watch.pace_of(opened, self._clock)
             self._watch.observer.opened(session.label, opened, session.pace)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()

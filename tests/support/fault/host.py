@@ -1,0 +1,226 @@
+"""The host of the server: the real service between a simulated network, clock and disk."""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from hpcosim_protocol import Hello
+from hpcosim_scenarios.running.library import Library
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.pace import Pace
+from hpcosim_server.service.service import Service
+from hpcosim_server.service.session import Opened
+from support.fault.network import client_of
+from support.fault.plan import HEALED_S, Plan, Window
+from support.fault.simulator import Simulator
+
+IDLE_S = 40.0
+"""Idle timeout of the simulated servers, s."""
+TICK_S = 1.0
+"""Interval in which a server looks after its sessions when no message arrives, s."""
+WORK_S = 0.0005
+"""Time in which a server answers a request, s."""
+SLOW_S = 10.0
+"""Longest time of a slow request, s."""
+OUT = Path("results")
+
+Send = Callable[[bytes, bytes], None]
+"""Sends a reply: address and content."""
+
+
+@dataclass(slots=True)
+class Executed:
+    """A session as the engine saw it.
+
+    Attributes:
+        opened: the simulation.
+        start: number of the start of the server, from 0.
+        name: secret name of the session.
+        seqs: `seq` of each request that was carried out, in order.
+        silent_s: for how long each client had sent nothing when the session was closed, s.
+    """
+
+    opened: Opened
+    start: int
+    name: str = ""
+    seqs: list[int] = field(default_factory=list)
+    silent_s: dict[int, float] = field(default_factory=dict)
+
+
+class Host:
+    """Runs the service, one message at a time, as its socket loop does.
+
+    Args:
+        simulator: the simulated time.
+        plan: what goes wrong.
+        chance: draws how long requests take.
+        library: the scenarios.
+        send: sends a reply.
+
+    Attributes:
+        service: the service that runs, or ran last.
+        starts: number of starts of the server.
+        executed: the sessions of all starts.
+        waiting: the messages that are received, but not read.
+    """
+
+    def __init__(
+        self, simulator: Simulator, plan: Plan, chance: random.Random, library: Library, send: Send
+    ) -> None:
+        self.executed: list[Executed] = []
+        self.waiting: deque[tuple[bytes, bytes]] = deque()
+        self.starts = 0
+        self._heard_s: dict[int, float] = {}
+        self._simulator = simulator
+        self._plan = plan
+        self._chance = chance
+        self._library = library
+        self._send = send
+        self._up = False
+        self._busy = False
+        self._ahead_s = 0.0  # of the clock while a request is carried out
+        self._start()
+        for crash in plan.server_crashes:
+            simulator.at(crash.at_s, partial(self._crash, crash))
+        for stop in plan.server_stops:
+            simulator.at(stop.at_s, partial(self._pause, stop))
+
+    def arrive(self, identity: bytes, data: bytes) -> None:
+        """Receive a message. While the server is down, it is lost."""
+        if self._up:
+            self._heard_s[client_of(identity)] = self._simulator.now_s
+            self.waiting.append((identity, data))
+            self._next()
+
+    def clock_s(self) -> float:
+        """Return the time on the server's clock, s."""
+        return self._simulator.now_s + self._ahead_s
+
+    def note_closed(self, label: str) -> None:
+        """Note that a session is over."""
+        now_s = self._simulator.now_s
+        session = next(each for each in self.executed if each.name.startswith(label))
+        session.silent_s = {client: now_s - at_s for client, at_s in self._heard_s.items()}
+
+    # The server
+
+    def _start(self) -> None:
+        plan = self._plan
+        watch = Watch(_Unseeing(), plan.paced) if plan.paced else None
+        self.service = Service(
+            self._open,
+            Limits(idle_s=IDLE_S, jobs=1000),
+            OUT,
+            watch=watch,
+            clock=self.clock_s,
+            name=self._name,
+        )
+        self._up, self._busy = True, False
+        self.starts += 1
+        self._tick(self.starts)
+
+    def _open(self, hello: Hello) -> Opened:
+        opened = self._library.open(hello)
+        executed = Executed(opened, self.starts)
+        self.executed.append(executed)
+        simulation: Any = opened.simulation
+        advance = simulation.advance
+
+        def counted(*args: Any, seq: int, **kwargs: Any) -> Any:
+            executed.seqs.append(seq)
+            self._take_time()
+            return advance(*args, seq=seq, **kwargs)
+
+        simulation.advance = counted
+        self._take_time()
+        return opened
+
+    def _name(self) -> str:
+        number = len(self.executed)
+        self.executed[-1].name = f"{number:08x}{self._chance.getrandbits(96):024x}0000"
+        self._simulator.note(f"server: opens session {number}")
+        return self.executed[-1].name
+
+    def _take_time(self) -> None:
+        healed = self._simulator.now_s >= HEALED_S
+        slow = not healed and self._chance.random() < self._plan.slow
+        self._ahead_s += self._chance.uniform(0.0, SLOW_S) if slow else WORK_S
+
+    # Its loop
+
+    def _next(self) -> None:
+        if self._busy or not self.waiting:
+            return
+        identity, data = self.waiting.popleft()
+        reply = self.service.answer(data, (identity,))
+        self._busy = True
+        self._simulator.after(self._ahead_s, partial(self._sent, self.starts, identity, reply))
+
+    def _sent(self, start: int, identity: bytes, reply: bytes) -> None:
+        if start != self.starts or not self._up:
+            return  # killed between the work and the reply
+        self._ahead_s = 0.0
+        if reply:
+            self._send(identity, reply)
+        self._look_after()
+        self._busy = False
+        self._next()
+
+    def _look_after(self) -> None:
+        if self.service.held:
+            for envelope, reply in self.service.due():
+                self._send(envelope[0], reply)
+        self.service.tidy()
+
+    def _tick(self, start: int) -> None:
+        if start != self.starts or not self._up:
+            return
+        if not self._busy:
+            self._look_after()
+        wait_s = min(TICK_S, max(0.02, self.service.held.wait_s()))
+        self._simulator.after(wait_s, partial(self._tick, start))
+
+    # Its faults
+
+    def _crash(self, crash: Window) -> None:
+        if self._up:
+            self._simulator.note(f"server: killed, {len(self.service._open)} sessions are open")
+            self._up, self._ahead_s = False, 0.0
+            self.waiting.clear()
+            self._simulator.after(crash.for_s, self._restart)
+
+    def _restart(self) -> None:
+        self._simulator.note("server: starts again")
+        self._start()
+
+    def _pause(self, stop: Window) -> None:
+        if self._up and not self._busy:
+            self._simulator.note(f"server: stopped for {stop.for_s:g} s")
+            self._busy = True
+            self._simulator.after(stop.for_s, partial(self._continue, self.starts))
+
+    def _continue(self, start: int) -> None:
+        if start == self.starts and self._up:
+            self._busy = False
+            self._next()
+
+
+class _Unseeing:
+    """An observer that looks at nothing."""
+
+    def opened(self, label: str, opened: Opened, pace: Pace) -> None:
+        """See `Observer`."""
+
+    def ticked(self) -> bool:
+        """See `Observer`."""
+        return False
+
+    def closed(self, label: str) -> None:
+        """See `Observer`."""
