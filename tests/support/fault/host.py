@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import deque
 from collections.abc import Callable
@@ -17,7 +18,6 @@ from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
-from support.fault.network import client_of
 from support.fault.plan import HEALED_S, Plan, Window
 from support.fault.simulator import Simulator
 
@@ -42,16 +42,22 @@ class Executed:
     Attributes:
         opened: the simulation.
         start: number of the start of the server, from 0.
+        nonce: nonce of the hello that opened it.
+        opened_s: when it was opened, s.
         name: secret name of the session.
         seqs: `seq` of each request that was carried out, in order.
-        silent_s: for how long each client had sent nothing when the session was closed, s.
+        closed_s: when it was closed, s.
+        heard_s: when the last message for the session reached the server, s; 0: none did.
     """
 
     opened: Opened
     start: int
+    nonce: str
+    opened_s: float
     name: str = ""
     seqs: list[int] = field(default_factory=list)
-    silent_s: dict[int, float] = field(default_factory=dict)
+    closed_s: float = math.inf
+    heard_s: float = 0.0
 
 
 class Host:
@@ -77,7 +83,6 @@ class Host:
         self.executed: list[Executed] = []
         self.waiting: deque[tuple[bytes, bytes]] = deque()
         self.starts = 0
-        self._heard_s: dict[int, float] = {}
         self._simulator = simulator
         self._plan = plan
         self._chance = chance
@@ -95,7 +100,7 @@ class Host:
     def arrive(self, identity: bytes, data: bytes) -> None:
         """Receive a message. While the server is down, it is lost."""
         if self._up:
-            self._heard_s[client_of(identity)] = self._simulator.now_s
+            self._note_heard(data)
             self.waiting.append((identity, data))
             self._next()
 
@@ -105,9 +110,13 @@ class Host:
 
     def note_closed(self, label: str) -> None:
         """Note that a session is over."""
-        now_s = self._simulator.now_s
         session = next(each for each in self.executed if each.name.startswith(label))
-        session.silent_s = {client: now_s - at_s for client, at_s in self._heard_s.items()}
+        session.closed_s = self._simulator.now_s
+
+    def _note_heard(self, data: bytes) -> None:
+        for session in self.executed:
+            if session.name.encode() in data:
+                session.heard_s = self._simulator.now_s
 
     # The server
 
@@ -128,7 +137,7 @@ class Host:
 
     def _open(self, hello: Hello) -> Opened:
         opened = self._library.open(hello)
-        executed = Executed(opened, self.starts)
+        executed = Executed(opened, self.starts, hello.nonce, self._simulator.now_s)
         self.executed.append(executed)
         simulation: Any = opened.simulation
         advance = simulation.advance

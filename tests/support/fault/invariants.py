@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations
 from typing import Any
 
 from hpcosim_protocol import Error, Welcome, decode_server_message
@@ -39,7 +40,7 @@ def _lost(world: World, client: Operator) -> Iterator[str]:
     for name, why in client.lost:
         session = _executed(world, name)
         if "no message from the client" in why:
-            silent_s = session.silent_s[client.number]
+            silent_s = session.closed_s - session.heard_s
             if silent_s < IDLE_S:
                 yield f"client {client.number} was silent for {silent_s:g} s only: {why}"
         elif session.start == world.host.starts:
@@ -48,6 +49,9 @@ def _lost(world: World, client: Operator) -> Iterator[str]:
 
 def _sessions(world: World) -> Iterator[str]:
     """Each request was carried out once, in order; each simulation is sound."""
+    for one, other in combinations(world.host.executed, 2):
+        if (one.start, one.nonce) == (other.start, other.nonce) and other.opened_s < one.closed_s:
+            yield "a hello opened two sessions"  # the server forgets the nonce of a closed one
     for session in world.host.executed:
         number = int(session.name[:8], 16) if session.name else 0
         if session.seqs != list(range(1, len(session.seqs) + 1)):

@@ -124,7 +124,9 @@ class Network:
         """Return the time on a client's clock, s."""
         now_s, client = self.simulator.now_s, client_of(identity)
         jumps = self._plan.jumps
-        return now_s + sum(jump.for_s for jump in jumps if jump.client == client if jump.at_s < now_s)
+        return now_s + sum(
+            jump.for_s for jump in jumps if jump.client == client if jump.at_s < now_s
+        )
 
     def _deliver(self, identity: bytes, data: bytes) -> None:
         if identity in self._links:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from hpcosim_client import make_policy
@@ -20,10 +20,8 @@ PATIENCE_S = 2.0
 """Time after which a client that failed is started again, s."""
 
 Metrics = Mapping[str, int | float]
-MayRetry = Callable[[str, str], bool]
-"""Whether a run may end with an error: its code and its message."""
 
-RETRIED = {"out_of_order", "too_many_sessions", "shutting_down"}
+RETRIED = {"too_many_sessions", "shutting_down"}
 """Codes of errors after which the client comes back with its session."""
 
 
@@ -70,6 +68,7 @@ class Operator:
         self._plan = plan
         self._chance = chance
         self._process: Process | None = None
+        self._is_welcome = False
         self._session = ""
 
     @property
@@ -103,6 +102,7 @@ class Operator:
         if self.done:
             return
         self.starts += 1
+        self._is_welcome = False
         self._note(f"starts with session {self._label(self._session)}")
         process = Process(self._simulator, self._run, self._ended)
         self._process = process
@@ -121,7 +121,7 @@ class Operator:
 
     def _welcomed(self, welcome: Welcome) -> None:
         self._note(f"is welcome to session {self._label(welcome.session)} at seq {welcome.seq}")
-        self._session = welcome.session
+        self._session, self._is_welcome = welcome.session, True
         self.sessions.append(welcome.session)
 
     def _crash(self, crash: Window) -> None:
@@ -147,6 +147,8 @@ class Operator:
     def _refused(self, code: str, message: str) -> None:
         if code == "unknown_session":
             if message.endswith("every job is over"):
+                if self._is_welcome:  # then the last request has the last reply
+                    self.faults.append(f"client {self.number} got no last reply: {message}")
                 self.closed.append(self._session)
             else:
                 self.lost.append((self._session, message))

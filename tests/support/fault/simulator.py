@@ -13,7 +13,7 @@ from _thread import allocate_lock
 from collections.abc import Callable
 
 
-class Killed(BaseException):  # noqa: N818 - it is no error, and no `except Exception` may catch it
+class Killed(BaseException):
     """Ends the thread of a process that is killed."""
 
 
@@ -159,4 +159,3 @@ class Process:
             self._error = error
         self._over = True
         self._simulator.baton.release()
-

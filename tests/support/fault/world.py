@@ -82,9 +82,7 @@ class World:
         scenario = f"scene{self._chance.randrange(SCENES)}"
         chance = random.Random(f"operator {self.seed} {number}")
         policy = self._chance.choice(POLICIES)
-        return Operator(
-            number, self.simulator, self.network, self.plan, chance, scenario, policy
-        )
+        return Operator(number, self.simulator, self.network, self.plan, chance, scenario, policy)
 
     def _arrive(self, identity: bytes, data: bytes) -> None:
         self.host.arrive(identity, data)
