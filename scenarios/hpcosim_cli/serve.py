@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,9 @@ from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 
 LIMITS = "Limits"
+JOURNAL = "Journal"
+
+SyncWhen = Literal["always", "interval", "never"]
 
 Scenarios = Annotated[
     list[Path],
@@ -45,6 +48,34 @@ StatusFd = Annotated[
     int | None,
     typer.Option(
         min=0, help="Write progress and failures as JSON lines to this open file descriptor."
+    ),
+]
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals, from which --resume restores sessions. "
+        "Default: .journal in --out, or none without --out or with --once.",
+    ),
+]
+NoJournal = Annotated[
+    bool, typer.Option("--no-journal", rich_help_panel=JOURNAL, help="Keep no journal.")
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals whose open sessions are restored, and go on.",
+    ),
+]
+Sync = Annotated[
+    SyncWhen,
+    typer.Option(
+        rich_help_panel=JOURNAL,
+        help="When a record is on the disk, in case the machine fails: before its reply is sent, "
+        "about every second, or when the operating system writes it.",
     ),
 ]
 IdleTimeout = Annotated[
@@ -83,6 +114,10 @@ def serve(
     http: Http = None,
     http_token: HttpToken = None,
     speed: Speed = None,
+    journal: Journal = None,
+    no_journal: NoJournal = False,
+    resume: Resume = None,
+    sync: Sync = "interval",
     idle_timeout_s: IdleTimeout = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
@@ -99,12 +134,17 @@ def serve(
         from hpcosim_cli.live import serving_live
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
-        from hpcosim_scenarios.running.serving import serve_scenarios
+        from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.limits import Limits
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        if sum((journal is not None, no_journal, resume is not None)) > 1:
+            raise ScenariosError("expected one of --journal, --no-journal and --resume")
+        folder = journal or resume
+        if folder is None and out is not None and not (once or no_journal):
+            folder = out / ".journal"
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
@@ -127,6 +167,7 @@ def serve(
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                journal=JournalFolder(folder, sync, resume is not None) if folder else None,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import structlog
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import Overrides
@@ -11,14 +14,33 @@ from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.json_log import log_as_json
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
+from hpcosim_server.journal.store import Journals
+from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.restore import restore
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
+
+log = structlog.get_logger()
+
+
+class JournalFolder(NamedTuple):
+    """A folder of journals.
+
+    Attributes:
+        path: the folder.
+        sync: when records are synchronised with the disk.
+        resume: restore the sessions that are open in it.
+    """
+
+    path: Path
+    sync: SyncPolicy = "interval"
+    resume: bool = False
 
 
 def serve_scenarios(
@@ -34,6 +56,7 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
+    journal: JournalFolder | None = None,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -52,11 +75,13 @@ def serve_scenarios(
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        journal: the folder of journals of the sessions; None: no journal is kept.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
         BindError: the server cannot listen at the address.
         ResultsFolderError: `out` cannot be used, see `folder.prepare`.
+        JournalError: the folder of journals cannot be used.
     """
     log_as_json()
     limits = limits or Limits()
@@ -64,6 +89,7 @@ def serve_scenarios(
         # A folder per session is new, so other content of `out` is in no danger.
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
+        journals = Journals(journal.path, journal.sync) if journal else None
         service = Service(
             Library(paths, overrides, limits.jobs).open,
             limits,
@@ -73,10 +99,26 @@ def serve_scenarios(
             also=also,
             report=tell,
             watch=watch,
+            journals=journals,
         )
+        if journal is not None and journals is not None:
+            _restore(service, journals, resume=journal.resume)
         serve(service, address)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))
         raise
     return service.failures
+
+
+def _restore(service: Service, journals: Journals, *, resume: bool) -> None:
+    """Restore the sessions of an earlier server, or say that there are some."""
+    if resume:
+        restore(service, journals)
+    elif names := journals.open_names():
+        log.warning(
+            "sessions_not_restored",
+            journals=len(names),
+            folder=str(journals.folder),
+            hint="an earlier server left open sessions here; restore them with --resume",
+        )

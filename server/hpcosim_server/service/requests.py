@@ -6,10 +6,12 @@ from hpcosim_protocol import (
     ClientMessage,
     DecodeError,
     Error,
+    ErrorCode,
     Hello,
     Options,
     UnsupportedVersionError,
     decode_client_message,
+    encode,
 )
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import Opened
@@ -31,6 +33,11 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         return Error(code="unsupported_version", message=str(error))
     except DecodeError as error:
         return Error(code="invalid_message", message=error.what, where=error.where)
+
+
+def error_reply(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+    """Return an encoded error."""
+    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))
 
 
 def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:

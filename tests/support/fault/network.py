@@ -123,10 +123,8 @@ class Network:
     def client_clock_s(self, identity: bytes) -> float:
         """Return the time on a client's clock, s."""
         now_s, client = self.simulator.now_s, client_of(identity)
-        jumps = self._plan.jumps
-        return now_s + sum(
-            jump.for_s for jump in jumps if jump.client == client if jump.at_s < now_s
-        )
+        jumps = (jump for jump in self._plan.jumps if jump.client == client)
+        return now_s + sum(jump.for_s for jump in jumps if jump.at_s < now_s)
 
     def _deliver(self, identity: bytes, data: bytes) -> None:
         if identity in self._links:

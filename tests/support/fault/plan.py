@@ -83,7 +83,7 @@ def plan_of(seed: int) -> Plan:
     clients = chance.choice((1, 1, 2, 2, 3, 4))
     drawn = Plan(
         clients=clients,
-        latency_s=chance.choice((0.002, 0.02, 0.2)),
+        latency_s=chance.choice((0.002, 0.05, 0.3)),
         lost=chance.uniform(0.01, 0.4),
         doubled=chance.uniform(0.01, 0.5),
         late=chance.uniform(0.01, 0.2),

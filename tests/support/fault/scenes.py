@@ -28,17 +28,17 @@ platform:
       processors: [{{cores: 4, static_w: 100, dynamic_w: 5, idle_fraction: 0.5}}]
       {power}
     - count: 1
-      processors: [{{cores: 2, static_w: 30, dynamic_w: 7}}, {{cores: 1, static_w: 20, dynamic_w: 0}}]
+      processors:
+        - {{cores: 2, static_w: 30, dynamic_w: 7}}
+        - {{cores: 1, static_w: 20, dynamic_w: 0}}
 workload:
   synthetic: {{model: poisson, jobs: {jobs}, mean_interarrival_s: {gap}, cores: [1, {cores}],
     run_s: [10, 2000]}}
 kill_at_walltime: {kill}
-{failures}
 """
 _POWER = (
     "power_states: {sleep_w: 1, switch_on_s: 10, switch_on_w: 20, switch_off_s: 5, switch_off_w: 9}"
 )
-_FAILURES = "failures: [{nodes: [0, 1], mtbf_s: 3000, repair_s: [100, 600]}]"
 
 
 @cache
@@ -62,7 +62,6 @@ def _scene(number: int, chance: random.Random) -> str:
         gap=chance.choice((20, 200)),
         cores=nodes * 4,
         kill=chance.choice(("true", "false")),
-        failures="",
     )
 
 
