@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from support.fault.invariants import violations
-from support.fault.mutations import MUTATIONS
+from support.fault.mutations import FOCUS, MUTATIONS
 from support.fault.plan import Plan, Window, plan_of
 from support.fault.scenes import undisturbed
 from support.fault.world import World
@@ -42,11 +42,11 @@ def test_any_faults_keep_the_invariants_for_all_seeds(
         assert not wrong, explained(world, wrong)
 
 
-def found_within(most: int) -> int | None:
+def found_within(most: int, plan: Plan | None) -> int | None:
     """Return the number of seeds after which a planted bug is found; None: it is not."""
     for seed in range(most):
         try:
-            if violations(run(seed)):
+            if violations(run(seed, plan)):
                 return seed + 1
         except Exception:  # the bug showed itself in the service
             return seed + 1
@@ -60,7 +60,7 @@ def test_a_planted_bug_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> N
     """The simulated runs find each of the planted bugs."""
     undisturbed("scene0", "fcfs")
     MUTATIONS[what](monkeypatch)
-    seeds = found_within(FOUND_WITHIN)
+    seeds = found_within(FOUND_WITHIN, FOCUS.get(what))
     print(f"{what}: found after {seeds} seeds")  # noqa: T201 - seen with -s
     assert seeds is not None
 

@@ -10,13 +10,18 @@ import pytest
 from hpcosim_client import connection
 from hpcosim_protocol import Error, encode
 from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.service import outcomes
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.held import HeldReplies
+from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import OpenSessions
+from support.fault.disk import SimulatedFile
+from support.fault.host import Host
+from support.fault.plan import Plan, Window
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -87,6 +92,26 @@ def _first_events_of(simulation: Simulation) -> Any:
     return events[:-1] if len(events) > 3 else events
 
 
+def _journals_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the records of requests after their replies."""
+    late: list[tuple[Any, ...]] = []
+    exchanged, tick = Journaling.exchanged, Journaling.tick
+
+    def flush(journaling: Journaling) -> None:
+        while late:
+            exchanged(*late.pop(0))
+        tick(journaling)
+
+    def kill(host: Host, away_s: float) -> None:
+        late.clear()
+        leave(host, away_s)
+
+    leave = Host._leave
+    monkeypatch.setattr(Journaling, "exchanged", lambda *record: late.append(record))
+    monkeypatch.setattr(Journaling, "tick", flush)
+    monkeypatch.setattr(Host, "_leave", kill)
+
+
 MUTATIONS: Mapping[str, Plant] = {
     "a repeated request is carried out again": _instead(Session, "decide", _executes_again),
     "requests of any seq are carried out": _instead(Session, "decide", _any_seq),
@@ -107,6 +132,19 @@ MUTATIONS: Mapping[str, Plant] = {
     "held replies are never sent": _instead(HeldReplies, "due", lambda _: ()),
     "results are not written": _instead(Outcomes, "add", _nothing),
     "two sessions share a folder": _instead(outcomes, "folder_name", lambda _: "results-00000001"),
+    "a record is written after its reply": _journals_later,
+    "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
+    "a request is not in the journal": _instead(Journaling, "exchanged", _nothing),
+    "the end of a journal is kept": _instead(SimulatedFile, "truncate", _nothing),
     "the client takes a late reply": _instead(connection, "_answers", lambda *_: True),
 }
 """The planted bugs, by what is wrong."""
+
+FOCUS: Mapping[str, Plan] = {
+    "the end of a journal is kept": Plan(
+        latency_s=0.3,
+        server_crashes=(Window(1.0, 2.0), Window(6.0, 2.0), Window(12.0, 2.0)),
+        journal="always",
+    )
+}
+"""The faults of runs that find a bug which needs several of them in a row."""

@@ -21,7 +21,7 @@ PATIENCE_S = 2.0
 
 Metrics = Mapping[str, int | float]
 
-RETRIED = {"too_many_sessions", "shutting_down"}
+RETRIED = {"out_of_order", "too_many_sessions", "shutting_down"}
 """Codes of errors after which the client comes back with its session."""
 
 
@@ -42,6 +42,7 @@ class Operator:
         sessions: names of the sessions that it has had.
         closed: names of sessions that ended while the client was away.
         lost: names of sessions that the server did not know any more, with its reason.
+        ahead: names of sessions of which the server had forgotten requests.
         faults: errors that no client may see.
         starts: number of starts of the client.
     """
@@ -61,6 +62,7 @@ class Operator:
         self.sessions: list[str] = []
         self.closed: list[str] = []
         self.lost: list[tuple[str, str]] = []
+        self.ahead: list[str] = []
         self.faults: list[str] = []
         self.starts = 0
         self._simulator = simulator
@@ -153,6 +155,8 @@ class Operator:
             else:
                 self.lost.append((self._session, message))
             self._session = ""
+        elif code == "out_of_order":
+            self.ahead.append(self._session)
         elif code not in RETRIED:
             self.faults.append(f"client {self.number}: {code}: {message}")
 

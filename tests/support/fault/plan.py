@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 HEALED_S = 60.0
 """Time after which nothing goes wrong any more, s."""
 RUNS_S = 30.0
 """Time in which processes fail, s."""
+
+Journal = Literal["", "always", "interval", "never"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,9 @@ class Plan:
         client_crashes: when clients are killed, and for how long they are away.
         forgetful: probability that a client which comes back has lost the name of its session.
         server_crashes: when the server is killed, and for how long it is away.
+        server_terms: when the server gets SIGTERM, and for how long it is away.
+        journal: `--sync` of the server's journals; "": it keeps none, so a crash loses sessions.
+        power_fails: whether the whole machine of the server fails with it.
         server_stops: when the server does not run, such as with SIGSTOP.
         partitions: when messages between a client and the server are lost.
         disk_full: when nothing can be written.
@@ -59,6 +65,9 @@ class Plan:
     client_crashes: tuple[Window, ...] = ()
     forgetful: float = 0.0
     server_crashes: tuple[Window, ...] = ()
+    server_terms: tuple[Window, ...] = ()
+    journal: Journal = ""
+    power_fails: bool = False
     server_stops: tuple[Window, ...] = ()
     partitions: tuple[Window, ...] = ()
     disk_full: tuple[Window, ...] = ()
@@ -93,14 +102,19 @@ def plan_of(seed: int) -> Plan:
         client_crashes=_windows(chance, 6, 10.0, clients),
         forgetful=chance.random(),
         server_crashes=_windows(chance, 3, 5.0),
+        server_terms=_windows(chance, 2, 5.0),
+        journal=chance.choice(("always", "interval", "interval", "never")),
+        power_fails=True,
         server_stops=_windows(chance, 3, chance.choice((3.0, 90.0))),
         partitions=_windows(chance, 3, chance.choice((5.0, 50.0)), clients),
         disk_full=_windows(chance, 3, 10.0),
         jumps=_windows(chance, 3, 20.0, clients),
     )
     share = chance.choice((0.2, 0.5))
-    absent = {kind: Plan.__dataclass_fields__[kind].default for kind in KINDS}
-    return replace(drawn, **{k: v for k, v in absent.items() if chance.random() >= share})
+    absent: dict[str, Any] = {kind: Plan.__dataclass_fields__[kind].default for kind in KINDS}
+    absent.pop("journal")
+    plan = replace(drawn, **{k: v for k, v in absent.items() if chance.random() >= share})
+    return replace(plan, journal="") if chance.random() < 0.2 else plan
 
 
 def _windows(

@@ -37,6 +37,7 @@ class World:
     Attributes:
         errors: log entries of the server that say error.
         stranger_replies: replies to strangers.
+        log: log entries of the server about journals: event, name of the journal, error.
     """
 
     def __init__(self, seed: int, plan: Plan | None = None) -> None:
@@ -44,6 +45,7 @@ class World:
         self.plan = plan or plan_of(seed)
         self.errors: list[str] = []
         self.stranger_replies: list[bytes] = []
+        self.log: list[tuple[str, str, str]] = []
         self._nonces = random.Random(seed)
         self.simulator = Simulator()
         self.simulator.note(f"plan: {self.plan}")
@@ -52,7 +54,7 @@ class World:
         self.network = Network(
             self.simulator, self.plan, random.Random(f"network {seed}"), self._arrive
         )
-        self.disk = SimulatedDisk(self.simulator, self.plan)
+        self.disk = SimulatedDisk(self.simulator, self.plan, random.Random(f"disk {seed}"))
         self.host: Host
         self.operators: list[Operator] = []
 
@@ -64,6 +66,7 @@ class World:
                 self.plan,
                 random.Random(f"host {self.seed}"),
                 library(),
+                self.disk,
                 self._reply,
             )
             for number in range(self.plan.clients):
@@ -129,4 +132,9 @@ class World:
         if entry["event"] == "session_closed":
             self.simulator.note(f"server: closes session {int(entry['session'], 16)}")
             self.host.note_closed(entry["session"])
+        if entry["event"] == "session_restored":
+            self.host.note_restored(entry["session"])
+        if entry["event"] in ("journal_failed", "session_not_restored", "journal_cut"):
+            self.simulator.note(f"server: {entry['event']}: {entry['journal']}: {entry['error']}")
+            self.log.append((entry["event"], entry["journal"], entry["error"]))
         raise structlog.DropEvent
