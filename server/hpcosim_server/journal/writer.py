@@ -36,12 +36,14 @@ class JournalWriter:
         name: name of the journal.
         size: size of its records and its header, bytes.
         failure: why the journal was closed before its end; empty: it was not.
+        snapshot_at: offset of the record of the last snapshot; -1: none.
     """
 
     def __init__(self, file: JournalFile, name: str, sync: SyncPolicy) -> None:
         self.name = name
         self.size = file.size()
         self.failure = ""
+        self.snapshot_at = -1
         self._file: JournalFile | None = file
         self._always = sync == "always"
         self._unsynced = False
@@ -56,6 +58,11 @@ class JournalWriter:
     def append_exchange(self, record: Record, seq: int) -> None:
         """Append the record of a request, and note its place for `place_of`."""
         self.mark(seq, self.size)
+        self.append(record)
+
+    def append_snapshot(self, record: Record) -> None:
+        """Append the record of a snapshot, and note its place."""
+        self.snapshot_at = self.size
         self.append(record)
 
     def sync(self) -> None:

@@ -64,7 +64,7 @@ class Journaling:
     def resumed(self, session: Session, reply: bytes) -> None:
         """Record that a client got a snapshot. Another one at the same request changes nothing."""
         if session.journal is not None and session.resumed_at != session.seq:
-            session.journal.append(ResumedRecord(reply))
+            session.journal.append_snapshot(ResumedRecord(reply))
         session.resumed_at = session.seq
 
     def ended(self, session: Session, cause: Cause | None) -> None:

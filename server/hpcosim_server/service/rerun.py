@@ -35,12 +35,14 @@ class Rerun:
     Attributes:
         session: the session, after the records so far.
         places: `seq` of each request and offset of its record.
+        snapshot_at: offset of the record of the last snapshot; -1: none.
         ended: the recorded end; None: there is none, though the simulation may be over.
         written: whether its results were written.
     """
 
     session: Session
     places: list[tuple[int, int]] = field(default_factory=list)
+    snapshot_at: int = -1
     ended: EndedRecord | None = None
     written: bool = False
 
@@ -112,7 +114,7 @@ def run_again(rerun: Rerun, records: Iterator[Placed]) -> Iterator[Rerun]:
             _exchange(session, record)
             rerun.places.append((session.seq, placed.start))
         elif isinstance(record, ResumedRecord):
-            session.resumed_at = session.seq
+            session.resumed_at, rerun.snapshot_at = session.seq, placed.start
             _compare(session.seq, session.opened.simulation.now_s, record.reply, session.resume())
         elif isinstance(record, EndedRecord):
             rerun.ended = record

@@ -100,6 +100,7 @@ def _restore(service: Service, journals: Journals, name: str, of_worker: int | N
     writer = journals.go_on(name, reader.end, keep_rest=not reader.is_cut)
     for seq, offset in rerun.places:
         writer.mark(seq, offset)
+    writer.snapshot_at = rerun.snapshot_at
     _adopt(service, journals, rerun, writer)
     return not rerun.session.ended_because
 

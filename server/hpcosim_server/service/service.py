@@ -12,6 +12,7 @@ from hpcosim_protocol import (
     ClientMessage,
     Decisions,
     Error,
+    GetHistory,
     Goodbye,
     Hello,
     encode,
@@ -21,6 +22,7 @@ from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.closed import ClosedSession, ClosedSessions
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.history import has_history, history_of
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
@@ -231,6 +233,10 @@ class Service:
             return self._hello(message, data)
         if isinstance(message, Decisions):
             return self._decide(message, data, envelope)
+        if isinstance(message, GetHistory):
+            session = self._find(message.session)
+            session.note_message(self._idle_clock_s())
+            return encode(history_of(session, message))
         if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
         session = self._find(message.session)
@@ -265,6 +271,8 @@ class Service:
         if hello.session:
             session = self._find(hello.session)
             session.note_message(self._idle_clock_s())
+            if hello.history and has_history(session):
+                return session.resume_with_history()
             reply = session.resume()
             self._journals.resumed(session, reply)
             return reply

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     Decisions,
@@ -122,6 +124,12 @@ class Session:
         welcome.snapshot = self.opened.simulation.snapshot()
         if self._translation is not None:
             welcome.snapshot = self._translation.snapshot(welcome.snapshot)
+        return encode(welcome)
+
+    def resume_with_history(self) -> bytes:
+        """Return an encoded welcome without a snapshot, for a client that asks for the history."""
+        welcome = self._make_welcome()
+        welcome.options = replace(welcome.options, history=True)
         return encode(welcome)
 
     def decide(self, request: Decisions) -> bytes:
