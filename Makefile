@@ -4,10 +4,11 @@ VENV ?= .venv
 PIP ?= $(VENV)/bin/pip
 OUT ?= results/demo
 WORKERS ?= auto
+SEEDS ?= 10000
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test lint docs clean
+.PHONY: help demo check test fault lint docs clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
@@ -22,6 +23,9 @@ check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes); ARGS="tests/se
 
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (20 minutes on two cores)
 	$(VENV)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
+
+fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, then processes (10 minutes)
+	$(VENV)/bin/python -m pytest tests/fault --fault-long --fault-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
 	$(VENV)/bin/ruff check .

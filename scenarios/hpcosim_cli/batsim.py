@@ -33,8 +33,6 @@ UNSUPPORTED: Mapping[str, str] = {
     "--redis-port": "jobs and profiles are sent in messages, not through Redis",
     "--redis-prefix": "jobs and profiles are sent in messages, not through Redis",
     "--no-sched": "a run needs a scheduler",
-    "--sg-cfg": "hpcosim does not use SimGrid",
-    "--sg-log": "hpcosim does not use SimGrid",
     "--simgrid-version": "hpcosim does not use SimGrid",
 }
 
@@ -132,6 +130,14 @@ def batsim(
         bool,
         typer.Option("--disable-schedule-tracing", help="No effect: hpcosim writes no Pajé trace."),
     ] = False,
+    sg_cfg: Annotated[
+        list[str] | None,
+        typer.Option("--sg-cfg", help="No effect: hpcosim does not use SimGrid; repeatable."),
+    ] = None,
+    sg_log: Annotated[
+        list[str] | None,
+        typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
+    ] = None,
     verbosity: Annotated[
         Verbosity,
         typer.Option(
@@ -193,7 +199,9 @@ def batsim(
                 "no workload; name a workload file with --workload (-w), or use "
                 "--enable-dynamic-jobs"
             )
-        silent = quiet or verbosity in ("quiet", "network-only")
+        report = _discard if quiet or verbosity in ("quiet", "network-only") else _print
+        for option in [*["--sg-cfg"] * bool(sg_cfg), *["--sg-log"] * bool(sg_log)]:
+            report(f"warning: {option} has no effect: hpcosim does not use SimGrid")
         run_batsim(
             Inputs(
                 platform=platform,
@@ -218,7 +226,7 @@ def batsim(
             socket,
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
             BatsimTimeouts(hello_timeout_s, timeout_s),
-            report=_discard if silent else _print,
+            report=report,
         )
 
 

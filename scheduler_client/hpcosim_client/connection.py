@@ -40,6 +40,8 @@ from hpcosim_protocol import (
 )
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
+UNNUMBERED = ("invalid_message", "message_too_large", "shutting_down")
+"""Codes of errors without the `seq` of their request. Another error without it answers a hello."""
 HISTORY = -1  # instead of the number of a request: it is `get_history`
 NOTICE_S = 1.0  # after which a missing server is reported
 
@@ -309,7 +311,7 @@ def _answers(answer: ServerMessage, seq: int) -> bool:
     if isinstance(answer, Events | SimulationEnded):
         return answer.seq == seq
     if isinstance(answer, Error):
-        return answer.seq in (0, seq)
+        return answer.seq == max(seq, 0) or (answer.seq == 0 and answer.code in UNNUMBERED)
     # A hello that was sent twice has two welcomes; the second one is late.
     return seq == 0 or not isinstance(answer, Welcome)
 

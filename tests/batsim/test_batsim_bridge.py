@@ -183,6 +183,27 @@ def test_reply_in_the_past_is_now(open_session: Opener) -> None:
     assert session.events[0][:2] == (12.75, "JOB_COMPLETED")
 
 
+def test_clock_of_the_scheduler_that_goes_back_is_an_error(open_session: Opener) -> None:
+    """A reply with an earlier time than the reply before it is an error with both times."""
+    session = open_session(job(1, submit_s=2), job(2, submit_s=9)).reply()
+    session.reply_at(2.0)
+    with pytest.raises(BadReplyError, match=r"\$\.now\): .* at least 2\.0, .* got 1\.5"):
+        session.reply_at(1.5)
+
+
+def test_reply_before_the_start_is_an_error(open_session: Opener) -> None:
+    """The first reply has a time of at least 0."""
+    with pytest.raises(BadReplyError, match=r"at least 0\.0, .* got -1\.0"):
+        open_session(job(1)).reply_at(-1.0)
+
+
+def test_decisions_out_of_order_are_an_error(open_session: Opener) -> None:
+    """A decision with an earlier time than the decision before it is an error."""
+    session = open_session(job(1), job(2)).reply()
+    with pytest.raises(BadReplyError, match=r"events\[1\]\.timestamp\): .* at least 5\.0, .* 4\.0"):
+        session.reply_at(9.0, (5.0, *execute(1, "0")), (4.0, *execute(2, "1")))
+
+
 def test_reply_in_the_future_applies_then(open_session: Opener) -> None:
     """A decision for later applies then; events before it wait for the next message."""
     session = open_session(job(1), job(2, submit_s=4), job(3, submit_s=30)).reply()
@@ -923,6 +944,24 @@ def test_communication_without_links_is_a_warning(tmp_path: Path, res: int) -> N
     warning = f"warning: {path}: profile twice: communication takes no time, because {tmp_path}/"
     assert done.stderr.count("warning: ") == res - 1
     assert (warning in done.stderr) == (res > 1)
+
+
+@pytest.mark.parametrize("quiet", [(), ("-q",)])
+def test_options_of_simgrid_are_ignored_with_a_warning(
+    tmp_path: Path, quiet: tuple[str, ...]
+) -> None:
+    """`--sg-cfg` and `--sg-log` are accepted; a quiet command does not warn."""
+    scheduler = Scheduler(tmp_path, READY, EXECUTE, READY)
+    scheduler.start()
+    options = ("--sg-cfg", "host/model:ptask_L07", "--sg-cfg=a:b", "--sg-log", "root.thres:debug")
+    done = command(tmp_path, "-s", scheduler.address, *options, *quiet)
+    assert (done.exit_code, done.stdout) == (0, "")
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert warnings == [
+        f"warning: {option} has no effect: hpcosim does not use SimGrid"
+        for option in ("--sg-cfg", "--sg-log")
+        if not quiet
+    ]
 
 
 @pytest.mark.parametrize("option", UNSUPPORTED)

@@ -222,6 +222,7 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
             "profiles.p.delay: is 1e+300; its absolute",
         ),
         ({**DELAY, "ret": 0.5}, "profiles.p.ret: must be an integer"),
+        ({**DELAY, "ret": -1}, "profiles.p.ret: is -1; it must be from 0 to"),
         ({"type": "parallel_homogeneous", "cpu": 1}, "profiles.p.com: is missing"),
         (
             {"type": "parallel_homogeneous", "cpu": -1, "com": 0},

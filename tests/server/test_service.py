@@ -708,6 +708,13 @@ class Clock:
         """Return the time, s."""
         return self.now_s
 
+    def pass_s(self, duration_s: float, service: Service) -> None:
+        """Let time pass for a service that runs, and is called at least every second."""
+        until_s = self.now_s + duration_s
+        while self.now_s < until_s:
+            self.now_s = min(until_s, self.now_s + 1.0)
+            service.tidy()
+
 
 @pytest.fixture
 def clock() -> Clock:
@@ -720,7 +727,7 @@ def test_an_idle_session_is_closed_with_its_results(tmp_path: Path, clock: Clock
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
     silent = Scheduler(desk)
     silent.step()
-    clock.now_s += 61.0
+    clock.pass_s(61.0, desk.service)
     results = desk.results(silent.session)
     run = json.loads(results["run.json"])
     assert not run["complete"]
@@ -738,7 +745,7 @@ def test_a_session_with_messages_stays_open(
     desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
     good, silent, returning = Scheduler(desk), desk.hello(), desk.hello()
     while good.ended is None:
-        clock.now_s += 59.0
+        clock.pass_s(59.0, desk.service)
         good.step()
         desk.service.tidy()
         desk.hello(session=returning)
@@ -754,6 +761,18 @@ def test_time_in_which_the_server_is_busy_is_not_idle_time(tmp_path: Path, clock
     desk.hello()
     desk.service.tidy()
     assert desk.decide(patient, 1)["type"] == "events"
+
+
+def test_time_in_which_the_server_is_stopped_is_not_idle_time(tmp_path: Path, clock: Clock) -> None:
+    """A server that was stopped for longer than the idle timeout closes no session at once."""
+    desk = Desk(tmp_path / "desk", Limits(idle_s=60.0), clock)
+    first, second = desk.hello(), desk.hello()
+    clock.now_s += 3600.0  # SIGSTOP and SIGCONT; the messages of both wait
+    assert desk.decide(first, 1)["type"] == "events"
+    desk.service.tidy()
+    assert desk.decide(second, 1)["type"] == "events"
+    clock.pass_s(61.0, desk.service)
+    assert desk.decide(first, 2)["code"] == "unknown_session"
 
 
 def test_a_stuck_simulation_is_an_error_and_writes_results(desk: Desk) -> None:

@@ -57,6 +57,7 @@ class Bridge:
         self._external = deque(external or ())
         self._external_end_due = external is not None
         self._printed_now_s = 0.0
+        self._reply_now_s = 0.0
 
     def first_message(self) -> bytes:
         """Return the message with `SIMULATION_BEGINS`."""
@@ -73,6 +74,7 @@ class Bridge:
         """
         self.replied = True
         decoded = replies.read_reply(reply)
+        self._check_order(decoded.now_s)
         while self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
             self._step(math.inf)
         for place, decision in enumerate(decoded.decisions):
@@ -105,6 +107,20 @@ class Bridge:
         return messages.message(now_s, queue)
 
     # Time
+
+    def _check_order(self, now_s: float) -> None:
+        """Check that the clock of the scheduler does not go back.
+
+        It may be behind the simulation: batsim-py rounds its times down to whole seconds.
+        """
+        if now_s < self._reply_now_s:
+            raise BadReplyError(
+                f"expected a time of at least {self._reply_now_s}, that of the reply before it, "
+                f"got {now_s}",
+                "$.now",
+                self._simulation.now_s,
+            )
+        self._reply_now_s = now_s
 
     def _next_s(self) -> float:
         next_s = self._simulation.next_s()

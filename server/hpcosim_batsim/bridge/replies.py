@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import msgspec
@@ -204,7 +205,15 @@ def read_reply(text: bytes) -> SchedulerReply:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _bad(error, "$") from None
     decisions = []
+    before_s = -math.inf
     for place, event in enumerate(message.events):
+        if event.timestamp < before_s:
+            raise BadReplyError(
+                f"expected a time of at least {before_s}, that of the decision before it, got "
+                f"{event.timestamp}",
+                f"$.events[{place}].timestamp",
+            )
+        before_s = event.timestamp
         if event.timestamp > message.now:
             raise BadReplyError(
                 f"expected a time of at most the message's now, {message.now}, got "

@@ -51,7 +51,7 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
     """
     fields = Fields(path, where or f"profiles.{name}", raw)
     kind = fields.text("type")
-    ret = fields.integer("ret", -(2**31)) if "ret" in fields.raw else 0
+    ret = fields.integer("ret", 0) if "ret" in fields.raw else 0
     common: dict[str, Any] = {"name": name, "ret": ret, "raw": fields.raw}
     if kind == "delay":
         delay_s = fields.number("delay")

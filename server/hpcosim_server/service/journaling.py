@@ -69,9 +69,12 @@ class Journaling:
 
     def ended(self, session: Session, cause: Cause | None) -> None:
         """Record the end of a session. The stop of the server does not end it: it can go on."""
-        if session.journal is None:
+        if self._journals is None or session.journal is None:
             return
-        if cause == "stopped":
+        if session.journal.failure:  # it would restore the session to a state before its end
+            self._journals.finish(session.journal)
+            session.journal = None
+        elif cause == "stopped":
             log.info("session_kept", session=session.label, journal=session.journal.name)
             session.journal = None
         else:

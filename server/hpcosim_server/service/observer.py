@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -50,9 +51,9 @@ class Watch(NamedTuple):
     observer: Observer
     speed: Speed = None
 
-    def pace_of(self, opened: Opened) -> Pace:
-        """Return the pace of a new session."""
-        return Pace(speed_for(self.speed, opened.span_s), opened.simulation.now_s)
+    def pace_of(self, opened: Opened, clock: Callable[[], float] = time.monotonic) -> Pace:
+        """Return the pace of a new session on a clock, which returns the wall-clock time, s."""
+        return Pace(speed_for(self.speed, opened.span_s), opened.simulation.now_s, clock)
 
 
 class Ticker:

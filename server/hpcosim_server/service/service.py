@@ -41,6 +41,9 @@ SessionFactory = Callable[[Hello], Opened]
 
 PROGRESS_INTERVAL_S = 0.25
 UNKNOWN_SESSION = "unknown session; open a session with hello"
+PAUSE_S = 2.0
+"""Longest time between two calls of a service that runs, s. If more passes, the process was
+stopped (SIGSTOP, a frozen container or virtual machine) and could receive no message."""
 
 
 class Service:
@@ -100,6 +103,7 @@ class Service:
         self._closed = ClosedSessions(REMEMBERED)
         self._stopped = ""
         self._busy_s = 0.0
+        self._called_s = clock()  # on the idle clock
         self._progress_due_s = 0.0
 
     @property
@@ -133,6 +137,7 @@ class Service:
             The reply, or `HELD`: it is held back, and `due` returns it later with the envelope.
         """
         began_s = self._clock()
+        self._note_pause(began_s)
         try:
             return self._answer(data, envelope)
         finally:
@@ -184,6 +189,7 @@ class Service:
             self._ticker.tick()
         self._journals.tick()
         wall_s = self._clock()
+        self._note_pause(wall_s)
         if wall_s < self._progress_due_s:
             return
         self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
@@ -306,7 +312,7 @@ class Service:
         self._opened += 1
         self._open.add(session)
         if self._watch is not None:
-            session.pace = self._watch.pace_of(session.opened)
+            session.pace = self._watch.pace_of(session.opened, self._clock)
             self._watch.observer.opened(session.label, session.opened, session.pace)
 
     def _check_room(self) -> None:
@@ -328,6 +334,12 @@ class Service:
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
         return self._clock() - self._busy_s
+
+    def _note_pause(self, wall_s: float) -> None:
+        """Count a time in which the process was stopped as one in which it was busy."""
+        gap_s = wall_s - self._busy_s - self._called_s
+        self._busy_s += max(0.0, gap_s - PAUSE_S)
+        self._called_s = wall_s - self._busy_s
 
     def _find(self, name: str) -> Session:
         session = self._open.get(name)

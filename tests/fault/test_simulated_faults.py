@@ -1,0 +1,100 @@
+"""Simulated runs: the real client and service between simulated network, time and disk."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from support.fault.invariants import violations
+from support.fault.mutations import FOCUS, MUTATIONS
+from support.fault.plan import Plan, Window, plan_of
+from support.fault.scenes import undisturbed
+from support.fault.world import World
+
+FOUND_WITHIN = 200
+"""Number of seeds within which a planted bug must be found."""
+
+
+def run(seed: int, plan: Plan | None = None) -> World:
+    """Return a simulated run that is over."""
+    world = World(seed, plan)
+    world.run()
+    return world
+
+
+def explained(world: World, wrong: list[str]) -> str:
+    """Return what is wrong, what happened, and how to see it again."""
+    replay = f"replay: .venv/bin/python -m pytest tests/fault -k seeds --fault-seed={world.seed} -s"
+    return "\n".join([*world.simulator.trace, *wrong, f"seed {world.seed}: {world.plan}", replay])
+
+
+@pytest.mark.slow
+def test_any_faults_keep_the_invariants_for_all_seeds(
+    seeds: range, pytestconfig: pytest.Config
+) -> None:
+    """Whatever goes wrong, every run ends with the results of an undisturbed one."""
+    for seed in seeds:
+        world = run(seed)
+        wrong = violations(world)
+        if pytestconfig.getoption("--fault-seed") is not None:
+            print(explained(world, wrong))  # noqa: T201 - what the option asks for
+        assert not wrong, explained(world, wrong)
+
+
+def found_within(most: int, plan: Plan | None) -> int | None:
+    """Return the number of seeds after which a planted bug is found; None: it is not."""
+    for seed in range(most):
+        try:
+            if violations(run(seed, plan)):
+                return seed + 1
+        except Exception:  # the bug showed itself in the service
+            return seed + 1
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.spoils
+@pytest.mark.parametrize("what", MUTATIONS)
+def test_a_planted_bug_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated runs find each of the planted bugs."""
+    undisturbed("scene0", "fcfs")
+    MUTATIONS[what](monkeypatch)
+    seeds = found_within(FOUND_WITHIN, FOCUS.get(what))
+    print(f"{what}: found after {seeds} seeds")  # noqa: T201 - seen with -s
+    assert seeds is not None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_seed_always_gives_the_same_run(seed: int) -> None:
+    """Two runs of a seed have the same trace, messages and results."""
+    first, second = run(seed), run(seed)
+    assert first.simulator.trace == second.simulator.trace
+    assert first.network.sent == second.network.sent
+    assert first.disk.folders == second.disk.folders
+
+
+def test_a_run_without_faults_opens_one_session_for_each_client() -> None:
+    """Without faults, no client is started again and no message is lost or sent again."""
+    world = run(1, Plan(clients=3))
+    assert not violations(world)
+    assert [client.starts for client in world.operators] == [1, 1, 1]
+    assert len(world.host.executed) == 3
+    assert len(world.disk.folders) == 3
+
+
+def test_the_faults_of_the_seeds_are_of_every_kind() -> None:
+    """Each kind of fault is in many seeds, and some seeds have none."""
+    plans = [plan_of(seed) for seed in range(300)]
+    kinds = Plan.__dataclass_fields__
+    for kind in itertools.islice(kinds, 2, None):
+        assert sum(getattr(plan, kind) != kinds[kind].default for plan in plans) > 50
+    assert any(plan == Plan(clients=plan.clients, latency_s=plan.latency_s) for plan in plans)
+
+
+def test_a_full_disk_loses_only_the_results_that_it_met() -> None:
+    """A run whose results do not fit is reported, and its client has its metrics."""
+    world = run(5, Plan(clients=1, disk_full=(Window(0.0, 50.0),)))
+    assert not violations(world)
+    assert [failure.cause for failure in world.host.service.failures] == ["results_not_written"]
+    assert world.operators[0].metrics is not None

@@ -1,0 +1,175 @@
+"""What holds after every simulated run, whatever went wrong in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+from hpcosim_protocol import Error, Welcome, decode_server_message
+from hpcosim_server.journal.store import SYNC_INTERVAL_S
+from support.fault.host import IDLE_S, Executed
+from support.fault.operator import Operator
+from support.fault.scenes import undisturbed
+from support.fault.world import World
+
+UNSAFE_S = 2.0 * SYNC_INTERVAL_S
+"""Longest time of records that a power failure loses with `interval`, s: see `Journals.tick`."""
+
+
+def violations(world: World) -> list[str]:
+    """Return what does not hold, one sentence each."""
+    checks = (_operators, _sessions, _replies, _service, _disk, _journals, _strangers)
+    return [what for check in checks for what in check(world)]
+
+
+def _operators(world: World) -> Iterator[str]:
+    """Every client has the metrics of an undisturbed run, and no session of another."""
+    owners: dict[str, int] = {}
+    for client in world.operators:
+        yield from client.faults
+        if not client.done:
+            yield f"client {client.number} did not end"
+        metrics, _ = undisturbed(client.scenario, client.policy)
+        if client.metrics is not None and client.metrics != metrics:
+            yield f"client {client.number} has other metrics than an undisturbed run"
+        for name in client.sessions:
+            if owners.setdefault(name, client.number) != client.number:
+                yield f"client {client.number} got a session of client {owners[name]}"
+        yield from _lost(world, client)
+        yield from _ahead(world, client)
+
+
+def _lost(world: World, client: Operator) -> Iterator[str]:
+    """The server forgets a session only as documented."""
+    for name, why in client.lost:
+        session = world.host.latest(name)
+        if "no message from the client" in why:
+            silent_s = session.closed_s - session.heard_s
+            if silent_s < IDLE_S:
+                yield f"client {client.number} was silent for {silent_s:g} s only: {why}"
+        elif not _may_be_lost(world, name):
+            yield f"client {client.number} lost its session {int(name[:8], 16)}: {why}"
+
+
+def _ahead(world: World, client: Operator) -> Iterator[str]:
+    """The server forgets requests only if its disk failed, or was not synchronised."""
+    for name in client.ahead:
+        if not (_was_journal_cut(world, name) or _is_unsafe(world)):
+            yield f"client {client.number} was ahead of session {int(name[:8], 16)}"
+
+
+def _may_be_lost(world: World, name: str) -> bool:
+    """Return whether a session may be gone, because the server was killed."""
+    host, plan = world.host, world.plan
+    first = next(each for each in host.executed if each.name == name)
+    if host.starts == first.start:
+        return False
+    if not plan.journal or (plan.journal == "never" and plan.power_fails):
+        return True
+    if _was_journal_cut(world, name):
+        return True
+    if plan.slow or plan.server_stops:  # a server that is busy or stopped synchronises nothing
+        return _is_unsafe(world)
+    return _is_unsafe(world) and host.ended_s[first.start - 1] - first.opened_s <= UNSAFE_S
+
+
+def _was_journal_cut(world: World, name: str) -> bool:
+    """Return whether the journal of a session met a full disk."""
+    failed = (journal for event, journal, _ in world.log if event == "journal_failed")
+    return any(label_of(journal) == name[:8] for journal in failed)
+
+
+def _is_unsafe(world: World) -> bool:
+    """Return whether the last records may be lost."""
+    return world.plan.power_fails and world.plan.journal in ("interval", "never")
+
+
+def _sessions(world: World) -> Iterator[str]:
+    """Each request was carried out once, in order; each simulation is sound."""
+    for one, other in combinations(world.host.executed, 2):
+        if (one.start, one.nonce) == (other.start, other.nonce) and other.opened_s < one.closed_s:
+            yield "a hello opened two sessions"  # the server forgets the nonce of a closed one
+    for session in world.host.executed:
+        number = int(session.name[:8], 16) if session.name else 0
+        if session.seqs != list(range(1, len(session.seqs) + 1)):
+            yield f"session {number} carried out the requests {session.seqs}"
+        try:
+            session.opened.simulation.validate()
+        except Exception as error:
+            yield f"session {number} is unsound: {error!r}"
+
+
+def _replies(world: World) -> Iterator[str]:
+    """A request that was carried out always has the same reply, also after a restart."""
+    for (name, seq), replies in world.host.replies.items():
+        if len(replies) > 1 and not (_is_unsafe(world) or _was_journal_cut(world, name)):
+            yield f"request {seq} of session {int(name[:8], 16)} has {len(replies)} replies"
+
+
+def _service(world: World) -> Iterator[str]:
+    """The service has forgotten everything and met no bug."""
+    yield from world.errors
+    service: Any = world.host.service
+    left = {
+        "open sessions": len(service._open),
+        "nonces": len(service._open._by_nonce),
+        "held replies": len(service.held),
+        "unwritten results": len(service._outcomes),
+        "unread messages": len(world.host.waiting),
+    }
+    yield from (f"{count} {what} are left" for what, count in left.items() if count)
+    for failure in service.failures:
+        if failure.cause not in ("client_silent", "client_left", "results_not_written", "stopped"):
+            yield f"failure {failure.cause}: {failure.why}"
+
+
+def _disk(world: World) -> Iterator[str]:
+    """A session that is over has its results once, and a complete one has the right ones."""
+    disk = world.disk
+    yield from (f"the complete results {name} were replaced" for name in disk.overwritten)
+    last = {session.name: session for session in world.host.executed if session.name}
+    for name, session in last.items():
+        run = session.opened.run
+        folder = next((each for each in disk.folders if label_of(each) == name[:8]), None)
+        if folder is None:
+            if run.ended_because and not _may_lack_results(world, session):
+                yield f"the results of session {int(name[:8], 16)} are missing"
+        elif folder in disk.refused:
+            continue  # the results of an earlier end are still there
+        elif run.complete and disk.folders[folder] != undisturbed(run.scenario, run.scheduler)[1]:
+            yield f"the results {folder} differ from an undisturbed run's"
+
+
+def _may_lack_results(world: World, session: Executed) -> bool:
+    """Return whether the results were lost: the disk was full, or the server was killed."""
+    if any(label_of(each) == session.name[:8] for each in world.disk.refused):
+        return True
+    return session.start < world.host.starts and _may_be_lost(world, session.name)
+
+
+def _journals(world: World) -> Iterator[str]:
+    """No journal is damaged, and none is open but those that the log names."""
+    named = {journal for _, journal, _ in world.log} | world.disk.refused
+    for path in world.disk.files:
+        if path.parent.name == "open" and path.stem not in named:
+            yield f"the journal {path} is left"
+    for event, journal, error in world.log:
+        if event == "session_not_restored" and not world.plan.power_fails:
+            yield f"the journal {journal} was not restored: {error}"
+
+
+def label_of(folder: str) -> str:
+    """Return the label of the session in the name of a results folder or a journal."""
+    return folder.rpartition("-")[2]
+
+
+def _strangers(world: World) -> Iterator[str]:
+    """A stranger gets no session of a client."""
+    own = {name for client in world.operators for name in client.sessions}
+    for reply in world.stranger_replies:
+        message = decode_server_message(reply)
+        if isinstance(message, Welcome) and message.session in own:
+            yield "a stranger got the session of a client"
+        if isinstance(message, Error) and message.code == "internal_error":
+            yield f"a stranger met a bug: {message.message}"
