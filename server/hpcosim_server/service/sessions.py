@@ -66,6 +66,23 @@ class OpenSessions:
             raise SessionRefused("invalid_message", what)
         return known
 
+    def check_room(self, most: int, left: int | None) -> None:
+        """Check that one more session may be opened.
+
+        Args:
+            most: maximum number of open sessions.
+            left: number of sessions that the server still opens; None: unlimited.
+
+        Raises:
+            SessionRefused: there is no room.
+        """
+        if len(self) >= most:
+            what = f"{most} sessions are open, the maximum of this server"
+            raise SessionRefused("too_many_sessions", what)
+        if left == 0:
+            what = "the server has opened all the sessions it was started for"
+            raise SessionRefused("too_many_sessions", what)
+
     def add(self, session: Session) -> None:
         """Add a session that was opened."""
         self._by_name[session.name] = session
