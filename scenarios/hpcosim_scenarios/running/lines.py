@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import socket
 import stat
 import threading
 from collections.abc import Callable
@@ -78,9 +77,6 @@ def _non_blocking(descriptor: int) -> tuple[int, Callable[[bytes], int]]:
     """Return a descriptor for the same file, and the function that writes to it."""
     try:
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISSOCK(mode):
-            connection = socket.socket(fileno=os.dup(descriptor))
-            return connection.fileno(), lambda data: connection.send(data, socket.MSG_DONTWAIT)
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
             flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)
