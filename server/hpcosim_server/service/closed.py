@@ -9,6 +9,8 @@ from hpcosim_protocol import Decisions
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
 
+UNKNOWN_SESSION = "unknown session; open a session with hello"
+
 
 class ClosedSession(NamedTuple):
     """Data of a closed session.
@@ -54,7 +56,7 @@ class ClosedSessions:
         if name in self._by_name:
             what = f"the session is closed: {self._by_name[name].why}"
         else:
-            what = "unknown session; open a session with hello"
+            what = UNKNOWN_SESSION
         return SessionRefused("unknown_session", what)
 
     def repeated_reply(self, request: Decisions) -> bytes | None:

@@ -13,6 +13,7 @@ from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.history import has_history, history_of
 from hpcosim_server.service.journaling import Journaling
@@ -22,7 +23,7 @@ from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.reporting import log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.sessions import NewName, OpenSessions, new_name
+from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
@@ -40,7 +41,8 @@ class Service:
         new_session: creates the simulation of a new session.
         limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
-        sessions: total number of sessions that the service opens; None: unlimited.
+        sessions: total number of sessions that the service opens, or the number that it shares with
+            other processes; None: unlimited.
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
@@ -63,7 +65,7 @@ class Service:
         limits: Limits | None = None,
         out: Path | None = None,
         *,
-        sessions: int | None = None,
+        sessions: int | Countdown | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
@@ -76,7 +78,8 @@ class Service:
         self.held = HeldReplies()
         self.new_session = new_session
         self._journals = Journaling(journals)
-        self._sessions_left = sessions
+        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
+        self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
             self._report, out, folder_per_session=folder_per_session, also=also
@@ -94,12 +97,22 @@ class Service:
     @property
     def done(self) -> bool:
         """Whether all sessions that the service opens are closed and their results written."""
-        return self._sessions_left == 0 and not self._open and not self._outcomes
+        return not self._open and not self._outcomes and self._left.is_over
+
+    @property
+    def counts(self) -> Counts:
+        """The number of sessions opened, open and over."""
+        active = len(self._open)
+        return Counts(self._opened, active, self._opened - active - len(self._outcomes))
 
     @property
     def failures(self) -> list[Failure]:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
+
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos of the open sessions."""
+        return self._open.nonces()
 
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
@@ -175,13 +188,16 @@ class Service:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent")
 
-    def adopt(self, session: Session, cause: Cause | None) -> None:
+    def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
         """Add a restored session. One that is over is closed, and its results are written.
 
         Args:
             session: the session, with its journal.
             cause: cause of the end of a session that is over; None: it is complete.
+            counted: whether it is among the sessions that the server has opened.
         """
+        if not counted:
+            self._left.take()
         session.note_message(self._idle_clock_s())
         self._add(session)
         log.info("session_restored", **names_of(session), seq=session.seq)
@@ -253,8 +269,8 @@ class Service:
         known = self._open.opened_by(hello)
         if known is not None:
             return known.welcome()
-        self._open.check_room(self.limits.sessions, self._sessions_left)
-        opened = self.new_session(hello)
+        self._open.check_room(self.limits.sessions)
+        opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         options = options_of(opened, self.limits, hello)
@@ -266,12 +282,22 @@ class Service:
 
     def _add(self, session: Session) -> None:
         """Add an open session."""
-        if self._sessions_left:
-            self._sessions_left -= 1
+        self._opened += 1
         self._open.add(session)
         if self._watch is not None:
             session.pace = self._watch.pace_of(session.opened)
             self._watch.observer.opened(session.label, session.opened, session.pace)
+
+    def _opened_by(self, hello: Hello) -> Opened:
+        """Return the simulation of a new session."""
+        if not self._left.take():
+            what = "the server has opened all the sessions it was started for"
+            raise SessionRefused("too_many_sessions", what)
+        try:
+            return self.new_session(hello)
+        except BaseException:
+            self._left.put_back()
+            raise
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
