@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -22,6 +23,13 @@ A scenario describes nodes, their power, and jobs. A simulator plays it, and a s
 Both run in one process, or in two that exchange messages over ZeroMQ."""
 
 STDERR = 2  # the last standard file descriptor
+
+COLLECT_AT = 50_000
+"""Number of new containers after which Python looks for cyclic garbage; by default 700.
+
+A simulation makes few cycles and many short-lived lists and tuples. Looking for cycles among those
+took 5 % of the CPU of a run in process, and 12 % of a server's.
+"""
 
 EXIT_STATUS = """Exit status:
 
@@ -112,6 +120,7 @@ def __getattr__(name: str) -> object:
 
 def main() -> None:
     """Run the command."""
+    gc.set_threshold(COLLECT_AT)
     _open_standard_streams()
     # The threads of NumPy's linear algebra, which nothing here uses, would forbid forks.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
