@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,8 +11,12 @@ from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.parent import Parent
 
 LIMITS = "Limits"
+JOURNAL = "Journal"
+
+SyncWhen = Literal["always", "interval", "never"]
 
 Scenarios = Annotated[
     list[Path],
@@ -47,6 +51,49 @@ StatusFd = Annotated[
         min=0, help="Write progress and failures as JSON lines to this open file descriptor."
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Processes for sessions, started when they are needed. 1: one process for all. "
+        "Default: one for each session that can be open; 1 with --once or --http.",
+    ),
+]
+Drain = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+    ),
+]
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals, from which --resume restores sessions. "
+        "Default: .journal in --out, or none without --out or with --once.",
+    ),
+]
+NoJournal = Annotated[
+    bool, typer.Option("--no-journal", rich_help_panel=JOURNAL, help="Keep no journal.")
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals whose open sessions are restored, and go on.",
+    ),
+]
+Sync = Annotated[
+    SyncWhen,
+    typer.Option(
+        rich_help_panel=JOURNAL,
+        help="When a record is on the disk, in case the machine fails: before its reply is sent, "
+        "about every second, or when the operating system writes it.",
+    ),
+]
 IdleTimeout = Annotated[
     float,
     typer.Option(
@@ -79,10 +126,17 @@ def serve(
     formats: Formats = None,
     once: Once = False,
     sessions: Sessions = None,
+    workers: Workers = None,
+    drain_s: Drain = 300.0,
+    parent: Parent = None,
     status_fd: StatusFd = None,
     http: Http = None,
     http_token: HttpToken = None,
     speed: Speed = None,
+    journal: Journal = None,
+    no_journal: NoJournal = False,
+    resume: Resume = None,
+    sync: Sync = "interval",
     idle_timeout_s: IdleTimeout = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
@@ -99,12 +153,22 @@ def serve(
         from hpcosim_cli.live import serving_live
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
-        from hpcosim_scenarios.running.serving import serve_scenarios
+        from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.limits import Limits
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        if http is not None and workers not in (None, 1):
+            what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
+            raise ScenariosError(what)
+        one_process = once or http is not None
+        most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
+        if sum((journal is not None, no_journal, resume is not None)) > 1:
+            raise ScenariosError("expected one of --journal, --no-journal and --resume")
+        folder = journal or resume
+        if folder is None and out is not None and not (once or no_journal):
+            folder = out / ".journal"
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
@@ -127,6 +191,10 @@ def serve(
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                workers=workers or most_workers,
+                parent=parent,
+                drain_s=drain_s,
+                journal=JournalFolder(folder, sync, resume is not None) if folder else None,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

@@ -42,9 +42,12 @@ class ClosedSessions:
 
     def add(self, session: Session) -> None:
         """Add a session that has ended; drop the oldest one beyond the limit."""
-        self._by_name[session.name] = ClosedSession(
-            session.ended_because, session.seq, session.last_answer
-        )
+        closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
+        self.remember(session.name, closed)
+
+    def remember(self, name: str, closed: ClosedSession) -> None:
+        """Add a session by its name; drop the oldest one beyond the limit."""
+        self._by_name[name] = closed
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 

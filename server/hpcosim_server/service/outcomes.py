@@ -65,8 +65,9 @@ class Outcomes:
         return finished
 
     def _write(self, session: Session) -> None:
-        if self._out is None:
-            return
-        folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        if failure := write_session(folder, session, self._also):
-            self.fail(failure)
+        if self._out is not None:
+            folder = self._out / folder_name(session) if self._folder_per_session else self._out
+            if failure := write_session(folder, session, self._also):
+                self.fail(failure)
+                return
+        session.results_written = True

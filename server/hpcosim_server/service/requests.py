@@ -6,10 +6,12 @@ from hpcosim_protocol import (
     ClientMessage,
     DecodeError,
     Error,
+    ErrorCode,
     Hello,
     Options,
     UnsupportedVersionError,
     decode_client_message,
+    encode,
 )
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import Opened
@@ -33,6 +35,11 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         return Error(code="invalid_message", message=error.what, where=error.where)
 
 
+def error_reply(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+    """Return an encoded error."""
+    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))
+
+
 def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
     """Return the options of a session that a hello opens."""
     rules = opened.simulation.rules
@@ -47,3 +54,14 @@ def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
         max_decisions=limits.decisions,
         idle_timeout_s=limits.idle_s,
     )
+
+
+def too_large(size: int, max_bytes: int) -> bytes:
+    """Return the encoded reply to a message that is too large.
+
+    Args:
+        size: its size, bytes.
+        max_bytes: maximum size, bytes.
+    """
+    what = f"the message has {size} bytes; expected at most {max_bytes}"
+    return error_reply("message_too_large", what)

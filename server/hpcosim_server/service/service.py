@@ -12,22 +12,26 @@ from hpcosim_protocol import (
     ClientMessage,
     Decisions,
     Error,
-    ErrorCode,
+    GetHistory,
     Goodbye,
     Hello,
     encode,
 )
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closed import ClosedSession, ClosedSessions
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.history import has_history, history_of
+from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.reporting import log_progress, names_of, progress_of
-from hpcosim_server.service.requests import decode_request, options_of
+from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.sessions import NewName, OpenSessions, new_name
+from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
@@ -36,6 +40,7 @@ SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
+UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class Service:
@@ -45,7 +50,8 @@ class Service:
         new_session: creates the simulation of a new session.
         limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
-        sessions: total number of sessions that the service opens; None: unlimited.
+        sessions: total number of sessions that the service opens, or the number that it shares with
+            other processes; None: unlimited.
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
@@ -54,9 +60,11 @@ class Service:
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
         clock: returns the wall-clock time, s.
         name: returns the secret name of each new session.
+        journals: the folder of journals of the sessions; None: no journal is kept.
 
     Attributes:
         held: the replies that the pace of their sessions holds back.
+        new_session: creates the simulation of a new session.
     """
 
     def __init__(
@@ -65,18 +73,21 @@ class Service:
         limits: Limits | None = None,
         out: Path | None = None,
         *,
-        sessions: int | None = None,
+        sessions: int | Countdown | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
         watch: Watch | None = None,
         clock: Callable[[], float] = time.monotonic,
         name: NewName = new_name,
+        journals: Journals | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
-        self._new_session = new_session
-        self._sessions_left = sessions
+        self.new_session = new_session
+        self._journals = Journaling(journals)
+        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
+        self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
             self._report, out, folder_per_session=folder_per_session, also=also
@@ -94,12 +105,22 @@ class Service:
     @property
     def done(self) -> bool:
         """Whether all sessions that the service opens are closed and their results written."""
-        return self._sessions_left == 0 and not self._open and not self._outcomes
+        return not self._open and not self._outcomes and self._left.is_over
+
+    @property
+    def counts(self) -> Counts:
+        """The number of sessions opened, open and over."""
+        active = len(self._open)
+        return Counts(self._opened, active, self._opened - active - len(self._outcomes))
 
     @property
     def failures(self) -> list[Failure]:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
+
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos of the open sessions."""
+        return self._open.nonces()
 
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
@@ -129,15 +150,15 @@ class Service:
 
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         if self._stopped:
-            return _error("shutting_down", self._stopped, fatal=True)
+            return error_reply("shutting_down", self._stopped, fatal=True)
         message = decode_request(data, self.limits.message_bytes)
         if isinstance(message, Error):
             return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
-            return self._dispatch(message, envelope)
+            return self._dispatch(message, data, envelope)
         except SessionRefused as refused:
-            return _error(refused.code, refused.what, seq=seq)
+            return error_reply(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
             log.exception("internal_error", error=str(error))
             name = "" if isinstance(message, Hello) else message.session
@@ -145,7 +166,7 @@ class Service:
             if session is not None:
                 session.end(f"internal error: {error!r}")
                 self._close(session, "internal_error")
-            return _error(
+            return error_reply(
                 "internal_error", "internal error; see the server's log", fatal=True, seq=seq
             )
 
@@ -154,11 +175,14 @@ class Service:
         if self._outcomes:
             began_s = self._clock()
             for session in self._outcomes.write():
+                if session.results_written:
+                    self._journals.written(session)
                 if self._watch is not None:
                     self._watch.observer.closed(session.label)
             self._busy_s += self._clock() - began_s
         if self._ticker is not None:
             self._ticker.tick()
+        self._journals.tick()
         wall_s = self._clock()
         if wall_s < self._progress_due_s:
             return
@@ -172,6 +196,26 @@ class Service:
             if now_s - heard_s > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent")
+
+    def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
+        """Add a restored session. One that is over is closed, and its results are written.
+
+        Args:
+            session: the session, with its journal.
+            cause: cause of the end of a session that is over; None: it is complete.
+            counted: whether it is among the sessions that the server has opened.
+        """
+        if not counted:
+            self._left.take()
+        session.note_message(self._idle_clock_s())
+        self._add(session)
+        log.info("session_restored", **names_of(session), seq=session.seq)
+        if session.ended_because:
+            self._close(session, cause)
+
+    def remember(self, name: str, closed: ClosedSession) -> None:
+        """Remember a session that is over, or that cannot be restored."""
+        self._closed.remember(name, closed)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -188,17 +232,22 @@ class Service:
         return interrupted
 
     def close(self, why: str) -> None:
-        """Close every open session and write its results."""
+        """Close every open session and write its results. Its journal can restore it."""
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
         self.tidy()
+        self._journals.close()
 
-    def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
+    def _dispatch(self, message: ClientMessage, data: bytes, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
-            return self._hello(message)
+            return self._hello(message, data)
         if isinstance(message, Decisions):
-            return self._decide(message, envelope)
+            return self._decide(message, data, envelope)
+        if isinstance(message, GetHistory):
+            session = self._find(message.session)
+            session.note_message(self._idle_clock_s())
+            return encode(history_of(session, message))
         if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
         session = self._find(message.session)
@@ -206,7 +255,7 @@ class Service:
         self._close(session, "client_left")
         return encode(Goodbye())
 
-    def _decide(self, request: Decisions, envelope: Envelope) -> bytes:
+    def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
         repeated = self._closed.repeated_reply(request)
         if repeated is None:
             repeated = self.held.repeated(request, envelope, self._idle_clock_s())
@@ -216,6 +265,8 @@ class Service:
         before = session.seq
         answer = session.decide(request)
         session.note_message(self._idle_clock_s())
+        if session.seq > before:
+            self._journals.exchanged(session, data, answer)
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
@@ -227,36 +278,52 @@ class Service:
             return self.held.hold(held)
         return answer
 
-    def _hello(self, hello: Hello) -> bytes:
+    def _hello(self, hello: Hello, data: bytes) -> bytes:
         if hello.session:
             session = self._find(hello.session)
             session.note_message(self._idle_clock_s())
-            return session.resume()
+            if hello.history and has_history(session):
+                return session.resume_with_history()
+            reply = session.resume()
+            self._journals.resumed(session, reply)
+            return reply
         known = self._open.opened_by(hello)
         if known is not None:
             return known.welcome()
         self._check_room()
-        opened = self._new_session(hello)
+        opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
-        if self._sessions_left is not None:
-            self._sessions_left -= 1
         options = options_of(opened, self.limits, hello)
         session = Session(self._name(), hello, opened, options, self._idle_clock_s())
-        self._open.add(session)
-        if self._watch is not None:
-            session.pace = self._watch.pace_of(opened)
-            self._watch.observer.opened(session.label, opened, session.pace)
+        self._journals.opened(session, data, self.limits.jobs)
+        self._add(session)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
+
+    def _add(self, session: Session) -> None:
+        """Add an open session."""
+        self._opened += 1
+        self._open.add(session)
+        if self._watch is not None:
+            session.pace = self._watch.pace_of(session.opened)
+            self._watch.observer.opened(session.label, session.opened, session.pace)
 
     def _check_room(self) -> None:
         if len(self._open) >= self.limits.sessions:
             what = f"{self.limits.sessions} sessions are open, the maximum of this server"
             raise SessionRefused("too_many_sessions", what)
-        if self._sessions_left == 0:
+
+    def _opened_by(self, hello: Hello) -> Opened:
+        """Return the simulation of a new session."""
+        if not self._left.take():
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
+        try:
+            return self.new_session(hello)
+        except BaseException:
+            self._left.put_back()
+            raise
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
@@ -269,19 +336,16 @@ class Service:
         if name in self._closed:
             why = self._closed[name].why
             raise SessionRefused("unknown_session", f"the session is closed: {why}")
-        raise SessionRefused("unknown_session", "unknown session; open a session with hello")
+        raise SessionRefused("unknown_session", UNKNOWN_SESSION)
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         self._open.remove(session)
         self.held.drop(session.name)
         self._closed.add(session)
         self._outcomes.add(session)
+        self._journals.ended(session, failed)
         self._report(progress_of(session))
         if failed:
             self._outcomes.fail(Failure(failed, session.ended_because))
         write_log = log.warning if failed else log.info
         write_log("session_closed", **names_of(session), reason=session.ended_because)
-
-
-def _error(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
-    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     Decisions,
@@ -18,6 +20,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.translation import Translation
@@ -34,12 +37,14 @@ class Opened:
         jobs: number of jobs in the workload.
         span_s: simulated time from the start to the end of the last job if no job waited, s;
             0: unknown.
+        file: absolute path of the scenario's file, for journals; empty: unknown.
     """
 
     simulation: Simulation
     run: Run
     jobs: int
     span_s: float = 0.0
+    file: str = ""
 
     def complete(self) -> None:
         """Mark the run as complete: every job is over."""
@@ -65,9 +70,15 @@ class Session:
         last_answer: encoded reply to that request.
         hello: the message that opened the session.
         pace: when its replies are sent; None: at once.
+        journal: its journal; None: it has none.
+        resumed_at: `seq` of the last snapshot in the journal; -1: none.
+        results_written: whether its results are written, if they are to be written.
     """
 
     pace: Pace | None = None
+    journal: JournalWriter | None = None
+    resumed_at = -1
+    results_written = False
 
     def __init__(
         self, name: str, hello: Hello, opened: Opened, options: Options, now_s: float
@@ -113,6 +124,12 @@ class Session:
         welcome.snapshot = self.opened.simulation.snapshot()
         if self._translation is not None:
             welcome.snapshot = self._translation.snapshot(welcome.snapshot)
+        return encode(welcome)
+
+    def resume_with_history(self) -> bytes:
+        """Return an encoded welcome without a snapshot, for a client that asks for the history."""
+        welcome = self._make_welcome()
+        welcome.options = replace(welcome.options, history=True)
         return encode(welcome)
 
     def decide(self, request: Decisions) -> bytes:
