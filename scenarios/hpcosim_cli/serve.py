@@ -9,7 +9,7 @@ import typer
 
 from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.live import Http, HttpToken, Speed
+from hpcosim_cli.live import Http, HttpToken, Realtime, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 from hpcosim_cli.parent import Parent
 
@@ -133,6 +133,7 @@ def serve(
     http: Http = None,
     http_token: HttpToken = None,
     speed: Speed = None,
+    realtime: Realtime = None,
     journal: Journal = None,
     no_journal: NoJournal = False,
     resume: Resume = None,
@@ -150,7 +151,7 @@ def serve(
     """
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.live import serving_live
+        from hpcosim_cli.live import check_realtime, serving_live
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
@@ -159,6 +160,7 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        check_realtime(realtime, speed)
         if http is not None and workers not in (None, 1):
             what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
             raise ScenariosError(what)
@@ -195,6 +197,7 @@ def serve(
                 parent=parent,
                 drain_s=drain_s,
                 journal=JournalFolder(folder, sync, resume is not None) if folder else None,
+                realtime=realtime,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

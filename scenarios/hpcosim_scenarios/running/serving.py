@@ -59,6 +59,7 @@ def serve_scenarios(
     parent: int | None = None,
     drain_s: float = DRAIN_S,
     journal: JournalFolder | None = None,
+    realtime: float | None = None,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -82,6 +83,8 @@ def serve_scenarios(
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a stop in which requests are finished and results are written, s.
         journal: the folder of journals of the sessions; None: no journal is kept.
+        realtime: simulated seconds per wall-clock second of sessions in real time; None: they are
+            not in real time.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -105,6 +108,7 @@ def serve_scenarios(
             folder_per_session=folder_per_session,
             also=also,
             journals=journals,
+            realtime=realtime,
         )
         recovery = Recovery(journals, resume=bool(journal and journal.resume))
         if workers > 1:

@@ -20,6 +20,7 @@ from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
+from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.reporting import log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Opened, Session
@@ -55,6 +56,8 @@ class Service:
         clock: returns the wall-clock time, s.
         name: returns the secret name of each new session.
         journals: the folder of journals of the sessions; None: no journal is kept.
+        realtime: simulated seconds per wall-clock second of sessions in real time, see `RealTime`;
+            None: they are not in real time.
 
     Attributes:
         held: the replies that the pace of their sessions holds back.
@@ -76,6 +79,7 @@ class Service:
         clock: Callable[[], float] = time.monotonic,
         name: NewName = new_name,
         journals: Journals | None = None,
+        realtime: float | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
@@ -89,6 +93,7 @@ class Service:
         )
         self._watch = watch
         self._clock = clock
+        self._realtime = realtime
         self._name = name
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
@@ -253,10 +258,13 @@ class Service:
             return repeated
         session = self._find(request.session)
         before = session.seq
-        answer = session.decide(request)
+        elapsed_s = None
+        if isinstance(session.pace, RealTime):
+            elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())
+        answer = session.decide(request, elapsed_s)
         session.note_message(self._idle_clock_s())
         if session.seq > before:
-            self._journals.exchanged(session, data, answer)
+            self._journals.exchanged(session, data, answer, elapsed_s)
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
@@ -279,6 +287,7 @@ class Service:
         opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
+        opened.run.realtime = self._realtime
         options = options_of(opened, self.limits, hello)
         session = Session(self._name(), hello, opened, options, self._idle_clock_s())
         self._journals.opened(session, data, self.limits.jobs)
@@ -290,8 +299,10 @@ class Service:
         """Add an open session."""
         self._opened += 1
         self._open.add(session)
+        if factor := session.opened.run.realtime:
+            session.pace = RealTime(factor, session.opened.simulation.now_s, self._clock)
         if self._watch is not None:
-            session.pace = self._watch.pace_of(session.opened, self._clock)
+            session.pace = session.pace or self._watch.pace_of(session.opened, self._clock)
             self._watch.observer.opened(session.label, session.opened, session.pace)
 
     def _opened_by(self, hello: Hello) -> Opened:
