@@ -32,6 +32,15 @@ LAST = "run.json"
 PIECES = 1000
 """Number of pieces of text that are encoded and written together."""
 
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a full disk."""
+
+PROBE_BYTES = 4096
+"""Size of the file that `prepare` writes, bytes."""
+
+MIN_FREE_BYTES = 2**20
+"""Free space that a run needs at its start, bytes."""
+
 OWN_FILES = frozenset(
     (
         "jobs.csv",
@@ -67,7 +76,7 @@ def prepare(folder: Path, *, force: bool = False) -> None:
 
     Raises:
         ResultsFolderError: the folder holds files and `force` is false, a file is in its place, or
-            it cannot be written to.
+            it cannot be written to, or the disk is full.
     """
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -80,11 +89,26 @@ def prepare(folder: Path, *, force: bool = False) -> None:
                 f"{folder}: the results folder is not empty; choose another folder with --out, or "
                 "replace the results in it with --force"
             )
-        with tempfile.TemporaryDirectory(prefix=".hpcosim-", dir=existing):
-            pass  # the only sure test of whether files can be created there
+        _check_space(folder, existing)
     except (OSError, ValueError) as error:  # ValueError: a null byte in the path
         why = getattr(error, "strerror", None) or error
         raise ResultsFolderError(f"{folder}: results cannot be written here: {why}") from None
+
+
+def _check_space(folder: Path, existing: Path) -> None:
+    """Write a small file for a moment: the only sure test of whether files can be created."""
+    with tempfile.TemporaryDirectory(prefix=".hpcosim-", dir=existing) as scratch:
+        with (Path(scratch) / "probe").open("wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        disk = os.statvfs(scratch)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if free_bytes < MIN_FREE_BYTES:
+        raise ResultsFolderError(
+            f"{folder}: results cannot be written here: the disk has {free_bytes} bytes left; "
+            f"expected at least {MIN_FREE_BYTES}"
+        )
 
 
 def write_together(
@@ -136,7 +160,9 @@ def write_together(
         why = error.strerror or error
         if error.errno == errno.ENOTEMPTY:
             why = "another process has created this folder meanwhile"
-        raise ResultsError(f"{folder}: the results cannot be written: {why}") from error
+        failure = ResultsError(f"{folder}: the results cannot be written: {why}")
+        failure.disk_full = error.errno in FULL
+        raise failure from error
 
 
 @contextmanager

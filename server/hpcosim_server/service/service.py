@@ -79,7 +79,12 @@ class Service:
         self._sessions_left = sessions
         self._report = report or log_progress
         self._outcomes = Outcomes(
-            self._report, out, folder_per_session=folder_per_session, also=also
+            self._report,
+            out,
+            folder_per_session=folder_per_session,
+            also=also,
+            limits=self.limits,
+            clock=clock,
         )
         self._watch = watch
         self._clock = clock
@@ -152,11 +157,7 @@ class Service:
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
         if self._outcomes:
-            began_s = self._clock()
-            for session in self._outcomes.write():
-                if self._watch is not None:
-                    self._watch.observer.closed(session.label)
-            self._busy_s += self._clock() - began_s
+            self._write_results()
         if self._ticker is not None:
             self._ticker.tick()
         wall_s = self._clock()
@@ -192,7 +193,15 @@ class Service:
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
+        self._write_results(last=True)
         self.tidy()
+
+    def _write_results(self, *, last: bool = False) -> None:
+        began_s = self._clock()
+        for session in self._outcomes.write(last=last):
+            if self._watch is not None:
+                self._watch.observer.closed(session.label)
+        self._busy_s += self._clock() - began_s
 
     def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
