@@ -102,6 +102,14 @@ IdleTimeout = Annotated[
         help="Close a session after this silence, in s.",
     ),
 ]
+ResultsRetry = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        rich_help_panel=LIMITS,
+        help="While the disk is full, repeat the attempt to write results for this time, in s.",
+    ),
+]
 MaxMessageBytes = Annotated[
     int, typer.Option(min=1024, rich_help_panel=LIMITS, help="Size of a message, in bytes.")
 ]
@@ -139,6 +147,7 @@ def serve(
     resume: Resume = None,
     sync: Sync = "interval",
     idle_timeout_s: IdleTimeout = 600.0,
+    results_retry_s: ResultsRetry = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
     max_sessions: MaxSessions = 64,
@@ -146,8 +155,8 @@ def serve(
 ) -> None:
     """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error.
 
-    SIGTERM and Ctrl-C stop the server with exit status 0. With --once or --sessions it is 1 if a
-    session failed before.
+    SIGTERM and Ctrl-C stop the server with exit status 0. It is 1 if results of a session could not
+    be written, and with --once or --sessions also if a session failed before.
     """
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
@@ -188,6 +197,7 @@ def serve(
                     sessions=max_sessions,
                     jobs=max_jobs,
                     idle_s=idle_timeout_s,
+                    results_retry_s=results_retry_s,
                 ),
                 overrides=overrides_of(changes, seed, lenient),
                 also=writers_of(formats_of(formats)),
@@ -200,5 +210,6 @@ def serve(
                 realtime=realtime,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
-    if failed and (once or sessions):
+    lost = any(failure.cause == "results_not_written" for failure in failures)
+    if lost or (failed and (once or sessions)):
         raise typer.Exit(RUN_FAILED)

@@ -89,7 +89,12 @@ class Service:
         self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
-            self._report, out, folder_per_session=folder_per_session, also=also
+            self._report,
+            out,
+            folder_per_session=folder_per_session,
+            also=also,
+            limits=self.limits,
+            clock=clock,
         )
         self._watch = watch
         self._clock = clock
@@ -175,13 +180,7 @@ class Service:
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
         if self._outcomes:
-            began_s = self._clock()
-            for session in self._outcomes.write():
-                if session.results_written:
-                    self._journals.written(session)
-                if self._watch is not None:
-                    self._watch.observer.closed(session.label)
-            self._busy_s += self._clock() - began_s
+            self._write_results()
         if self._ticker is not None:
             self._ticker.tick()
         self._journals.tick()
@@ -234,8 +233,18 @@ class Service:
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
+        self._write_results(last=True)
         self.tidy()
         self._journals.close()
+
+    def _write_results(self, *, last: bool = False) -> None:
+        began_s = self._clock()
+        for session in self._outcomes.write(last=last):
+            if session.results_written:
+                self._journals.written(session)
+            if self._watch is not None:
+                self._watch.observer.closed(session.label)
+        self._busy_s += self._clock() - began_s
 
     def _dispatch(self, message: ClientMessage, data: bytes, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
