@@ -10,6 +10,7 @@ from hpcosim_protocol import (
     Options,
     UnsupportedVersionError,
     decode_client_message,
+    encode,
 )
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import Opened
@@ -23,8 +24,7 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         max_bytes: maximum size of a message, bytes.
     """
     if len(data) > max_bytes:
-        what = f"the message has {len(data)} bytes; expected at most {max_bytes}"
-        return Error(code="message_too_large", message=what)
+        return _too_large(len(data), max_bytes)
     try:
         return decode_client_message(data)
     except UnsupportedVersionError as error:
@@ -47,3 +47,18 @@ def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
         max_decisions=limits.decisions,
         idle_timeout_s=limits.idle_s,
     )
+
+
+def too_large(size: int, max_bytes: int) -> bytes:
+    """Return the encoded reply to a message that is too large.
+
+    Args:
+        size: its size, bytes.
+        max_bytes: maximum size, bytes.
+    """
+    return encode(_too_large(size, max_bytes))
+
+
+def _too_large(size: int, max_bytes: int) -> Error:
+    what = f"the message has {size} bytes; expected at most {max_bytes}"
+    return Error(code="message_too_large", message=what)
