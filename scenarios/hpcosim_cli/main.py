@@ -17,6 +17,7 @@ from hpcosim_cli.draw import draw
 from hpcosim_cli.examples import EXAMPLES
 from hpcosim_cli.experiment import experiment
 from hpcosim_cli.export import export
+from hpcosim_cli.keygen import keygen
 from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
 from hpcosim_cli.report_page import report
@@ -56,7 +57,7 @@ BATSIM = "Batsim"
 
 PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     SIMULATE: (run, compare, experiment, oracle),
-    CONNECT: (serve, schedule, ping, conformance),
+    CONNECT: (serve, schedule, ping, keygen, conformance),
     INSPECT: (scenarios, schedulers, validate, draw, report, squeue, sinfo, top, export),
 }
 """The commands of each panel of the help text, in their order there."""

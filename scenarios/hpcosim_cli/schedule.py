@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_cli.options import SERVER, Connect, Explain, Seed
+from hpcosim_cli.options import SERVER, Connect, Explain, Keys, Seed, ServerKey
 
 if TYPE_CHECKING:
     from hpcosim_protocol import Welcome
@@ -49,6 +49,8 @@ def schedule(
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
     ] = 20.0,
+    keys: Keys = None,
+    server_key: ServerKey = None,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
@@ -75,6 +77,8 @@ def schedule(
             explain=explain,
             timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,
+            keys=keys,
+            server_key=server_key,
         )
 
 

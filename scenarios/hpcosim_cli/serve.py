@@ -27,8 +27,22 @@ Bind = Annotated[
     typer.Option(
         metavar="ADDRESS",
         callback=listening_address,
-        help="Address to listen at. The protocol has no authentication: use a loopback address "
-        "or a trusted network.",
+        help="Address to listen at. One that other machines may reach needs --keys.",
+    ),
+]
+ServerKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        metavar="DIR",
+        help="Folder of the server's keys, as `hpcosim keygen` makes it: only clients whose keys "
+        "are in it can connect. Default: no keys.",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="Listen without keys at an address that other machines may reach."
     ),
 ]
 Out = Annotated[
@@ -71,6 +85,8 @@ def serve(
     context: typer.Context,
     scenarios: Scenarios,
     bind: Bind = SERVER,
+    keys: ServerKeys = None,
+    insecure: Insecure = False,
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
@@ -97,10 +113,12 @@ def serve(
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.live import serving_live
+        from hpcosim_protocol.keys import read_server_keys
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
+        from hpcosim_server.service.keys import Access
         from hpcosim_server.service.limits import Limits
 
         if once and sessions:
@@ -127,6 +145,7 @@ def serve(
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                access=Access(read_server_keys(keys) if keys else None, insecure),
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

@@ -36,6 +36,7 @@ from hpcosim_protocol import (
     decode_server_message,
     encode,
 )
+from hpcosim_protocol.keys import ClientKeys
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
 NOTICE_S = 1.0  # after which a missing server is reported
@@ -81,20 +82,25 @@ class Connection:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
         link: the link to use; None: a ZeroMQ socket.
+        keys: the keys for a server with keys, see `read_client_keys`; None: the server has none.
 
     Raises:
         AddressError: the address is invalid.
     """
 
     def __init__(
-        self, address: str, timeouts: Timeouts | None = None, link: Link | None = None
+        self,
+        address: str,
+        timeouts: Timeouts | None = None,
+        link: Link | None = None,
+        keys: ClientKeys | None = None,
     ) -> None:
         self.address = address
         self.welcome: Welcome | None = None
         self._timeouts = timeouts or Timeouts()
         self._seq = 0
         self._held = False
-        self._link = link or ZmqLink(address, self._timeouts.resend_s)
+        self._link = link or ZmqLink(address, self._timeouts.resend_s, keys)
 
     def __enter__(self) -> Self:
         return self

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from hpcosim_client.connection import Connection, Timeouts
 from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
+from hpcosim_protocol.keys import read_client_keys
 
 
 class SimulationReply(Protocol):
@@ -85,6 +87,8 @@ def run(
     timeouts: Timeouts | None = None,
     explain: bool = False,
     welcomed: Callable[[Welcome], None] = lambda _: None,
+    keys: Path | str | None = None,
+    server_key: Path | str | None = None,
 ) -> Mapping[str, int | float]:
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
@@ -106,17 +110,22 @@ def run(
         timeouts: the timeouts; None: the defaults of `Timeouts`.
         explain: send explanations of the policy (`View.explain`) if the server knows them.
         welcomed: called with the server's reply to the hello, which has the session's name.
+        keys: folder of this client's keys, as `hpcosim keygen` makes it, or file of its secret key,
+            for a server with keys; None: the server has none.
+        server_key: file with the server's public key; None: `server.key` beside the secret key.
 
     Raises:
         AddressError: the address is invalid.
         ServerGoneError: the server does not answer.
         ServerRefusedError: the server rejects the session, or the simulation is stuck.
         PolicyError: the policy made an impossible decision.
+        KeysError: a file of keys is missing or invalid.
 
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
-    with Connection(address, timeouts) as connection:
+    own = None if keys is None else read_client_keys(Path(keys), server_key and Path(server_key))
+    with Connection(address, timeouts, keys=own) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(
             client=name,

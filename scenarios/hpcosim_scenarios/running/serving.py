@@ -13,6 +13,7 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
@@ -34,6 +35,7 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
+    access: Access = LOCAL_ONLY,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -52,6 +54,7 @@ def serve_scenarios(
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        access: who may connect.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -74,7 +77,7 @@ def serve_scenarios(
             report=tell,
             watch=watch,
         )
-        serve(service, address)
+        serve(service, address, access=access)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, peers_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import too_large
 from hpcosim_server.service.service import Service
@@ -20,7 +21,6 @@ from hpcosim_server.wire.peers import Bounds, Peers
 
 log = structlog.get_logger()
 
-LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")
 TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
@@ -78,13 +78,16 @@ class PublicDoor:
         self._peers.send(address, [*before, reply])
 
 
-def serve(service: Service, address: str, parent: int | None = None) -> str:
+def serve(
+    service: Service, address: str, parent: int | None = None, access: Access = LOCAL_ONLY
+) -> str:
     """Reply to requests in this process until a signal, or until the service is done.
 
     Args:
         service: the service.
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
+        access: who may connect.
 
     Returns:
         Reason for the end.
@@ -95,8 +98,8 @@ def serve(service: Service, address: str, parent: int | None = None) -> str:
     stop = Stop(parent)
     listener = listen(address)
     try:
+        peers = peers_of(listener, bounds_of(service.limits), access)
         announce(endpoint_of(listener))
-        peers = Peers(listener, bounds_of(service.limits))
         reason = answer_all(service, PublicDoor(peers), lambda: stop.reason if stop else "")
         peers.flush(FLUSH_S)
         peers.close()
@@ -109,12 +112,6 @@ def serve(service: Service, address: str, parent: int | None = None) -> str:
 def announce(endpoint: str) -> None:
     """Log the address at which the server listens."""
     log.info("listening", address=endpoint)
-    if not endpoint.startswith(LOCAL):
-        log.warning(
-            "public_address",
-            address=endpoint,
-            hint="other hosts may reach this address, and the server has no access control",
-        )
 
 
 def bounds_of(limits: Limits) -> Bounds:
