@@ -10,6 +10,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import SERVER, Connect, Explain, Keys, Seed, ServerKey
+from hpcosim_cli.parent import Parent, end_with
 
 if TYPE_CHECKING:
     from hpcosim_protocol import Welcome
@@ -51,9 +52,11 @@ def schedule(
     ] = 20.0,
     keys: Keys = None,
     server_key: ServerKey = None,
+    parent: Parent = None,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
+        end_with(parent)
         from hpcosim_client import Timeouts
         from hpcosim_client import run as schedule_one
         from hpcosim_client.catalogue.description import describe

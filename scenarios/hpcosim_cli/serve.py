@@ -11,6 +11,7 @@ from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.parent import Parent
 
 LIMITS = "Limits"
 
@@ -61,6 +62,21 @@ StatusFd = Annotated[
         min=0, help="Write progress and failures as JSON lines to this open file descriptor."
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Processes for sessions, started when they are needed. 1: one process for all. "
+        "Default: one for each session that can be open; 1 with --once or --http.",
+    ),
+]
+Drain = Annotated[
+    float,
+    typer.Option(
+        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+    ),
+]
 IdleTimeout = Annotated[
     float,
     typer.Option(
@@ -95,6 +111,9 @@ def serve(
     formats: Formats = None,
     once: Once = False,
     sessions: Sessions = None,
+    workers: Workers = None,
+    drain_s: Drain = 300.0,
+    parent: Parent = None,
     status_fd: StatusFd = None,
     http: Http = None,
     http_token: HttpToken = None,
@@ -123,6 +142,11 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        if http is not None and workers not in (None, 1):
+            what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
+            raise ScenariosError(what)
+        one_process = once or http is not None
+        most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
@@ -146,6 +170,9 @@ def serve(
                 tell=tell,
                 watch=watch,
                 access=Access(read_server_keys(keys) if keys else None, insecure),
+                workers=workers or most_workers,
+                parent=parent,
+                drain_s=drain_s,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

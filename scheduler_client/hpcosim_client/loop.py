@@ -124,7 +124,8 @@ def run(
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
-    own = None if keys is None else read_client_keys(Path(keys), server_key and Path(server_key))
+    server = None if server_key is None else Path(server_key)
+    own = None if keys is None else read_client_keys(Path(keys), server)
     with Connection(address, timeouts, keys=own) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(

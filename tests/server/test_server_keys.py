@@ -22,10 +22,9 @@ from hpcosim_protocol.keys import (
     read_server_keys,
 )
 from hpcosim_server.errors import BindError
-from hpcosim_server.service.keys import Access, peers_of
+from hpcosim_server.service.keys import Access, check_exposure
 from hpcosim_server.wire.curve import CurvePeers, key_of
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds
 
 WAIT_S = 5.0
 
@@ -183,7 +182,7 @@ def test_second_peer_with_the_routing_id_of_another_gets_nothing(tmp_path: Path)
         sockets[1].send(b"hello")
         assert peers.receive(0.3) is None
         assert peers.send(received[0], [b"reply"])
-        assert sockets[0].poll(1000 * WAIT_S)
+        assert sockets[0].poll(int(1000 * WAIT_S))
         assert not sockets[1].poll(0)
         for socket in sockets:
             socket.close()
@@ -193,10 +192,11 @@ def test_public_address_needs_keys(tmp_path: Path) -> None:
     """Without keys or --insecure, an address that other machines reach is refused."""
     listener = listen("tcp://*:*")
     try:
+        endpoint = endpoint_of(listener)
         with pytest.raises(BindError, match="hpcosim keygen KEYS"):
-            peers_of(listener, Bounds())
-        peers_of(listener, Bounds(), Access(insecure=True)).close()
+            check_exposure(endpoint, Access())
+        check_exposure(endpoint, Access(insecure=True))
         make_keys(tmp_path)
-        peers_of(listener, Bounds(), Access(read_server_keys(tmp_path / "server"))).close()
+        check_exposure(endpoint, Access(read_server_keys(tmp_path / "server")))
     finally:
         close_listener(listener)

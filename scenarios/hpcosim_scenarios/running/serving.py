@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from hpcosim_scenarios.errors import ScenarioError
@@ -13,10 +14,12 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.serving import DRAIN_S, serve_workers
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
@@ -36,6 +39,9 @@ def serve_scenarios(
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
     access: Access = LOCAL_ONLY,
+    workers: int = 1,
+    parent: int | None = None,
+    drain_s: float = DRAIN_S,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -55,6 +61,11 @@ def serve_scenarios(
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
         access: who may connect.
+        workers: largest number of processes for sessions; 1: this process has all of them. An
+            observer needs 1.
+        parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a stop in which requests are finished and results are written, s. Only
+            with several workers.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -67,17 +78,29 @@ def serve_scenarios(
         # A folder per session is new, so other content of `out` is in no danger.
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
-        service = Service(
+        new_service = partial(
+            Service,
             Library(paths, overrides, limits.jobs).open,
             limits,
             out,
-            sessions=sessions,
+            sessions=Countdown(sessions),
             folder_per_session=folder_per_session,
             also=also,
-            report=tell,
-            watch=watch,
         )
-        serve(service, address, access=access)
+        if workers > 1:
+            return serve_workers(
+                new_service,
+                address,
+                limits,
+                workers,
+                sessions=sessions,
+                tell=tell,
+                parent=parent,
+                drain_s=drain_s,
+                access=access,
+            )
+        service = new_service(report=tell, watch=watch)
+        serve(service, address, parent, access)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

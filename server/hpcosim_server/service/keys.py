@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import structlog
 
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.listening import endpoint_of
 from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.zmtp import Message
 
 log = structlog.get_logger()
 
@@ -33,23 +34,47 @@ class Access(NamedTuple):
 LOCAL_ONLY = Access()
 
 
-def peers_of(listener: socket.socket, bounds: Bounds, access: Access = LOCAL_ONLY) -> Peers:
-    """Return the connections of a listening socket.
+class Clients(Protocol):
+    """The connections of clients; see `Peers`."""
 
-    Raises:
-        BindError: other machines may reach the address, and there are no keys.
-    """
-    endpoint = endpoint_of(listener)
+    closed: list[bytes]
+
+    @property
+    def has_message(self) -> bool:
+        """Whether `receive` returns a message without waiting."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when `receive` has something to do."""
+
+    def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
+        """Return the next message and the address of its sender; None: none came in time."""
+
+    def send(self, address: bytes, frames: Sequence[bytes]) -> bool:
+        """Send a message to a peer, without waiting for it; return whether it has room."""
+
+    def flush(self, timeout_s: float) -> None:
+        """Send what is queued, for at most a time."""
+
+    def close(self) -> None:
+        """Close all connections."""
+
+
+def clients_of(listener: socket.socket, bounds: Bounds, access: Access = LOCAL_ONLY) -> Clients:
+    """Return the connections of a listening socket."""
     if access.keys is None:
-        _check_exposure(endpoint, access)
         return Peers(listener, bounds)
     from hpcosim_server.wire.curve import CurvePeers
 
     return CurvePeers(listener, access.keys, bounds)
 
 
-def _check_exposure(endpoint: str, access: Access) -> None:
-    if endpoint.startswith(LOCAL):
+def check_exposure(endpoint: str, access: Access) -> None:
+    """Check that an address that other machines may reach has keys.
+
+    Raises:
+        BindError: it has none, and that is not accepted.
+    """
+    if access.keys is not None or endpoint.startswith(LOCAL):
         return
     if not access.insecure:
         raise BindError(

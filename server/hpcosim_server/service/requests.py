@@ -6,6 +6,7 @@ from hpcosim_protocol import (
     ClientMessage,
     DecodeError,
     Error,
+    ErrorCode,
     Hello,
     Options,
     UnsupportedVersionError,
@@ -62,3 +63,8 @@ def too_large(size: int, max_bytes: int) -> bytes:
 def _too_large(size: int, max_bytes: int) -> Error:
     what = f"the message has {size} bytes; expected at most {max_bytes}"
     return Error(code="message_too_large", message=what)
+
+
+def refusal(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+    """Return the encoded reply to a request that is refused; the arguments are those of `Error`."""
+    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))

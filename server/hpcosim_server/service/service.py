@@ -12,7 +12,6 @@ from hpcosim_protocol import (
     ClientMessage,
     Decisions,
     Error,
-    ErrorCode,
     Goodbye,
     Hello,
     encode,
@@ -20,14 +19,15 @@ from hpcosim_protocol import (
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.reporting import log_progress, names_of, progress_of
-from hpcosim_server.service.requests import decode_request, options_of
+from hpcosim_server.service.requests import decode_request, options_of, refusal
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.sessions import NewName, OpenSessions, new_name
+from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
@@ -36,6 +36,7 @@ SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
+UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class Service:
@@ -45,7 +46,8 @@ class Service:
         new_session: creates the simulation of a new session.
         limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
-        sessions: total number of sessions that the service opens; None: unlimited.
+        sessions: total number of sessions that the service opens, or the number that it shares with
+            other processes; None: unlimited.
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
@@ -65,7 +67,7 @@ class Service:
         limits: Limits | None = None,
         out: Path | None = None,
         *,
-        sessions: int | None = None,
+        sessions: int | Countdown | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
@@ -76,7 +78,8 @@ class Service:
         self.limits = limits or Limits()
         self.held = HeldReplies()
         self._new_session = new_session
-        self._sessions_left = sessions
+        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
+        self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
             self._report, out, folder_per_session=folder_per_session, also=also
@@ -94,7 +97,13 @@ class Service:
     @property
     def done(self) -> bool:
         """Whether all sessions that the service opens are closed and their results written."""
-        return self._sessions_left == 0 and not self._open and not self._outcomes
+        return not self._open and not self._outcomes and self._left.is_over
+
+    @property
+    def counts(self) -> Counts:
+        """The number of sessions opened, open and over."""
+        active = len(self._open)
+        return Counts(self._opened, active, self._opened - active - len(self._outcomes))
 
     @property
     def failures(self) -> list[Failure]:
@@ -129,7 +138,7 @@ class Service:
 
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         if self._stopped:
-            return _error("shutting_down", self._stopped, fatal=True)
+            return refusal("shutting_down", self._stopped, fatal=True)
         message = decode_request(data, self.limits.message_bytes)
         if isinstance(message, Error):
             return encode(message)
@@ -137,7 +146,7 @@ class Service:
         try:
             return self._dispatch(message, envelope)
         except SessionRefused as refused:
-            return _error(refused.code, refused.what, seq=seq)
+            return refusal(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
             log.exception("internal_error", error=str(error))
             name = "" if isinstance(message, Hello) else message.session
@@ -145,7 +154,7 @@ class Service:
             if session is not None:
                 session.end(f"internal error: {error!r}")
                 self._close(session, "internal_error")
-            return _error(
+            return refusal(
                 "internal_error", "internal error; see the server's log", fatal=True, seq=seq
             )
 
@@ -236,11 +245,10 @@ class Service:
         if known is not None:
             return known.welcome()
         self._check_room()
-        opened = self._new_session(hello)
+        opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
-        if self._sessions_left is not None:
-            self._sessions_left -= 1
+        self._opened += 1
         options = options_of(opened, self.limits, hello)
         session = Session(self._name(), hello, opened, options, self._idle_clock_s())
         self._open.add(session)
@@ -254,9 +262,17 @@ class Service:
         if len(self._open) >= self.limits.sessions:
             what = f"{self.limits.sessions} sessions are open, the maximum of this server"
             raise SessionRefused("too_many_sessions", what)
-        if self._sessions_left == 0:
+
+    def _opened_by(self, hello: Hello) -> Opened:
+        """Return the simulation of a new session."""
+        if not self._left.take():
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
+        try:
+            return self._new_session(hello)
+        except BaseException:
+            self._left.put_back()
+            raise
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
@@ -269,7 +285,7 @@ class Service:
         if name in self._closed:
             why = self._closed[name].why
             raise SessionRefused("unknown_session", f"the session is closed: {why}")
-        raise SessionRefused("unknown_session", "unknown session; open a session with hello")
+        raise SessionRefused("unknown_session", UNKNOWN_SESSION)
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         self._open.remove(session)
@@ -281,7 +297,3 @@ class Service:
             self._outcomes.fail(Failure(failed, session.ended_because))
         write_log = log.warning if failed else log.info
         write_log("session_closed", **names_of(session), reason=session.ended_because)
-
-
-def _error(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
-    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))

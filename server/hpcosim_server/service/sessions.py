@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from hpcosim_protocol import Hello
 from hpcosim_server.errors import SessionRefused
@@ -34,6 +35,20 @@ def worker_of(name: str) -> int:
         return int(name[-WORKER_DIGITS:], 16) if len(name) > WORKER_DIGITS else 0
     except ValueError:
         return 0
+
+
+class Counts(NamedTuple):
+    """Numbers of sessions.
+
+    Attributes:
+        opened: sessions that were opened.
+        active: those that are open.
+        over: those that are closed and whose results are written, or cannot be.
+    """
+
+    opened: int
+    active: int
+    over: int
 
 
 class OpenSessions:

@@ -11,13 +11,13 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from hpcosim_server.service.held import Envelope
-from hpcosim_server.service.keys import LOCAL_ONLY, Access, peers_of
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import too_large
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.peers import Bounds
 
 log = structlog.get_logger()
 
@@ -27,6 +27,7 @@ SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes
 FLUSH_S = 2.0  # timeout for sending the last replies, s
 RESERVED_FILES = 64  # descriptors that connections leave free, for results and logs
 MOST_PEERS = 4096
+ALL_OVER = "all sessions are over"
 
 
 class Request(NamedTuple):
@@ -60,7 +61,7 @@ class PublicDoor:
         peers: the connections of the clients.
     """
 
-    def __init__(self, peers: Peers) -> None:
+    def __init__(self, peers: Clients) -> None:
         self._peers = peers
 
     def receive(self, timeout_s: float) -> Request | None:
@@ -98,9 +99,9 @@ def serve(
     stop = Stop(parent)
     listener = listen(address)
     try:
-        peers = peers_of(listener, bounds_of(service.limits), access)
-        announce(endpoint_of(listener))
-        reason = answer_all(service, PublicDoor(peers), lambda: stop.reason if stop else "")
+        announce(endpoint_of(listener), access)
+        peers = clients_of(listener, bounds_of(service.limits), access)
+        reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
         peers.flush(FLUSH_S)
         peers.close()
     finally:
@@ -109,8 +110,20 @@ def serve(
     return reason
 
 
-def announce(endpoint: str) -> None:
-    """Log the address at which the server listens."""
+def _reason(stop: Stop, service: Service) -> str:
+    """Return why a service in one process ends; empty: it does not."""
+    if stop:
+        return f"stopped by {stop.reason}"
+    return ALL_OVER if service.done else ""
+
+
+def announce(endpoint: str, access: Access = LOCAL_ONLY) -> None:
+    """Log the address at which the server listens.
+
+    Raises:
+        BindError: see `check_exposure`.
+    """
+    check_exposure(endpoint, access)
     log.info("listening", address=endpoint)
 
 
@@ -128,23 +141,22 @@ def bounds_of(limits: Limits) -> Bounds:
 def answer_all(
     service: Service, door: Door, stopped: Callable[[], str], shutdown_s: float = SHUTDOWN_S
 ) -> str:
-    """Reply to requests until a stop, or until the service is done; write all results.
+    """Reply to requests until there is a reason to end; write all results.
 
     Args:
         service: the service.
         door: where requests come in.
-        stopped: returns the name of the signal that stops the service, or an empty text.
+        stopped: returns the reason why the service ends, or an empty text.
         shutdown_s: time for which clients of a stopped service hear of it, s.
 
     Returns:
         Reason for the end.
     """
-    while not (signal := stopped()) and not service.done:
+    while not (reason := stopped()):
         _answer_one(door, service, _timeout_s(service))
         for envelope, reply in service.due() if service.held else ():
             door.send(envelope, reply)
         service.tidy()
-    reason = f"stopped by {signal}" if signal else "all sessions are over"
     for envelope, reply in service.held.all():  # these clients learn of the end sooner
         door.send(envelope, reply)
     if service.stop(reason):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Callable
 from types import FrameType
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
@@ -22,10 +23,12 @@ class Stop:
 
     Attributes:
         reason: name of the first signal, or `PARENT_GONE`; empty before it.
+        before_end: called before the second signal ends the process.
     """
 
     def __init__(self, parent: int | None = None) -> None:
         self.reason = ""
+        self.before_end: Callable[[], None] = lambda: None
         self._parent = parent
         for number in STOPPING:
             if signal.getsignal(number) != signal.SIG_IGN:
@@ -40,10 +43,7 @@ class Stop:
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
         if self.reason:
-            self.now(number)
+            self.before_end()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
         self.reason = signal.Signals(number).name
-
-    def now(self, number: int) -> None:
-        """End this process by a signal, at once."""
-        signal.signal(number, signal.SIG_DFL)
-        os.kill(os.getpid(), number)

@@ -89,9 +89,9 @@ class CurvePeers:
 
     def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
         """Return the next message and the address of its sender; None: none came in time."""
-        if not self._socket.poll(1000 * timeout_s):
+        if not self._socket.poll(int(1000 * timeout_s)):
             return None
-        first = self._socket.recv(copy=False)
+        first: zmq.Frame = self._socket.recv(copy=False)
         frames: list[bytes] = []
         while self._socket.getsockopt(zmq.RCVMORE):
             frame = self._socket.recv()
@@ -102,8 +102,8 @@ class CurvePeers:
         size = len(frames[-1])
         if size > self.bounds.message_bytes:
             frames[-1] = b""
-        key = first.get("User-Id").encode()  # type: ignore[union-attr]
-        return key + first.bytes, Message(frames, size)
+        key = str(first.get("User-Id")).encode()
+        return key + bytes(first.bytes), Message(frames, size)
 
     def send(self, address: bytes, frames: Sequence[bytes]) -> bool:
         """Send a message to a peer, without waiting; return whether there is room for it."""

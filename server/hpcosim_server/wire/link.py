@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from hpcosim_server.errors import WireError
@@ -21,10 +21,10 @@ class Link:
     Args:
         path: file of the listening socket.
         most_bytes: largest body of a message, bytes.
-        first: message to send first after each connection.
+        first: returns the message to send first on each connection.
     """
 
-    def __init__(self, path: str, most_bytes: int, first: Sequence[bytes]) -> None:
+    def __init__(self, path: str, most_bytes: int, first: Callable[[], Sequence[bytes]]) -> None:
         self._path = path
         self._most_bytes = most_bytes
         self._first = first
@@ -106,7 +106,7 @@ class Link:
             connection.close()
             return False
         self._socket, self._decoder = connection, self._new_decoder()
-        return self._send([ready(b"DEALER"), *encoded(self._first)])
+        return self._send([ready(b"DEALER"), *encoded(self._first())])
 
     def _send(self, pieces: Sequence[bytes]) -> bool:
         assert self._socket is not None
