@@ -23,7 +23,8 @@ from hpcosim_protocol.keys import (
 )
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
-from hpcosim_server.wire.curve import CurvePeers, key_of
+from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.curve import CurvePeers
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
 
 WAIT_S = 5.0

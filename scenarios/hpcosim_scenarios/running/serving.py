@@ -39,6 +39,7 @@ def serve_scenarios(
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
     access: Access = LOCAL_ONLY,
+    allowed: Sequence[str] | None = None,
     workers: int = 1,
     parent: int | None = None,
     drain_s: float = DRAIN_S,
@@ -61,6 +62,7 @@ def serve_scenarios(
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
         access: who may connect.
+        allowed: patterns of the paths that clients may override, see `Library`.
         workers: largest number of processes for sessions; 1: this process has all of them. An
             observer needs 1.
         parent: number of the process whose end stops the server; None: none.
@@ -80,7 +82,7 @@ def serve_scenarios(
     try:
         new_service = partial(
             Service,
-            Library(paths, overrides, limits.jobs).open,
+            Library(paths, overrides, limits.jobs, allowed).open,
             limits,
             out,
             sessions=Countdown(sessions),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from hpcosim_protocol import Decisions
@@ -15,7 +15,7 @@ class ClosedSession(NamedTuple):
     Attributes:
         why: reason for the end of the session.
         seq: number of the last request.
-        last_answer: encoded reply to that request.
+        last_answer: encoded reply to that request; empty: it is not kept.
     """
 
     why: str
@@ -28,10 +28,14 @@ class ClosedSessions:
 
     Args:
         limit: maximum number of sessions to keep.
+        most_bytes: maximum size of all their last replies, bytes; the oldest ones go first.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_bytes: int) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._with_answer: deque[str] = deque()
         self._by_name: OrderedDict[str, ClosedSession] = OrderedDict()
 
     def __contains__(self, name: str) -> bool:
@@ -45,10 +49,19 @@ class ClosedSessions:
         self._by_name[session.name] = ClosedSession(
             session.ended_because, session.seq, session.last_answer
         )
+        self._bytes += len(session.last_answer)
+        self._with_answer.append(session.name)
+        while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
+            name = self._with_answer.popleft()
+            closed = self._by_name[name]
+            self._bytes -= len(closed.last_answer)
+            self._by_name[name] = closed._replace(last_answer=b"")
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 
     def repeated_reply(self, request: Decisions) -> bytes | None:
         """Return the reply to a repeated last request of a closed session, otherwise None."""
         closed = self._by_name.get(request.session)
-        return closed.last_answer if closed is not None and closed.seq == request.seq else None
+        if closed is None or closed.seq != request.seq or not closed.last_answer:
+            return None
+        return closed.last_answer

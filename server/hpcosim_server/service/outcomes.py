@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import structlog
+
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.reporting import folder_name, write_session
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Status
+
+log = structlog.get_logger()
+
+UNUSED = 100
+"""Number of sessions without a request whose results go to folders of their own."""
+
+LIMIT_HINT = "--max-partial-results bounds the folders of sessions that end early"
 
 REMEMBERED = 1000
 """Number of closed sessions and of failures that a service keeps."""
@@ -23,6 +32,8 @@ class Outcomes:
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
+        most_partial: maximum number of sessions that end early whose results go to folders of their
+            own.
 
     Attributes:
         failures: the first `REMEMBERED` failures, for the exit status.
@@ -35,12 +46,14 @@ class Outcomes:
         *,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
+        most_partial: int = REMEMBERED,
     ) -> None:
         self.failures: list[Failure] = []
         self._report = report
         self._out = out
         self._folder_per_session = folder_per_session
         self._also = also
+        self._folders_left = {"partial": most_partial, "unused": min(UNUSED, most_partial)}
         self._to_write: list[Session] = []
 
     def __len__(self) -> int:
@@ -65,8 +78,18 @@ class Outcomes:
         return finished
 
     def _write(self, session: Session) -> None:
-        if self._out is None:
+        if self._out is None or (self._folder_per_session and not self._is_kept(session)):
             return
         folder = self._out / folder_name(session) if self._folder_per_session else self._out
         if failure := write_session(folder, session, self._also):
             self.fail(failure)
+
+    def _is_kept(self, session: Session) -> bool:
+        """Return whether a session gets a folder; clients must not fill the disk with them."""
+        if session.opened.run.complete:
+            return True
+        kind = "partial" if session.seq else "unused"
+        self._folders_left[kind] -= 1
+        if self._folders_left[kind] == -1:
+            log.warning("results_no_longer_written", of=f"{kind} sessions", hint=LIMIT_HINT)
+        return self._folders_left[kind] >= 0

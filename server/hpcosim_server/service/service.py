@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,22 +19,22 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.admission import Admission, SessionFactory
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
-from hpcosim_server.service.reporting import log_progress, names_of, progress_of
+from hpcosim_server.service.reporting import log_internal_error, log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, options_of, refusal
-from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
+from hpcosim_server.wire.address import address_of
 
 log = structlog.get_logger()
-
-SessionFactory = Callable[[Hello], Opened]
-"""Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
 UNKNOWN_SESSION = "unknown session; open a session with hello"
@@ -77,19 +78,23 @@ class Service:
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
-        self._new_session = new_session
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
-            self._report, out, folder_per_session=folder_per_session, also=also
+            self._report,
+            out,
+            folder_per_session=folder_per_session,
+            also=also,
+            most_partial=self.limits.partial_results,
         )
         self._watch = watch
         self._clock = clock
         self._name = name
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
-        self._closed = ClosedSessions(REMEMBERED)
+        self._admission = Admission(self.limits, self._open, self._left, new_session)
+        self._closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
         self._stopped = ""
         self._busy_s = 0.0
         self._progress_due_s = 0.0
@@ -148,15 +153,13 @@ class Service:
         except SessionRefused as refused:
             return refusal(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
-            log.exception("internal_error", error=str(error))
-            name = "" if isinstance(message, Hello) else message.session
-            session = self._open.get(name)
+            session = self._open.get("" if isinstance(message, Hello) else message.session)
+            what = log_internal_error(error, session)
             if session is not None:
-                session.end(f"internal error: {error!r}")
+                session.end(what)
                 self._close(session, "internal_error")
-            return refusal(
-                "internal_error", "internal error; see the server's log", fatal=True, seq=seq
-            )
+            told = "internal error; see the server's log"
+            return refusal("internal_error", told, fatal=True, seq=seq)
 
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
@@ -178,9 +181,13 @@ class Service:
                 self._report(progress_of(session))
             heard_s = max(session.last_message_s, self.held.heard_s(session.name))
             timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
+            if not session.seq:
+                timeout_s = min(timeout_s, self.limits.first_request_s)
             if now_s - heard_s > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
-                self._close(session, "client_silent")
+                self._close(session, "client_silent" if session.seq else None)
+                if not session.seq:  # a stranger must not use up `--once`
+                    self._left.put_back()
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -205,24 +212,25 @@ class Service:
 
     def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
-            return self._hello(message)
+            return self._hello(message, address_of(envelope))
         if isinstance(message, Decisions):
             return self._decide(message, envelope)
         if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
-        session = self._find(message.session)
+        session = self._find(message.session, address_of(envelope))
         session.end("the client left")
         self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions, envelope: Envelope) -> bytes:
         repeated = self._closed.repeated_reply(request)
-        if repeated is None:
-            repeated = self.held.repeated(request, envelope, self._idle_clock_s())
         if repeated is not None:
             return repeated
-        session = self._find(request.session)
-        before = session.seq
+        session = self._find(request.session, address_of(envelope))
+        repeated = self.held.repeated(request, envelope, self._idle_clock_s())
+        if repeated is not None:
+            return repeated
+        before, session.address = session.seq, address_of(envelope)
         answer = session.decide(request)
         session.note_message(self._idle_clock_s())
         if session.ended_because:
@@ -236,51 +244,37 @@ class Service:
             return self.held.hold(held)
         return answer
 
-    def _hello(self, hello: Hello) -> bytes:
+    def _hello(self, hello: Hello, address: bytes) -> bytes:
         if hello.session:
-            session = self._find(hello.session)
+            session = self._find(hello.session, address)
             session.note_message(self._idle_clock_s())
             return session.resume()
-        known = self._open.opened_by(hello)
+        known = self._open.opened_by(hello, address)
         if known is not None:
             return known.welcome()
-        self._check_room()
-        opened = self._opened_by(hello)
+        opened = self._admission.open(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         self._opened += 1
         options = options_of(opened, self.limits, hello)
-        session = Session(self._name(), hello, opened, options, self._idle_clock_s())
+        now_s = self._idle_clock_s()
+        session = Session(self._name(), hello, opened, options, now_s, address, self.limits)
         self._open.add(session)
+        if self.limits.events_per_s < math.inf:
+            session.pace = EventRate(self.limits.events_per_s, lambda: session.events, self._clock)
         if self._watch is not None:
             session.pace = self._watch.pace_of(opened)
             self._watch.observer.opened(session.label, opened, session.pace)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
-    def _check_room(self) -> None:
-        if len(self._open) >= self.limits.sessions:
-            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
-            raise SessionRefused("too_many_sessions", what)
-
-    def _opened_by(self, hello: Hello) -> Opened:
-        """Return the simulation of a new session."""
-        if not self._left.take():
-            what = "the server has opened all the sessions it was started for"
-            raise SessionRefused("too_many_sessions", what)
-        try:
-            return self._new_session(hello)
-        except BaseException:
-            self._left.put_back()
-            raise
-
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
         return self._clock() - self._busy_s
 
-    def _find(self, name: str) -> Session:
+    def _find(self, name: str, address: bytes) -> Session:
         session = self._open.get(name)
-        if session is not None:
+        if session is not None and session.belongs_to(address):
             return session
         if name in self._closed:
             why = self._closed[name].why

@@ -9,6 +9,7 @@ import msgspec
 
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.reporting import log_progress
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import new_name
@@ -117,6 +118,8 @@ def run_worker(
             log_progress(status)
 
     service = new_service(report=report, name=lambda: new_name(number))
+    if service.limits.memory_bytes:
+        limit_more(2 * service.limits.memory_bytes)
     door = FrontDoor(number, path, control, service)
     answer_all(service, door, lambda: door.stopped, shutdown_s=0.0)
     door.close()

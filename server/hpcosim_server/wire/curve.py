@@ -16,6 +16,7 @@ import zmq
 
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_server.errors import BindError
+from hpcosim_server.wire.address import KEY_LENGTH
 from hpcosim_server.wire.admitted import Admitted
 from hpcosim_server.wire.listening import endpoint_of
 from hpcosim_server.wire.peers import Bounds
@@ -23,16 +24,7 @@ from hpcosim_server.wire.zmtp import MOST_FRAMES, TOO_LARGE, Message
 
 log = structlog.get_logger()
 
-KEY_LENGTH = 40  # of a public key in Z85
 HEARTBEAT_MS = 60_000  # interval of pings, which find hosts that are gone
-
-
-def key_of(address: bytes) -> bytes:
-    """Return the public key in the address of a client; empty: the client has no key.
-
-    Addresses of `CurvePeers` begin with the key; those of `Peers` are shorter than a key.
-    """
-    return address[:KEY_LENGTH] if len(address) > KEY_LENGTH else b""
 
 
 class CurvePeers:
