@@ -8,7 +8,7 @@ import typer
 
 from hpcosim_cli.checks import optional_server_address
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.options import Json
+from hpcosim_cli.options import Json, Keys, ServerKey
 
 Client = Annotated[
     str,
@@ -53,6 +53,8 @@ def conformance(
     timeout_s: Timeout = 20.0,
     delay_s: Delay = 7.0,
     as_json: Json = False,
+    keys: Keys = None,
+    server_key: ServerKey = None,
 ) -> None:
     """Check a scheduler or a server against the rules of the protocol.
 
@@ -61,6 +63,7 @@ def conformance(
     """
     with errors_in_one_line():
         from hpcosim_conformance import CommandError, conforms, report, try_client, try_server
+        from hpcosim_protocol.keys import read_client_keys
 
         if bool(client) == bool(server):
             raise CommandError("expected exactly one of --client and --server")
@@ -68,9 +71,12 @@ def conformance(
             raise CommandError(
                 "--scenario applies only to --server: the kit has its own scenarios for a client"
             )
+        if client and keys:
+            raise CommandError("--keys applies only to --server: the kit's own server has no keys")
+        own = read_client_keys(keys, server_key) if keys else None
         names = only or []
         verdicts = (
-            try_server(server, names, scenario=scenario, timeout_s=timeout_s)
+            try_server(server, names, scenario=scenario, timeout_s=timeout_s, keys=own)
             if server
             else try_client(client, names, timeout_s=timeout_s, delay_s=delay_s)
         )

@@ -65,12 +65,13 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_experiments.errors import StoreError
     from hpcosim_live.errors import HttpBindError, NoLiveViewError
     from hpcosim_protocol import ProtocolError
+    from hpcosim_protocol.keys import KeysError
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
     from hpcosim_view.errors import NotWrittenError
     from hpcosim_workloads.errors import DownloadError
 
-    if isinstance(error, (AddressError, PolicyError, ResultsFolderError)):
+    if isinstance(error, (AddressError, KeysError, PolicyError, ResultsFolderError)):
         return BAD_INPUT
     if isinstance(error, DownloadError):
         return BAD_INPUT if error.fault == "address" else RUN_FAILED

@@ -32,6 +32,12 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
         "hpcosim serve demo --http 127.0.0.1:8080 --speed 3600",
     ),
+    "keygen": _examples(
+        "hpcosim keygen keys",
+        "hpcosim keygen keys --name laptop",
+        "hpcosim serve demo --bind 'tcp://*:28080' --keys keys/server",
+        "hpcosim schedule easy --connect tcp://simulator:28080 --keys keys/laptop",
+    ),
     "schedule": _examples(
         "hpcosim schedule easy",
         "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",

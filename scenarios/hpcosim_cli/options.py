@@ -63,6 +63,20 @@ TransportOption = Annotated[
 Connect = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address of the server.", callback=server_address)
 ]
+Keys = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="PATH",
+        help="Folder of this client's keys, as `hpcosim keygen` makes it, or file of its secret "
+        "key. Default: the server has no keys.",
+    ),
+]
+ServerKey = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Public key of the server. Default: server.key beside the secret key."
+    ),
+]
 Formats = Annotated[
     list[str] | None,
     typer.Option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_cli.options import SERVER, Connect, Explain, Seed
+from hpcosim_cli.options import SERVER, Connect, Explain, Keys, Seed, ServerKey
 from hpcosim_cli.parent import Parent, end_with
 
 if TYPE_CHECKING:
@@ -57,6 +57,8 @@ def schedule(
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
     ] = 20.0,
+    keys: Keys = None,
+    server_key: ServerKey = None,
     parent: Parent = None,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
@@ -86,6 +88,8 @@ def schedule(
             explain=explain,
             timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,
+            keys=keys,
+            server_key=server_key,
         )
 
 

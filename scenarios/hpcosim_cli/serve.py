@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +18,7 @@ LIMITS = "Limits"
 JOURNAL = "Journal"
 
 SyncWhen = Literal["always", "interval", "never"]
+MIB = 2**20
 
 Scenarios = Annotated[
     list[Path],
@@ -31,8 +33,22 @@ Bind = Annotated[
     typer.Option(
         metavar="ADDRESS",
         callback=listening_address,
-        help="Address to listen at. The protocol has no authentication: use a loopback address "
-        "or a trusted network.",
+        help="Address to listen at. One that other machines may reach needs --keys.",
+    ),
+]
+ServerKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        metavar="DIR",
+        help="Folder of the server's keys, as `hpcosim keygen` makes it: only clients whose keys "
+        "are in it can connect. Default: no keys.",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option(
+        "--insecure", help="Listen without keys at an address that other machines may reach."
     ),
 ]
 Out = Annotated[
@@ -120,12 +136,89 @@ MaxSessions = Annotated[
     int, typer.Option(min=1, rich_help_panel=LIMITS, help="Sessions that are open together.")
 ]
 MaxJobs = Annotated[int, typer.Option(min=1, rich_help_panel=LIMITS, help="Jobs of a scenario.")]
+MaxTotalJobs = Annotated[
+    int, typer.Option(min=1, rich_help_panel=LIMITS, help="Jobs of all open sessions together.")
+]
+FirstRequestTimeout = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        rich_help_panel=LIMITS,
+        help="Close a session without a first request after this time, in s; it counts as never "
+        "opened.",
+    ),
+]
+MaxElapsed = Annotated[
+    float,
+    typer.Option(min=0.0, rich_help_panel=LIMITS, help="elapsed_s of a request, in simulated s."),
+]
+MaxSimulated = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0, rich_help_panel=LIMITS, help="Simulated time of a session, in s. Default: none."
+    ),
+]
+MaxEventsPerS = Annotated[
+    float | None,
+    typer.Option(
+        min=0.001,
+        rich_help_panel=LIMITS,
+        help="Events that a session gets per second; replies wait. Default: none.",
+    ),
+]
+MaxMemory = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        rich_help_panel=LIMITS,
+        help="Memory of each process of the server, in MiB, with which it refuses new sessions. 0: "
+        "none.",
+    ),
+]
+MinFree = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        rich_help_panel=LIMITS,
+        help="Available memory of the machine or container, in MiB, that a new session needs.",
+    ),
+]
+MaxKept = Annotated[
+    int,
+    typer.Option(
+        min=0,
+        rich_help_panel=LIMITS,
+        help="Size of the last replies that are kept of closed sessions, in MiB.",
+    ),
+]
+MaxPartial = Annotated[
+    int,
+    typer.Option(min=0, rich_help_panel=LIMITS, help="Results folders of sessions that end early."),
+]
+AllowOverride = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-override",
+        metavar="PATTERN",
+        rich_help_panel=LIMITS,
+        help="Paths of the scenario that clients may change, such as 'workload.load' or "
+        "'scheduler.*'. Repeatable. Default: all but files of the server.",
+    ),
+]
+NoOverrides = Annotated[
+    bool,
+    typer.Option(
+        "--no-overrides", rich_help_panel=LIMITS, help="Clients may change nothing but the seed."
+    ),
+]
 
 
 def serve(
     context: typer.Context,
     scenarios: Scenarios,
     bind: Bind = SERVER,
+    keys: ServerKeys = None,
+    insecure: Insecure = False,
     seed: Seed = None,
     changes: Set = None,
     lenient: Lenient = False,
@@ -152,6 +245,17 @@ def serve(
     max_decisions: MaxDecisions = 100_000,
     max_sessions: MaxSessions = 64,
     max_jobs: MaxJobs = 2_000_000,
+    max_total_jobs: MaxTotalJobs = 8_000_000,
+    first_request_timeout_s: FirstRequestTimeout = 60.0,
+    max_elapsed_s: MaxElapsed = 1e6,
+    max_simulated_s: MaxSimulated = None,
+    max_events_per_s: MaxEventsPerS = None,
+    max_memory_mb: MaxMemory = 0,
+    min_free_mb: MinFree = 128,
+    max_kept_mb: MaxKept = 64,
+    max_partial_results: MaxPartial = 1000,
+    allow_override: AllowOverride = None,
+    no_overrides: NoOverrides = False,
 ) -> None:
     """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error.
 
@@ -161,12 +265,16 @@ def serve(
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.live import check_realtime, serving_live
+        from hpcosim_protocol.keys import read_server_keys
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
+        from hpcosim_server.service.keys import Access
         from hpcosim_server.service.limits import Limits
 
+        if no_overrides and allow_override:
+            raise ScenariosError("expected either --allow-override or --no-overrides")
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
         check_realtime(realtime, speed)
@@ -198,11 +306,22 @@ def serve(
                     jobs=max_jobs,
                     idle_s=idle_timeout_s,
                     results_retry_s=results_retry_s,
+                    total_jobs=max_total_jobs,
+                    first_request_s=first_request_timeout_s,
+                    elapsed_s=max_elapsed_s,
+                    simulated_s=math.inf if max_simulated_s is None else max_simulated_s,
+                    events_per_s=math.inf if max_events_per_s is None else max_events_per_s,
+                    memory_bytes=max_memory_mb * MIB,
+                    free_bytes=min_free_mb * MIB,
+                    kept_bytes=max_kept_mb * MIB,
+                    partial_results=max_partial_results,
                 ),
                 overrides=overrides_of(changes, seed, lenient),
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                allowed=() if no_overrides else allow_override,
+                access=Access(read_server_keys(keys) if keys else None, insecure),
                 workers=workers or most_workers,
                 parent=parent,
                 drain_s=drain_s,

@@ -38,6 +38,7 @@ from hpcosim_protocol import (
     decode_server_message,
     encode,
 )
+from hpcosim_protocol.keys import ClientKeys
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
 UNNUMBERED = ("invalid_message", "message_too_large", "shutting_down")
@@ -86,13 +87,18 @@ class Connection:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
         link: the link to use; None: a ZeroMQ socket.
+        keys: the keys for a server with keys, see `read_client_keys`; None: the server has none.
 
     Raises:
         AddressError: the address is invalid.
     """
 
     def __init__(
-        self, address: str, timeouts: Timeouts | None = None, link: Link | None = None
+        self,
+        address: str,
+        timeouts: Timeouts | None = None,
+        link: Link | None = None,
+        keys: ClientKeys | None = None,
     ) -> None:
         self.address = address
         self.welcome: Welcome | None = None
@@ -100,7 +106,7 @@ class Connection:
         self._seq = 0
         self._held = False
         self._after = 0
-        self._link = link or ZmqLink(address, self._timeouts.resend_s)
+        self._link = link or ZmqLink(address, self._timeouts.resend_s, keys)
 
     def __enter__(self) -> Self:
         return self

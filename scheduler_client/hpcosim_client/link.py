@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import time
+from contextlib import suppress
 from typing import Protocol
 
 import zmq
 
 from hpcosim_client.errors import AddressError
+from hpcosim_protocol.keys import ClientKeys, connect_with
+
+LOG = logging.getLogger("hpcosim_client")
 
 RECONNECT_MS = 20  # short, because client and server often start at the same time
 
@@ -37,12 +42,14 @@ class ZmqLink:
     Args:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
         timeout_s: timeout of `receive`, s.
+        keys: the keys for a server with keys; None: the server has none.
 
     Raises:
         AddressError: the address is invalid.
     """
 
-    def __init__(self, address: str, timeout_s: float) -> None:
+    def __init__(self, address: str, timeout_s: float, keys: ClientKeys | None = None) -> None:
+        self._address = address
         self._context = zmq.Context()
         # A DEALER socket, unlike a REQ socket, can send again before it has received. It sends no
         # empty delimiter frame, which would cost a tenth of the time of each message.
@@ -50,6 +57,7 @@ class ZmqLink:
         self._socket.linger = 0
         self._socket.reconnect_ivl = RECONNECT_MS
         self._socket.rcvtimeo = int(timeout_s * 1000)
+        connect_with(self._socket, keys)
         try:
             self._socket.connect(address)
         except zmq.ZMQError as error:
@@ -58,7 +66,17 @@ class ZmqLink:
 
     def send(self, data: bytes) -> None:
         """See `Link`."""
-        self._socket.send(data)
+        try:
+            self._socket.send(data, zmq.NOBLOCK)
+        except zmq.Again:  # after a handshake that failed, libzmq does not connect again
+            LOG.warning(
+                "the server at %s does not admit this client: it needs --keys, or has another key, "
+                "or does not have this client's public key in its folder of clients",
+                self._address,
+            )
+            self._socket.connect(self._address)
+            with suppress(zmq.Again):
+                self._socket.send(data, zmq.NOBLOCK)
 
     def receive(self) -> bytes | None:
         """See `Link`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from hpcosim_client.connection import Answer, Connection, Timeouts
@@ -16,6 +17,7 @@ from hpcosim_client.errors import (
 from hpcosim_client.history import RecordedLink
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
+from hpcosim_protocol.keys import read_client_keys
 
 
 class SimulationReply(Protocol):
@@ -92,6 +94,8 @@ def run(
     timeouts: Timeouts | None = None,
     explain: bool = False,
     welcomed: Callable[[Welcome], None] = lambda _: None,
+    keys: Path | str | None = None,
+    server_key: Path | str | None = None,
 ) -> Mapping[str, int | float]:
     """Connect to a server, schedule one simulation with a policy, and return its metrics.
 
@@ -117,6 +121,9 @@ def run(
         timeouts: the timeouts; None: the defaults of `Timeouts`.
         explain: send explanations of the policy (`View.explain`) if the server knows them.
         welcomed: called with the server's reply to the hello, which has the session's name.
+        keys: folder of this client's keys, as `hpcosim keygen` makes it, or file of its secret key,
+            for a server with keys; None: the server has none.
+        server_key: file with the server's public key; None: `server.key` beside the secret key.
 
     Raises:
         AddressError: the address is invalid.
@@ -125,11 +132,14 @@ def run(
         PolicyError: the policy made an impossible decision.
         PolicyDiffersError: its decisions differ from the recorded ones of the session; the session
             stays open.
+        KeysError: a file of keys is missing or invalid.
 
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
-    with Connection(address, timeouts) as connection:
+    server = None if server_key is None else Path(server_key)
+    own = None if keys is None else read_client_keys(Path(keys), server)
+    with Connection(address, timeouts, keys=own) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(
             client=name,

@@ -12,6 +12,7 @@ from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import AddressError, ClientError
 from hpcosim_client.loop import run
 from hpcosim_client.view import Policy
+from hpcosim_protocol.keys import KeysError
 
 DEFAULT_ADDRESS = "tcp://127.0.0.1:28080"
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
@@ -21,9 +22,10 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
     """Schedule one simulation as a script does: read options, run, print the metrics.
 
     The options are `--connect`, `--scenario`, `--seed`, `--set`, `--session`, `--from-snapshot`,
-    `--timeout-s`, `--explain` and `--json`; `--help` describes them. An error of the client or the
-    server ends the script with one line on standard error and exit status 1, an invalid address or
-    option with status 2, Ctrl-C with 130. An exception of the policy itself keeps its traceback.
+    `--timeout-s`, `--explain`, `--keys`, `--server-key` and `--json`; `--help` describes them. An
+    error of the client or the server ends the script with one line on standard error and exit
+    status 1, an invalid address or option with status 2, Ctrl-C with 130. An exception of the
+    policy itself keeps its traceback.
 
     Args:
         policy: the policy.
@@ -45,7 +47,11 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
             from_snapshot=options.from_snapshot,
             timeouts=Timeouts(hello_s=options.timeout_s),
             explain=options.explain,
+            keys=options.keys,
+            server_key=options.server_key,
         )
+    except KeysError as error:
+        _exit(str(error), BAD_INPUT)
     except ClientError as error:
         _exit(str(error), BAD_INPUT if isinstance(error, AddressError) else FAILED)
     except KeyboardInterrupt:
@@ -81,6 +87,8 @@ def _parser(policy: Policy) -> argparse.ArgumentParser:
     add("--from-snapshot", action="store_true", help="resume a session with another policy")
     add("--timeout-s", type=float, default=20.0, help="timeout of the server's first reply, in s")
     add("--explain", action="store_true", help="send explanations of view.explain")
+    add("--keys", metavar="PATH", help="folder or secret key of this client")
+    add("--server-key", metavar="FILE", help="public key of the server")
     add("--json", action="store_true", help="print the metrics as JSON")
     return parser
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -155,7 +156,16 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
     out, chance = tmp_path / "out", random.Random(4)
 
     def start() -> subprocess.Popen[str]:
-        words = ["serve", scenario, "--bind", ports, "--out", out, "--resume", out / ".journal"]
+        words: list[str | Path] = [
+            "serve",
+            scenario,
+            "--bind",
+            ports,
+            "--out",
+            out,
+            "--resume",
+            out / ".journal",
+        ]
         return processes.start(*words)
 
     server, ends, sessions = start(), 0, []
@@ -170,8 +180,8 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
                 server = start()
         sessions += end_of(clients)["sessions"]
     for session in sessions:
-        (folder,) = eventually(lambda name=session: list(out.glob(f"*-{name[:8]}")))
-        assert eventually(lambda folder=folder: read(folder) == undisturbed)
+        folder = eventually(partial(_folder_of, out, session))
+        assert eventually(partial(_holds, folder, undisturbed))
     assert len(set(sessions)) == len(sessions) >= 8
     print(f"{ends} ends by {number.name}, {len(sessions)} sessions")  # noqa: T201 - seen with -s
 
@@ -246,7 +256,7 @@ def test_a_disk_that_becomes_full_ends_no_session(
 ) -> None:
     """Journals stop, and the results that fit are written; what does not fit is a failure."""
     out = tmp_path / "out"
-    words = ["serve", scenario, "--bind", ports, "--out", out, "--sessions", "4"]
+    words: list[str | Path] = ["serve", scenario, "--bind", ports, "--out", out, "--sessions", "4"]
     words += ["--journal", out / ".journal"]
     server = subprocess.Popen(
         [*HPCOSIM, *map(str, words)],
@@ -267,3 +277,11 @@ def test_a_disk_that_becomes_full_ends_no_session(
     assert server.returncode == (written < 4)
     for folder in out.glob("busy-*"):
         assert anonymous(read(folder)) == anonymous(undisturbed)
+
+
+def _folder_of(out: Path, session: str) -> Path | None:
+    return next(out.glob(f"*-{session[:8]}"), None)
+
+
+def _holds(folder: Path, files: object) -> bool:
+    return read(folder) == files

@@ -21,6 +21,7 @@ from hpcosim_conformance.servers import (
 )
 from hpcosim_conformance.servers.server import ServerUnderTest, connected
 from hpcosim_conformance.verdict import Verdict, run_checks
+from hpcosim_protocol.keys import ClientKeys
 
 KEEP_SERVING = "the server must run until it is stopped, without --once and --sessions"
 
@@ -95,7 +96,12 @@ CHECKS: Sequence[Check] = (
 
 
 def try_server(
-    address: str, only: Sequence[str] = (), *, scenario: str = "", timeout_s: float = 20.0
+    address: str,
+    only: Sequence[str] = (),
+    *,
+    scenario: str = "",
+    timeout_s: float = 20.0,
+    keys: ClientKeys | None = None,
 ) -> Iterator[Verdict]:
     """Run the checks of a server and yield a verdict after each.
 
@@ -104,12 +110,13 @@ def try_server(
         only: names of the checks to run; empty: all checks.
         scenario: name of a scenario of the server; empty: its first scenario.
         timeout_s: timeout for each reply, wall s.
+        keys: the keys for a server with keys; None: the server has none.
 
     Raises:
         CommandError: the address is invalid, or a check does not exist.
         NoServerError: there is no server at the address when the first check runs.
     """
-    run = _Run(address, scenario, timeout_s)
+    run = _Run(address, scenario, timeout_s, keys)
     return run_checks({check.name: partial(run.verdict, check) for check in CHECKS}, only)
 
 
@@ -120,6 +127,7 @@ class _Run:
     address: str
     scenario: str
     timeout_s: float
+    keys: ClientKeys | None
     reached: bool = False
     lost: bool = False
 
@@ -127,7 +135,7 @@ class _Run:
         if self.lost:
             return Verdict(check.name, "not tried", rules()[check.rule], "the server was lost")
         try:
-            verdict = _verdict(check, self.address, self.scenario, self.timeout_s)
+            verdict = _verdict(check, self)
         except NoServerError as error:
             if not self.reached:
                 raise
@@ -137,9 +145,9 @@ class _Run:
         return verdict
 
 
-def _verdict(check: Check, address: str, scenario: str, timeout_s: float) -> Verdict:
+def _verdict(check: Check, run: _Run) -> Verdict:
     # Each check has its own connection, so that it cannot receive a late reply to another check.
-    with connected(address, scenario, timeout_s) as server:
+    with connected(run.address, run.scenario, run.timeout_s, run.keys) as server:
         try:
             check.run(server)
         except BrokenRuleError as broken:

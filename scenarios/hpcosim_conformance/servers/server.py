@@ -20,6 +20,7 @@ from hpcosim_conformance.errors import (
 )
 from hpcosim_conformance.servers.session import Map, OpenSession
 from hpcosim_protocol import DecodeError, decode_server_message
+from hpcosim_protocol.keys import ClientKeys, connect_with
 
 DELIMITER = b""
 CONNECT_S = 3.0  # timeout for the connection, wall s
@@ -34,19 +35,23 @@ def expect_seq(error: Map, seq: int) -> None:
 
 
 @contextmanager
-def connected(address: str, scenario: str, timeout_s: float) -> Iterator[ServerUnderTest]:
+def connected(
+    address: str, scenario: str, timeout_s: float, keys: ClientKeys | None = None
+) -> Iterator[ServerUnderTest]:
     """Yield a connection to a server. At the end of the block, close its sessions.
 
     Args:
         address: address of the server.
         scenario: name of a scenario of the server; empty: its first scenario.
         timeout_s: timeout for each reply, wall s.
+        keys: the keys for a server with keys; None: the server has none.
 
     Raises:
         CommandError: the address is invalid.
     """
     with zmq.Context() as context, context.socket(zmq.DEALER) as socket:
         socket.linger = 0
+        connect_with(socket, keys)
         socket.immediate = True  # send only through a connection, to notice that there is none
         try:
             socket.connect(address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from pathlib import Path
 
 from hpcosim_scenarios.model.logs import log_path
@@ -29,7 +30,7 @@ def source_of(
     return WorkloadSource(
         kind=next(kind for kind in SOURCES if getattr(workload, kind) is not None),
         file=name,
-        sha256=None if path is None else sha256_of(path),
+        sha256=None if path is None else _known_sha256(path),
         jobs_read=jobs_read,
         jobs_selected=jobs_selected,
     )
@@ -42,6 +43,20 @@ def _file_of(workload: Workload, folder: Path) -> tuple[str | None, Path | None]
     log = workload.synthetic if isinstance(workload.synthetic, Imitated) else workload
     name = log.trace or log.swf
     return name, None if name is None else log_path(log, folder)
+
+
+def _known_sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, which is read only if it has changed."""
+    try:
+        state = path.stat()
+    except OSError:
+        return sha256_of(path)  # reports the error
+    return _sha256(path, state.st_size, state.st_mtime_ns, state.st_ino)
+
+
+@lru_cache(maxsize=64)
+def _sha256(path: Path, *_: int) -> str:
+    return sha256_of(path)
 
 
 def sha256_of(path: Path) -> str:

@@ -15,15 +15,17 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.dates import check_dates, moved_warnings, series_of
 from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
 from hpcosim_scenarios.model.file import load_scenario, located
-from hpcosim_scenarios.model.jobs import moved_s, shape, source_jobs
+from hpcosim_scenarios.model.jobs import moved_s, shape
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.signals import FILES, signals_of
+from hpcosim_scenarios.model.signals import signals_of
 from hpcosim_scenarios.model.site import check_site_events, site_events_of
 from hpcosim_scenarios.model.site_warnings import site_warnings
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
+from hpcosim_scenarios.running.client_overrides import check_overrides
+from hpcosim_scenarios.running.source_cache import SourceCache
 from hpcosim_server.engine.signals import Signal
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
@@ -37,28 +39,6 @@ from hpcosim_workloads.table import JobTable
 # Numbers of the random streams of a seed.
 SWITCHING = 1
 FAILURES = 4
-
-# Paths that a client cannot set: files of the server's machine, and the name of the scenario.
-SERVER_ONLY = (
-    "name",
-    "workload.swf",
-    "workload.json",
-    "workload.trace",
-    "workload.synthetic.swf",
-    "workload.synthetic.trace",
-    "economics.tariff",
-    "economics.series",
-    *FILES,
-)
-SERVER_ONLY_LISTS = (
-    "platform.nodes.",
-    "platform.partitions.",
-    "platform.reservations.",
-    "platform.switches.",
-    "workload.inline.",
-    "failures.",
-    "actions.",
-)
 
 
 class LoadedScenario(NamedTuple):
@@ -90,6 +70,8 @@ class Library:
         paths: the scenarios' files.
         overrides: values to change in all of them.
         max_jobs: a scenario with more jobs is refused.
+        allowed: patterns of the paths that clients may override, such as `workload.load` and
+            `scheduler.*` (see `fnmatch`); None: all but those of files of the server.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -100,7 +82,10 @@ class Library:
         paths: Sequence[Path],
         overrides: Overrides | None = None,
         max_jobs: int = 2_000_000,
+        allowed: Sequence[str] | None = None,
     ) -> None:
+        self._allowed = allowed
+        self._sources = SourceCache(max_jobs)
         self._overrides = dict(overrides or {})
         self._max_jobs = max_jobs
         self._paths: dict[str, Path] = {}
@@ -150,10 +135,7 @@ class Library:
         return replace(opened, file=str(self._paths[name].absolute()))
 
     def _changed(self, name: str, changes: dict[str, Any]) -> LoadedScenario:
-        for path in changes:
-            if path in SERVER_ONLY or path.startswith(SERVER_ONLY_LISTS):
-                what = f"override {path}: only the server can set it"
-                raise SessionRefused("invalid_scenario", what)
+        check_overrides(changes, self._allowed)
         try:
             return self._load(self._paths[name], changes)
         except ScenarioError as error:  # a client does not see the path of the file
@@ -170,7 +152,7 @@ class Library:
         if isinstance(workload.synthetic, Lublin | Poisson | Sampled):
             self._check_count(workload.synthetic.jobs, path)
         try:
-            table = source_jobs(scenario, path.parent, self._max_jobs)
+            table = self._sources.jobs(scenario, path.parent)
             loaded = load_with(scenario, path.parent, table)
         except ScenarioError as error:
             raise located(error, path, overrides) from None

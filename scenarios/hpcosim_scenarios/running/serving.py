@@ -18,6 +18,7 @@ from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.recovery import Recovery
@@ -55,6 +56,8 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
+    access: Access = LOCAL_ONLY,
+    allowed: Sequence[str] | None = None,
     workers: int = 1,
     parent: int | None = None,
     drain_s: float = DRAIN_S,
@@ -78,6 +81,8 @@ def serve_scenarios(
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        access: who may connect.
+        allowed: patterns of the paths that clients may override, see `Library`.
         workers: largest number of processes for sessions; 1: this process has all of them. An
             observer needs 1.
         parent: number of the process whose end stops the server; None: none.
@@ -101,7 +106,7 @@ def serve_scenarios(
         journals = Journals(journal.path, journal.sync) if journal else None
         new_service = partial(
             Service,
-            Library(paths, overrides, limits.jobs).open,
+            Library(paths, overrides, limits.jobs, allowed).open,
             limits,
             out,
             sessions=Countdown(sessions),
@@ -122,10 +127,11 @@ def serve_scenarios(
                 tell=tell,
                 parent=parent,
                 drain_s=drain_s,
+                access=access,
             )
         service = new_service(report=tell, watch=watch)
         recovery.recover(service)
-        serve(service, address, parent, drain_s)
+        serve(service, address, parent, drain_s, access)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

@@ -7,6 +7,7 @@ cut off, or whose bytes have changed, is therefore noticed.
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from typing import Any
@@ -37,6 +38,8 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
         max_jobs: limit of the server for the jobs of the session.
         realtime: simulated seconds per wall-clock second of a session in real time; None: it is
             not in real time.
+        simulated_s: limit of the server for the simulated time of the session, s.
+        owner: public key of the client; empty: it has none.
     """
 
     session: str
@@ -47,6 +50,8 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
     checksum: str
     max_jobs: int
     realtime: float | None = None
+    simulated_s: float = math.inf
+    owner: bytes = b""
 
 
 class ExchangeRecord(msgspec.Struct, frozen=True, array_like=True, tag="exchange"):

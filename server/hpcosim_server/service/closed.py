@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from hpcosim_protocol import Decisions
@@ -18,7 +18,7 @@ class ClosedSession(NamedTuple):
     Attributes:
         why: reason for the end of the session.
         seq: number of the last request.
-        last_answer: encoded reply to that request.
+        last_answer: encoded reply to that request; empty: it is not kept.
     """
 
     why: str
@@ -31,10 +31,14 @@ class ClosedSessions:
 
     Args:
         limit: maximum number of sessions to keep.
+        most_bytes: maximum size of all their last replies, bytes; the oldest ones go first.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, most_bytes: int) -> None:
         self._limit = limit
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._with_answer: deque[str] = deque()
         self._by_name: OrderedDict[str, ClosedSession] = OrderedDict()
 
     def __contains__(self, name: str) -> bool:
@@ -46,8 +50,15 @@ class ClosedSessions:
         self.remember(session.name, closed)
 
     def remember(self, name: str, closed: ClosedSession) -> None:
-        """Add a session by its name; drop the oldest one beyond the limit."""
+        """Add a session by its name; drop the oldest ones, or their replies, beyond the limits."""
         self._by_name[name] = closed
+        self._bytes += len(closed.last_answer)
+        self._with_answer.append(name)
+        while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
+            oldest = self._with_answer.popleft()
+            known = self._by_name[oldest]
+            self._bytes -= len(known.last_answer)
+            self._by_name[oldest] = known._replace(last_answer=b"")
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 
@@ -62,4 +73,6 @@ class ClosedSessions:
     def repeated_reply(self, request: Decisions) -> bytes | None:
         """Return the reply to a repeated last request of a closed session, otherwise None."""
         closed = self._by_name.get(request.session)
-        return closed.last_answer if closed is not None and closed.seq == request.seq else None
+        if closed is None or closed.seq != request.seq or not closed.last_answer:
+            return None
+        return closed.last_answer

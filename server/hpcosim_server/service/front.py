@@ -14,6 +14,7 @@ import structlog
 from hpcosim_protocol import Decisions, Error, Hello, encode
 from hpcosim_server.service.closed import UNKNOWN_SESSION
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
+from hpcosim_server.service.keys import Clients
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.routes import Routes, WorkerRoute
@@ -68,7 +69,7 @@ class Front:
 
     def __init__(
         self,
-        clients: Peers,
+        clients: Clients,
         workers: Peers,
         control: Control,
         limits: Limits,

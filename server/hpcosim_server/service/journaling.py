@@ -15,9 +15,11 @@ from hpcosim_server.journal.records import (
     WrittenRecord,
 )
 from hpcosim_server.journal.store import Journals
+from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.reporting import folder_name
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.status import Cause
+from hpcosim_server.wire.address import key_of
 
 log = structlog.get_logger()
 
@@ -32,13 +34,13 @@ class Journaling:
     def __init__(self, journals: Journals | None) -> None:
         self._journals = journals
 
-    def opened(self, session: Session, hello: bytes, max_jobs: int) -> None:
+    def opened(self, session: Session, hello: bytes, limits: Limits) -> None:
         """Begin the journal of a session.
 
         Args:
             session: the session, before its first request.
             hello: the message that opened it, as it was received.
-            max_jobs: limit for the jobs of the session.
+            limits: limits of the session.
         """
         if self._journals is None:
             return
@@ -50,8 +52,10 @@ class Journaling:
             scenario_file=opened.file,
             overrides=dict(opened.run.overrides),
             checksum=checksum_of(opened),
-            max_jobs=max_jobs,
+            max_jobs=limits.jobs,
             realtime=opened.run.realtime,
+            simulated_s=limits.simulated_s,
+            owner=key_of(session.address),
         )
         session.journal = self._journals.create(folder_name(session))
         if session.journal is not None:

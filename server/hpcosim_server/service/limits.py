@@ -2,27 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for clients of a server.
+    """Limits for clients of a server. Each is an option of `hpcosim serve`.
+
+    Those of all sessions together hold in each process of a server.
 
     Attributes:
         message_bytes: maximum size of a message, bytes.
         decisions: maximum number of decisions in a message.
         sessions: maximum number of open sessions.
         jobs: maximum number of jobs in a session.
+        total_jobs: maximum number of jobs in all open sessions.
         idle_s: timeout between messages of a client, wall-clock s; the service then closes the
             session.
         results_retry_s: time for which the service repeats the attempt to write results that did
             not fit on the disk, wall-clock s. At most `sessions` sessions wait for it.
+        first_request_s: timeout of the first request of a session, wall-clock s; the service then
+            closes the session, which counts as never opened.
+        elapsed_s: maximum `elapsed_s` of a request, simulated s.
+        simulated_s: maximum simulated time of a session, s.
+        events_per_s: maximum number of events that a session gets, per wall-clock s; replies wait.
+        memory_bytes: memory of the process with which it refuses new sessions, bytes; 0: no limit.
+            A process with sessions cannot allocate twice as much.
+        free_bytes: memory that must be available on the machine for a new session, bytes.
+        kept_bytes: maximum size of the last replies of closed sessions, bytes.
+        partial_results: maximum number of sessions that end early whose results are written.
     """
 
     message_bytes: int = 16 * 2**20
     decisions: int = 100_000
     sessions: int = 64
     jobs: int = 2_000_000
+    total_jobs: int = 8_000_000
     idle_s: float = 600.0
     results_retry_s: float = 600.0
+    first_request_s: float = 60.0
+    elapsed_s: float = 1e6
+    simulated_s: float = math.inf
+    events_per_s: float = math.inf
+    memory_bytes: int = 0
+    free_bytes: int = 128 * 2**20
+    kept_bytes: int = 64 * 2**20
+    partial_results: int = 1000

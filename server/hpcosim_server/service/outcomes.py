@@ -18,6 +18,13 @@ from hpcosim_server.service.reporting import folder_name, names_of, write_sessio
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Status
 
+log = structlog.get_logger()
+
+UNUSED = 100
+"""Number of sessions without a request whose results go to folders of their own."""
+
+LIMIT_HINT = "--max-partial-results bounds the folders of sessions that end early"
+
 REMEMBERED = 1000
 """Number of closed sessions and of failures that a service keeps."""
 
@@ -56,7 +63,8 @@ class Outcomes:
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
-        limits: limits of the attempts to write results on a full disk; None: the defaults.
+        limits: limits of the attempts to write results on a full disk, and of the folders of
+            sessions that end early; None: the defaults.
         clock: returns the wall-clock time, s.
 
     Attributes:
@@ -83,6 +91,8 @@ class Outcomes:
         self._clock = clock
         self._unwritten: list[_Unwritten] = []
         self._have_lost = False
+        partial = self._limits.partial_results
+        self._folders_left = {"partial": partial, "unused": min(UNUSED, partial)}
 
     def __len__(self) -> int:
         """Return the number of sessions whose results are not written yet."""
@@ -118,7 +128,7 @@ class Outcomes:
     def _write(self, unwritten: _Unwritten, *, last: bool) -> bool:
         """Write the results of a session; return False if there will be another attempt."""
         session = unwritten.session
-        if self._out is None:
+        if self._out is None or (self._folder_per_session and not self._is_kept(unwritten)):
             session.results_written = True
             return True
         folder = self._out / folder_name(session) if self._folder_per_session else self._out
@@ -150,3 +160,14 @@ class Outcomes:
             return False
         unwritten.due_s = min(now_s + unwritten.wait_s, unwritten.until_s)
         return True
+
+    def _is_kept(self, unwritten: _Unwritten) -> bool:
+        """Return whether a session gets a folder; clients must not fill the disk with them."""
+        session = unwritten.session
+        if session.opened.run.complete or unwritten.until_s is not None:
+            return True
+        kind = "partial" if session.seq else "unused"
+        self._folders_left[kind] -= 1
+        if self._folders_left[kind] == -1:
+            log.warning("results_no_longer_written", of=f"{kind} sessions", hint=LIMIT_HINT)
+        return self._folders_left[kind] >= 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -32,6 +33,21 @@ def log_progress(status: Status) -> None:
     """Log the progress of a session. The service logs failures itself."""
     if isinstance(status, Progress):
         log.info("progress", **asdict(status))
+
+
+def log_internal_error(error: Exception, session: Session | None) -> str:
+    """Log a bug without the secret name of a session; return a short description.
+
+    The traceback has no local variables: they have names of sessions and contents of messages.
+    """
+    text = "".join(traceback.format_exception(error))
+    what = f"internal error: {error!r}"
+    if session is not None:
+        text, what = (part.replace(session.name, session.label) for part in (text, what))
+    if isinstance(error, MemoryError):
+        what = "internal error: no memory is left for the session (--max-memory-mb)"
+    log.error("internal_error", error=what, traceback=text)
+    return what
 
 
 def names_of(session: Session) -> Mapping[str, str]:

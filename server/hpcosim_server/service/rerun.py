@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -21,8 +22,10 @@ from hpcosim_server.journal.records import (
     WrittenRecord,
 )
 from hpcosim_server.service.journaling import checksum_of
+from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.status import Cause
+from hpcosim_server.wire.address import address_with
 
 MAX_SHOWN = 500
 """Maximum number of characters of a value in an error message."""
@@ -97,7 +100,10 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
     if hello.policy:
         opened.run.policy = hello.policy
     opened.run.realtime = record.realtime
-    session = Session(record.session, hello, opened, welcome.options, now_s=0.0)
+    # Its requests were within the other limits of the server of that time.
+    limits = Limits(elapsed_s=math.inf, simulated_s=record.simulated_s)
+    address = address_with(record.owner)
+    session = Session(record.session, hello, opened, welcome.options, 0.0, address, limits)
     _compare(0, 0.0, record.welcome, session.welcome())
     return session
 

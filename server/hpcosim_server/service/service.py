@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,25 +13,26 @@ from hpcosim_protocol import ClientMessage, Decisions, Error, GetHistory, Goodby
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.admission import Admission, SessionFactory
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.history import has_history, history_of
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
+from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.realtime import RealTime
-from hpcosim_server.service.reporting import log_progress, names_of, progress_of
+from hpcosim_server.service.reporting import log_internal_error, log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, error_reply, options_of
-from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
+from hpcosim_server.wire.address import address_of
 
 log = structlog.get_logger()
-
-SessionFactory = Callable[[Hello], Opened]
-"""Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
 PAUSE_S = 2.0
@@ -102,7 +104,8 @@ class Service:
         self._name = name
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
-        self.closed = ClosedSessions(REMEMBERED)
+        self._admission = Admission(self.limits, self._open, self._left, new_session)
+        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
         self._stopped = ""
         self._busy_s = 0.0
         self._called_s = clock()  # on the idle clock
@@ -167,15 +170,13 @@ class Service:
         except SessionRefused as refused:
             return error_reply(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
-            log.exception("internal_error", error=str(error))
-            name = "" if isinstance(message, Hello) else message.session
-            session = self._open.get(name)
+            session = self._open.get("" if isinstance(message, Hello) else message.session)
+            what = log_internal_error(error, session)
             if session is not None:
-                session.end(f"internal error: {error!r}")
+                session.end(what)
                 self._close(session, "internal_error")
-            return error_reply(
-                "internal_error", "internal error; see the server's log", fatal=True, seq=seq
-            )
+            told = "internal error; see the server's log"
+            return error_reply("internal_error", told, fatal=True, seq=seq)
 
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
@@ -194,9 +195,13 @@ class Service:
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
             timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
+            if not session.seq:
+                timeout_s = min(timeout_s, self.limits.first_request_s)
             if now_s - max(session.last_message_s, self.held.heard_s(session.name)) > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
-                self._close(session, "client_silent")
+                self._close(session, "client_silent" if session.seq else None)
+                if not session.seq:  # a stranger must not use up `--once`
+                    self._left.put_back()
 
     def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
         """Add a restored session. One that is over is closed, and its results are written.
@@ -248,25 +253,27 @@ class Service:
 
     def _dispatch(self, message: ClientMessage, data: bytes, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
-            return self._hello(message, data)
+            return self._hello(message, data, address_of(envelope))
         if isinstance(message, Decisions):
             return self._decide(message, data, envelope)
         if isinstance(message, GetHistory):
-            return encode(history_of(self._heard(message.session), message))
+            session = self._heard(message.session, address_of(envelope))
+            return encode(history_of(session, message))
         if message.session not in self.closed:  # or the client did not receive the goodbye
-            session = self._find(message.session)
+            session = self._find(message.session, address_of(envelope))
             session.end("the client left")
             self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
         repeated = self.closed.repeated_reply(request)
-        if repeated is None:
-            repeated = self.held.repeated(request, envelope, self._idle_clock_s())
         if repeated is not None:
             return repeated
-        session = self._find(request.session)
-        before = session.seq
+        session = self._find(request.session, address_of(envelope))
+        repeated = self.held.repeated(request, envelope, self._idle_clock_s())
+        if repeated is not None:
+            return repeated
+        before, session.address = session.seq, address_of(envelope)
         elapsed_s = None
         if isinstance(session.pace, RealTime):
             elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())
@@ -281,25 +288,25 @@ class Service:
             return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
-    def _hello(self, hello: Hello, data: bytes) -> bytes:
+    def _hello(self, hello: Hello, data: bytes, address: bytes) -> bytes:
         if hello.session:
-            session = self._heard(hello.session)
+            session = self._heard(hello.session, address)
             if hello.history and has_history(session):
                 return session.resume_with_history()
             reply = session.resume()
             self._journals.resumed(session, reply)
             return reply
-        known = self._open.opened_by(hello)
+        known = self._open.opened_by(hello, address)
         if known is not None:
             return known.welcome()
-        self._open.check_room(self.limits.sessions)
-        opened = self._opened_by(hello)
+        opened = self._admission.open(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         opened.run.realtime = self._realtime
         options = options_of(opened, self.limits, hello)
-        session = Session(self._name(), hello, opened, options, self._idle_clock_s())
-        self._journals.opened(session, data, self.limits.jobs)
+        now_s = self._idle_clock_s()
+        session = Session(self._name(), hello, opened, options, now_s, address, self.limits)
+        self._journals.opened(session, data, self.limits)
         self._add(session)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
@@ -308,22 +315,18 @@ class Service:
         """Add an open session."""
         self._opened += 1
         self._open.add(session)
-        if factor := session.opened.run.realtime:
-            session.pace = RealTime(factor, session.opened.simulation.now_s, self._clock)
+        session.pace = self._pace_of(session)
         if self._watch is not None:
             session.pace = session.pace or self._watch.pace_of(session.opened, self._clock)
             self._watch.observer.opened(session.label, session.opened, session.pace)
 
-    def _opened_by(self, hello: Hello) -> Opened:
-        """Return the simulation of a new session."""
-        if not self._left.take():
-            what = "the server has opened all the sessions it was started for"
-            raise SessionRefused("too_many_sessions", what)
-        try:
-            return self.new_session(hello)
-        except BaseException:
-            self._left.put_back()
-            raise
+    def _pace_of(self, session: Session) -> Pace | None:
+        """Return the pace of a session that nobody watches."""
+        if factor := session.opened.run.realtime:
+            return RealTime(factor, session.opened.simulation.now_s, self._clock)
+        if self.limits.events_per_s < math.inf:
+            return EventRate(self.limits.events_per_s, lambda: session.events, self._clock)
+        return None
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
@@ -335,15 +338,15 @@ class Service:
         self._busy_s += max(0.0, gap_s - PAUSE_S)
         self._called_s = wall_s - self._busy_s
 
-    def _find(self, name: str) -> Session:
+    def _find(self, name: str, address: bytes) -> Session:
         session = self._open.get(name)
-        if session is None:
+        if session is None or not session.belongs_to(address):
             raise self.closed.refusal(name)
         return session
 
-    def _heard(self, name: str) -> Session:
+    def _heard(self, name: str, address: bytes) -> Session:
         """Return an open session whose client has sent a message."""
-        session = self._find(name)
+        session = self._find(name, address)
         session.note_message(self._idle_clock_s())
         return session
 

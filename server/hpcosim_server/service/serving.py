@@ -14,6 +14,7 @@ import structlog
 
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.sessions import FIRST_WORKER
@@ -53,6 +54,7 @@ def serve_workers(
     tell: Callable[[Status], None] | None = None,
     parent: int | None = None,
     drain_s: float = DRAIN_S,
+    access: Access = LOCAL_ONLY,
 ) -> list[Failure]:
     """Serve sessions in worker processes until a signal or the last session.
 
@@ -67,6 +69,7 @@ def serve_workers(
             the log.
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a stop in which workers must end, s.
+        access: who may connect.
 
     Returns:
         The failures.
@@ -79,7 +82,7 @@ def serve_workers(
         with _private_socket() as (private, path):
 
             def front(control: Control, expected: Iterable[int]) -> None:
-                clients = Peers(public, bounds_of(limits))
+                clients = clients_of(public, bounds_of(limits), access)
                 inner = Peers(private, INNER_BOUNDS, INNER_FRAMES)
                 Front(clients, inner, control, limits, workers, expected).run()
                 if control.is_closed:  # the supervisor did not live to do it
@@ -96,7 +99,7 @@ def serve_workers(
             plan = Plan(front, worker, workers, first, sessions, drain_s, recovery.keeps_journals)
             supervisor = Supervisor(plan, stop := Stop(parent), tell)
             stop.before_end = supervisor.kill
-            announce(endpoint_of(public))
+            announce(endpoint_of(public), access)
             reason = supervisor.run()
     finally:
         close_listener(public)

@@ -22,8 +22,10 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.record.results import Run, metrics_of
+from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.translation import Translation
+from hpcosim_server.wire.address import key_of
 from hpcosim_workloads.table import MAX_TIME_S
 
 
@@ -60,6 +62,8 @@ class Session:
         opened: the simulation.
         options: options of the session, for the `welcome` message.
         now_s: time of the service's clock, s.
+        address: address of the client's connection; empty: unknown.
+        limits: limits of its requests; None: the defaults of `Limits`.
 
     Attributes:
         name: secret session name; it authenticates the client.
@@ -73,6 +77,8 @@ class Session:
         journal: its journal; None: it has none.
         resumed_at: `seq` of the last snapshot in the journal; -1: none.
         results_written: whether its results are written, if they are to be written.
+        address: address of the connection of its hello or, later, of its last request.
+        events: number of events in its replies.
     """
 
     pace: Pace | None = None
@@ -81,7 +87,14 @@ class Session:
     results_written = False
 
     def __init__(
-        self, name: str, hello: Hello, opened: Opened, options: Options, now_s: float
+        self,
+        name: str,
+        hello: Hello,
+        opened: Opened,
+        options: Options,
+        now_s: float,
+        address: bytes = b"",
+        limits: Limits | None = None,
     ) -> None:
         self.name = name
         self.label = self.name[:8]
@@ -91,7 +104,11 @@ class Session:
         self.last_answer = b""
         self._last_request: Decisions | None = None
         self.hello = hello
+        self.address = address
+        self.events = 0
+        self._limits = limits or Limits()
         self._options = options
+        self._start_s = opened.simulation.now_s
         self._translation: Translation | None = None
         if not hello.workload_manager:
             self._translation = Translation()
@@ -102,6 +119,11 @@ class Session:
     def ended_because(self) -> str:
         """Reason for the end of the session; empty while it is open."""
         return self.opened.run.ended_because
+
+    def belongs_to(self, address: bytes) -> bool:
+        """Return whether the client at an address may use the session: it has the same key."""
+        owner = key_of(self.address)
+        return not owner or key_of(address) == owner
 
     def note_message(self, now_s: float) -> None:
         """Record that a message of the client arrived."""
@@ -166,11 +188,22 @@ class Session:
         except SimulationStuck as stuck:
             self.end(str(stuck))
             return Error(code="simulation_stuck", message=str(stuck), fatal=True, seq=request.seq)
+        self.events += len(batch.events)
         if not batch.ended:
+            if batch.now_s - self._start_s > self._limits.simulated_s:
+                return self._end_at_limit(request)
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.complete()
         metrics = metrics_of(self.opened.simulation.record(), self.opened.run)
         return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
+
+    def _end_at_limit(self, request: Decisions) -> Error:
+        what = (
+            f"the session has simulated {self._limits.simulated_s:g} s, the maximum of this server "
+            "(--max-simulated-s)"
+        )
+        self.end(what)
+        return Error(code="simulation_stuck", message=what, fatal=True, seq=request.seq)
 
     def _error_in(self, request: Decisions) -> Error | None:
         """Return the error of a request that the session does not carry out."""
@@ -190,10 +223,12 @@ class Session:
                 where="$.decisions",
                 seq=request.seq,
             )
-        if request.elapsed_s > MAX_TIME_S:
+        if request.elapsed_s > min(self._limits.elapsed_s, MAX_TIME_S):
             return Error(
                 code="invalid_message",
-                message=f"elapsed_s is {request.elapsed_s}; expected at most {MAX_TIME_S}",
+                message=f"elapsed_s is {request.elapsed_s}; expected at most "
+                f"{min(self._limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
+                "(--max-elapsed-s)",
                 where="$.elapsed_s",
                 seq=request.seq,
             )

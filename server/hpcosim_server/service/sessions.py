@@ -72,27 +72,28 @@ class OpenSessions:
         """Return the session of this name; None: none is open."""
         return self._by_name.get(name)
 
-    def opened_by(self, hello: Hello) -> Session | None:
+    def opened_by(self, hello: Hello, address: bytes = b"") -> Session | None:
         """Return the session that a copy of this hello opened; None: it opened none.
 
+        The reply to a copy has the session's secret name. So after the first request of the
+        session, which shows that its client knows the name, only a copy from the connection of that
+        client gets it.
+
+        Args:
+            hello: the hello.
+            address: address of its sender.
+
         Raises:
-            SessionRefused: another hello had the same nonce.
+            SessionRefused: another hello, or a hello of another client, had the same nonce.
         """
         known = self._by_nonce.get(hello.nonce) if hello.nonce else None
-        if known is not None and known.hello != hello:
+        if known is None:
+            return None
+        is_copy = known.hello == hello and known.belongs_to(address)
+        if not is_copy or (known.seq and address != known.address):
             what = "hello.nonce is in use; expected a new nonce for another hello"
             raise SessionRefused("invalid_message", what)
         return known
-
-    def check_room(self, most: int) -> None:
-        """Check that one more session may be opened.
-
-        Raises:
-            SessionRefused: `most` sessions are open.
-        """
-        if len(self) >= most:
-            what = f"{most} sessions are open, the maximum of this server"
-            raise SessionRefused("too_many_sessions", what)
 
     def nonces(self) -> list[str]:
         """Return the nonces of the hellos that opened these sessions."""

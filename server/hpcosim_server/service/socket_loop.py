@@ -10,16 +10,16 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import too_large
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.peers import Bounds
 
 log = structlog.get_logger()
 
-LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")
 TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
@@ -62,7 +62,7 @@ class PublicDoor:
         peers: the connections of the clients.
     """
 
-    def __init__(self, peers: Peers) -> None:
+    def __init__(self, peers: Clients) -> None:
         self._peers = peers
 
     def receive(self, timeout_s: float) -> Request | None:
@@ -81,7 +81,11 @@ class PublicDoor:
 
 
 def serve(
-    service: Service, address: str, parent: int | None = None, drain_s: float = DRAIN_S
+    service: Service,
+    address: str,
+    parent: int | None = None,
+    drain_s: float = DRAIN_S,
+    access: Access = LOCAL_ONLY,
 ) -> str:
     """Reply to requests in this process until a signal, or until the service is done.
 
@@ -90,6 +94,7 @@ def serve(
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a signal in which the process must end, s.
+        access: who may connect.
 
     Returns:
         Reason for the end.
@@ -100,8 +105,8 @@ def serve(
     stop = Stop(parent, drain_s)
     listener = listen(address)
     try:
-        announce(endpoint_of(listener))
-        peers = Peers(listener, bounds_of(service.limits))
+        announce(endpoint_of(listener), access)
+        peers = clients_of(listener, bounds_of(service.limits), access)
         reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
         peers.flush(FLUSH_S)
         peers.close()
@@ -118,15 +123,14 @@ def _reason(stop: Stop, service: Service) -> str:
     return ALL_OVER if service.done else ""
 
 
-def announce(endpoint: str) -> None:
-    """Log the address at which the server listens."""
+def announce(endpoint: str, access: Access = LOCAL_ONLY) -> None:
+    """Log the address at which the server listens.
+
+    Raises:
+        BindError: see `check_exposure`.
+    """
+    check_exposure(endpoint, access)
     log.info("listening", address=endpoint)
-    if not endpoint.startswith(LOCAL):
-        log.warning(
-            "public_address",
-            address=endpoint,
-            hint="other hosts may reach this address, and the server has no access control",
-        )
 
 
 def bounds_of(limits: Limits) -> Bounds:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.reporting import log_progress
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import new_name
@@ -130,6 +131,8 @@ def run_worker(
             log_progress(status)
 
     service = new_service(report=report, name=lambda: new_name(number))
+    if service.limits.memory_bytes:
+        limit_more(2 * service.limits.memory_bytes)
     recover(service)
     door = FrontDoor(number, path, control, service)
     answer_all(service, door, lambda: door.stopped, shutdown_s=0.0)

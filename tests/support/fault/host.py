@@ -260,7 +260,7 @@ class Host:
 
     # Its faults
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _guarded(self, action: Callable[[], object]) -> None:
         """Do something that may use the disk, and so kill the server."""
         try:
             action()

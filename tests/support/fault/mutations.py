@@ -35,18 +35,18 @@ def _nothing(*_: Any, **__: Any) -> None:
     """Stands for a function that was forgotten."""
 
 
-def _executes_again(session: Session, request: Any) -> bytes:
+def _executes_again(session: Session, request: Any, elapsed_s: float | None = None) -> bytes:
     """Carry out a repeated request again."""
     if request.seq not in (session.seq, session.seq + 1) or request.seq == 0:
         return encode(Error(code="out_of_order", message="", seq=request.seq))
-    answer = encode(session._advance(request))
+    answer = encode(session._advance(request, request.elapsed_s))
     session.seq, session.last_answer, session._last_request = request.seq, answer, request
     return answer
 
 
-def _any_seq(session: Session, request: Any) -> bytes:
+def _any_seq(session: Session, request: Any, elapsed_s: float | None = None) -> bytes:
     """Carry out every request, whatever its number."""
-    answer = encode(session._advance(request))
+    answer = encode(session._advance(request, request.elapsed_s))
     session.seq, session.last_answer, session._last_request = request.seq, answer, request
     return answer
 
@@ -54,21 +54,23 @@ def _any_seq(session: Session, request: Any) -> bytes:
 _decide = Session.decide
 
 
-def _forgets_the_answer(session: Session, request: Any) -> bytes:
+def _forgets_the_answer(session: Session, request: Any, elapsed_s: float | None = None) -> bytes:
     session._last_request = None
-    return _decide(session, request)
+    return _decide(session, request, elapsed_s)
 
 
 _find = Service._find
 
 
-def _finds_another(service: Service, name: str) -> Session:
+def _finds_another(service: Service, name: str, address: bytes) -> Session:
     """Return the session that was opened last."""
-    _find(service, name)
+    _find(service, name, address)
     return list(service._open)[-1]
 
 
-def _drops_at_a_repeated_hello(sessions: OpenSessions, hello: Any) -> Session | None:
+def _drops_at_a_repeated_hello(
+    sessions: OpenSessions, hello: Any, address: bytes = b""
+) -> Session | None:
     known = sessions._by_nonce.get(hello.nonce)
     if known is not None:
         sessions.remove(known)

@@ -1,0 +1,99 @@
+"""Which new sessions a service admits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hpcosim_protocol import Hello
+from hpcosim_server.errors import SessionRefused
+from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.memory import available_bytes, used_bytes
+from hpcosim_server.service.session import Opened
+from hpcosim_server.service.sessions import OpenSessions
+
+SessionFactory = Callable[[Hello], Opened]
+"""Returns the simulation for a hello, or raises SessionRefused."""
+
+JOBS = "workload.synthetic.jobs"
+"""Override by which a client chooses a number of jobs."""
+MIB = 2**20
+
+
+class Admission:
+    """Refuses new sessions for which there is no room.
+
+    Args:
+        limits: the limits.
+        sessions: the open sessions.
+        left: how many sessions are left to open.
+        new_session: creates the simulation of a new session.
+        available: returns the memory that is available on the machine, bytes.
+        used: returns the memory of this process, bytes.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        sessions: OpenSessions,
+        left: Countdown,
+        new_session: SessionFactory,
+        available: Callable[[], float] = available_bytes,
+        used: Callable[[], float] = used_bytes,
+    ) -> None:
+        self._limits = limits
+        self._open = sessions
+        self._left = left
+        self._new_session = new_session
+        self._available = available
+        self._used = used
+
+    def open(self, hello: Hello) -> Opened:
+        """Return the simulation of a new session.
+
+        Raises:
+            SessionRefused: there is no room, or the hello is invalid.
+        """
+        self._check(hello)
+        if not self._left.take():
+            what = "the server has opened all the sessions it was started for"
+            raise SessionRefused("too_many_sessions", what)
+        try:
+            opened = self._new_session(hello)
+            self._check_jobs(opened.jobs)
+        except BaseException:
+            self._left.put_back()
+            raise
+        return opened
+
+    def _check(self, hello: Hello) -> None:
+        """Check what is known before the scenario is loaded."""
+        limits = self._limits
+        if len(self._open) >= limits.sessions:
+            _refuse(f"{limits.sessions} sessions are open", "max-sessions")
+        jobs = hello.overrides.get(JOBS, 1)
+        if isinstance(jobs, int) and jobs <= limits.jobs:  # otherwise it is an invalid override
+            self._check_jobs(jobs)
+        available = self._available()
+        if available < limits.free_bytes:
+            _refuse(
+                f"{max(0.0, available) // MIB:g} MiB of memory are available and a new session "
+                f"needs {limits.free_bytes // MIB}",
+                "min-free-mb",
+            )
+        if limits.memory_bytes and self._used() > limits.memory_bytes:
+            _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max-memory-mb")
+
+    def _check_jobs(self, jobs: int) -> None:
+        """Check the number of jobs of a new session and of the open ones together."""
+        total = sum(session.opened.jobs for session in self._open)
+        if total + jobs > self._limits.total_jobs:
+            _refuse(
+                f"the open sessions have {total} jobs and this one has {jobs}; expected at most "
+                f"{self._limits.total_jobs}",
+                "max-total-jobs",
+            )
+
+
+def _refuse(what: str, option: str) -> None:
+    raise SessionRefused("too_many_sessions", f"{what}, the maximum of this server (--{option})")

@@ -1,0 +1,53 @@
+"""Memory of this process and of the machine, on Linux."""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+MEMORY, STATES = Path("/proc/meminfo"), Path("/proc/self/statm")
+GROUP = Path("/sys/fs/cgroup")
+KIB = 1024
+
+
+def available_bytes() -> float:
+    """Return the memory that new allocations can use, bytes; infinity: unknown.
+
+    The least of what the kernel estimates (`MemAvailable`) and what the control group allows, such
+    as that of a container (cgroup v2, `memory.max`).
+    """
+    least = math.inf
+    with suppress(OSError, ValueError, IndexError):
+        text = MEMORY.read_text(encoding="ascii")
+        least = KIB * int(text.split("MemAvailable:", 1)[1].split()[0])
+    with suppress(OSError, ValueError, IndexError):
+        most = int((GROUP / "memory.max").read_text(encoding="ascii"))
+        used = int((GROUP / "memory.current").read_text(encoding="ascii"))
+        cached = (GROUP / "memory.stat").read_text(encoding="ascii")
+        reclaimable = int(cached.split("inactive_file ", 1)[1].split()[0])
+        least = min(least, most - used + reclaimable)
+    return least
+
+
+def used_bytes() -> int:
+    """Return the memory that this process uses (resident set), bytes; 0: unknown."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(STATES.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def limit_more(more_bytes: int) -> None:
+    """Let this process allocate no more than so many bytes from now on (RLIMIT_AS).
+
+    An allocation beyond it is a `MemoryError`, which the service replies to; it does not invite
+    the kernel to kill the process.
+    """
+    with suppress(OSError, ValueError, IndexError):
+        now = int(STATES.read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        wanted = now + more_bytes
+        if most == resource.RLIM_INFINITY or wanted < most:
+            resource.setrlimit(resource.RLIMIT_AS, (wanted, most))

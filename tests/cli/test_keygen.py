@@ -1,0 +1,37 @@
+"""The commands of a server with keys."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.commands import command, invoke
+from support.processes import Processes, Server
+
+
+@pytest.mark.slow
+def test_commands_with_keys(processes: Processes, tmp_path: Path) -> None:
+    """`ping` and `schedule` reach a server with keys only with their own keys."""
+    done = invoke("keygen", str(tmp_path / "keys"))
+    assert done.status == 0
+    assert len(done.out.splitlines()) == 4
+    keys = tmp_path / "keys"
+    server = Server(
+        processes, tmp_path / "tiny.yaml", "--keys", str(keys / "server"), out=tmp_path / "out"
+    )
+    client = ("--connect", server.address, "--keys", str(keys / "client"))
+    assert invoke("ping", *client).status == 0
+    stranger = command("ping", server.address, "--timeout-s", "3")
+    assert stranger.status == 1
+    assert "does not admit this client" in stranger.err
+    assert command("schedule", "fcfs", *client).status == 0
+    server.process.terminate()
+    assert server.end() == 0
+
+
+def test_missing_keys_are_bad_input(tmp_path: Path) -> None:
+    """A folder without keys is an error that names the command to make them."""
+    done = invoke("ping", "--keys", str(tmp_path))
+    assert done.status == 2
+    assert "hpcosim keygen" in done.error

@@ -1,0 +1,203 @@
+"""Servers with keys: the files, and who can connect."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import zmq.auth
+
+from hpcosim_client.link import ZmqLink
+from hpcosim_protocol.keys import (
+    ClientKeys,
+    KeyPair,
+    KeysError,
+    connect_with,
+    make_keys,
+    read_client_keys,
+    read_server_keys,
+)
+from hpcosim_server.errors import BindError
+from hpcosim_server.service.keys import Access, check_exposure
+from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.curve import CurvePeers
+from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+
+WAIT_S = 5.0
+
+
+@contextmanager
+def listening(folder: Path) -> Iterator[tuple[CurvePeers, str]]:
+    """Yield the connections of a server with the keys of a folder, and its address."""
+    listener = listen("tcp://127.0.0.1:*")
+    peers = CurvePeers(listener, read_server_keys(folder / "server"))
+    try:
+        yield peers, endpoint_of(listener)
+    finally:
+        peers.close()
+        close_listener(listener)
+
+
+@contextmanager
+def connected(address: str, keys: ClientKeys | None) -> Iterator[ZmqLink]:
+    """Yield a client's link."""
+    link = ZmqLink(address, WAIT_S, keys)
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+def test_secret_keys_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+    """Files with secret keys have mode 0600, and ZeroMQ reads them."""
+    make_keys(tmp_path)
+    for path in (tmp_path / "server/server.key_secret", tmp_path / "client/client.key_secret"):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        public, secret = zmq.auth.load_certificate(path)
+        assert zmq.curve_public(secret or b"") == public
+
+
+def test_existing_keys_are_kept(tmp_path: Path) -> None:
+    """A second client gets keys of its own; all earlier files stay as they were."""
+    make_keys(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.key*")}
+    assert make_keys(tmp_path) == []
+    written = make_keys(tmp_path, "laptop")
+    assert {path.name for path in written} == {"laptop.key", "client.key_secret", "server.key"}
+    assert {path: path.read_bytes() for path in before} == before
+    first = read_client_keys(tmp_path / "client")
+    second = read_client_keys(tmp_path / "laptop")
+    assert first.server == second.server
+    assert first.own != second.own
+
+
+@pytest.mark.parametrize("name", ["", "server", "../x", "a/b", ".x", "x" * 65, "a\n"])
+def test_invalid_names_of_clients(name: str, tmp_path: Path) -> None:
+    """The name of a client cannot lead out of the folder, nor be that of the server."""
+    with pytest.raises(KeysError, match="expected a client's name"):
+        make_keys(tmp_path, name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff" * 5000, b'public-key = "short"'])
+def test_invalid_key_files(content: bytes, tmp_path: Path) -> None:
+    """A file that is no certificate is an error with its path."""
+    make_keys(tmp_path)
+    path = tmp_path / "client/client.key_secret"
+    path.write_bytes(content)
+    with pytest.raises(KeysError, match=r"client\.key_secret: expected the lines public-key"):
+        read_client_keys(tmp_path / "client")
+
+
+def test_key_file_that_is_a_pipe(tmp_path: Path) -> None:
+    """A pipe in place of a key is an error, not a wait for a writer."""
+    os.mkfifo(tmp_path / "client.key_secret")
+    with pytest.raises(KeysError, match="not a regular file"):
+        read_client_keys(tmp_path)
+
+
+def test_folder_above_the_keys_has_a_hint(tmp_path: Path) -> None:
+    """A server that is given the folder of all keys is told which one is its own."""
+    make_keys(tmp_path)
+    with pytest.raises(KeysError, match=r"did you mean .*/server"):
+        read_server_keys(tmp_path)
+
+
+def test_admitted_client_gets_a_reply_and_is_known_by_its_key(tmp_path: Path) -> None:
+    """The address of a client begins with its public key."""
+    make_keys(tmp_path)
+    keys = read_client_keys(tmp_path / "client")
+    with listening(tmp_path) as (peers, address), connected(address, keys) as link:
+        link.send(b"request")
+        received = peers.receive(WAIT_S)
+        assert received is not None
+        sender, message = received
+        assert key_of(sender) == keys.own.public
+        assert message.frames == [b"request"]
+        assert peers.send(sender, [b"reply"])
+        assert link.receive() == b"reply"
+
+
+@pytest.mark.parametrize("whose", ["none", "other"])
+def test_client_without_an_admitted_key_reaches_nothing(whose: str, tmp_path: Path) -> None:
+    """Without keys, or with keys of its own making, a client's messages never arrive."""
+    make_keys(tmp_path)
+    keys = read_client_keys(tmp_path / "client")
+    stranger = keys._replace(own=KeyPair(*zmq.curve_keypair())) if whose == "other" else None
+    with (
+        listening(tmp_path) as (peers, address),
+        connected(address, keys) as friend,
+        connected(address, stranger) as link,
+    ):
+        link.send(b"from a stranger")
+        friend.send(b"from a friend")
+        received = peers.receive(WAIT_S)
+        assert received is not None
+        assert received[1].frames == [b"from a friend"]
+        assert peers.receive(0.2) is None
+
+
+def test_client_does_not_talk_to_a_server_with_another_key(tmp_path: Path) -> None:
+    """A server that does not have the secret key of the client's server.key gets no message."""
+    make_keys(tmp_path / "a")
+    make_keys(tmp_path / "b")
+    keys = read_client_keys(tmp_path / "a/client", tmp_path / "b/client/server.key")
+    with listening(tmp_path / "a") as (peers, address), connected(address, keys) as link:
+        link.send(b"secret")
+        assert peers.receive(0.3) is None
+
+
+def test_new_client_is_admitted_while_the_server_runs(tmp_path: Path) -> None:
+    """The folder of clients is read again when it changes, in both directions."""
+    make_keys(tmp_path)
+    with listening(tmp_path) as (peers, address):
+        make_keys(tmp_path, "late")
+        keys = read_client_keys(tmp_path / "late")
+        with connected(address, keys) as link:
+            link.send(b"late")
+            assert peers.receive(WAIT_S) is not None
+        (tmp_path / "server/clients/late.key").unlink()
+        with connected(address, keys) as link:
+            link.send(b"removed")
+            assert peers.receive(0.3) is None
+
+
+def test_second_peer_with_the_routing_id_of_another_gets_nothing(tmp_path: Path) -> None:
+    """A peer that claims the routing id of a connected one neither replaces nor joins it."""
+    make_keys(tmp_path)
+    keys = read_client_keys(tmp_path / "client")
+    with listening(tmp_path) as (peers, address), zmq.Context() as context:
+        sockets = [context.socket(zmq.DEALER) for _ in range(2)]
+        for socket in sockets:
+            socket.linger, socket.routing_id = 0, b"mine"
+            connect_with(socket, keys)
+        sockets[0].connect(address)
+        sockets[0].send(b"hello")
+        received = peers.receive(WAIT_S)
+        assert received is not None
+        sockets[1].connect(address)
+        sockets[1].send(b"hello")
+        assert peers.receive(0.3) is None
+        assert peers.send(received[0], [b"reply"])
+        assert sockets[0].poll(int(1000 * WAIT_S))
+        assert not sockets[1].poll(0)
+        for socket in sockets:
+            socket.close()
+
+
+def test_public_address_needs_keys(tmp_path: Path) -> None:
+    """Without keys or --insecure, an address that other machines reach is refused."""
+    listener = listen("tcp://*:*")
+    try:
+        endpoint = endpoint_of(listener)
+        with pytest.raises(BindError, match="hpcosim keygen KEYS"):
+            check_exposure(endpoint, Access())
+        check_exposure(endpoint, Access(insecure=True))
+        make_keys(tmp_path)
+        check_exposure(endpoint, Access(read_server_keys(tmp_path / "server")))
+    finally:
+        close_listener(listener)
