@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Collection, Mapping
@@ -22,6 +23,7 @@ A scenario describes nodes, their power, and jobs. A simulator plays it, and a s
 Both run in one process, or in two that exchange messages over ZeroMQ."""
 
 STDERR = 2  # the last standard file descriptor
+GARBAGE_AFTER = 50_000  # objects; Python's 700 takes a tenth of a start, whose objects all stay
 
 EXIT_STATUS = """Exit status:
 
@@ -112,6 +114,7 @@ def __getattr__(name: str) -> object:
 
 def main() -> None:
     """Run the command."""
+    gc.set_threshold(GARBAGE_AFTER)
     _open_standard_streams()
     # The threads of NumPy's linear algebra, which nothing here uses, would forbid forks.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from hpcosim_client.connection import Connection, Timeouts
 from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
+
+if TYPE_CHECKING:
+    from hpcosim_client.connection import Timeouts
 
 
 class SimulationReply(Protocol):
@@ -116,6 +118,8 @@ def run(
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
+    from hpcosim_client.connection import Connection  # `play` needs no ZeroMQ
+
     with Connection(address, timeouts) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(
