@@ -63,7 +63,7 @@ class CommandGroup(TyperGroup):
 
 
 def convert_plainly(command: Any, parent: typer.Context | None = None) -> None:
-    """Convert the values of plain types without pydantic, which typer 0.27 and later import for it.
+    """Convert the values of plain types without pydantic, which newer versions of typer import.
 
     It takes as long to import as NumPy. Typer converts all other values, and reports bad ones.
 
