@@ -1,29 +1,97 @@
-"""Start-up time of the command and of the client library."""
+"""CPU of whole commands that do next to nothing, compared with `import numpy`.
+
+The least of several runs, user and system time of all processes of the command.
+"""
 
 from __future__ import annotations
 
+import json
+import resource
 import subprocess
 import sys
-import time
+import threading
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import zmq
+
+from support.batsim_inputs import delays, write_platform, write_workload
+
+COMMAND = ("-m", "hpcosim_cli")
+SCENARIO = """name: one
+platform: {nodes: [{count: 4, processors: [{cores: 1, static_w: 100, dynamic_w: 10}]}]}
+workload:
+  synthetic:
+    {model: poisson, jobs: 1, mean_interarrival_s: 60, cores: [1, 1], run_s: [20, 600]}
+scheduler: {name: fcfs}
+"""
 
 
 def run(smoke: bool) -> dict[str, float]:
-    """Return wall times of whole processes, and their ratio to a bare Python process."""
-    repeats = 2 if smoke else 5
-    bare_s = _wall_s(["-c", "pass"], repeats)
-    help_s = _wall_s(["-m", "hpcosim_cli", "--help"], repeats)
-    client_s = _wall_s(["-c", "import hpcosim_client"], repeats)
-    return {
-        "hpcosim --help, s": help_s,
-        "hpcosim --help, x_of_bare_python": help_s / bare_s,
-        "import hpcosim_client, s": client_s,
+    """Return the CPU of commands, s, and their ratio to that of `import numpy`."""
+    repeats = 1 if smoke else 7
+    with TemporaryDirectory(prefix="hpcosim-start-") as folder:
+        scenario = Path(folder, "one.yaml")
+        scenario.write_text(SCENARIO, encoding="utf-8")
+        play = (*COMMAND, "run", scenario, "--out", Path(folder, "out"), "--force", "--transport")
+        commands: dict[str, tuple[str | Path, ...]] = {
+            "python": ("-c", "pass"),
+            "import numpy": ("-c", "import numpy"),
+            "import hpcosim_client": ("-c", "import hpcosim_client"),
+            "hpcosim --help": (*COMMAND, "--help"),
+            "one job, inproc": (*play, "inproc"),
+            "one job, ipc": (*play, "ipc"),
+            "one job, tcp": (*play, "tcp"),
+        }
+        cpu_s = {
+            name: min(cpu_of(*words) for _ in range(repeats)) for name, words in commands.items()
+        }
+        cpu_s["one job, Batsim bridge"] = min(_bridge_s(Path(folder)) for _ in range(repeats))
+    ratios = {
+        f"{name}, x_of_numpy": value / cpu_s["import numpy"]
+        for name, value in cpu_s.items()
+        if name.startswith("one")
     }
+    return {**{f"{name}, s": value for name, value in cpu_s.items()}, **ratios}
 
 
-def _wall_s(arguments: list[str], repeats: int) -> float:
-    def once() -> float:
-        began_s = time.perf_counter()
-        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
-        return time.perf_counter() - began_s
+def cpu_of(*arguments: str | Path) -> float:
+    """Return the CPU of a Python process and of the processes it starts, s."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *map(str, arguments)], check=True, capture_output=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    return min(once() for _ in range(repeats))
+
+def _bridge_s(folder: Path) -> float:
+    """Return the CPU of `hpcosim batsim` with one job, s; the scheduler is a thread here."""
+    platform = write_platform(folder, 1)
+    workload = write_workload(folder, *delays(1, 1, np.random.default_rng(1)))
+    with zmq.Context() as context, context.socket(zmq.REP) as socket:
+        address = f"tcp://127.0.0.1:{socket.bind_to_random_port('tcp://127.0.0.1')}"
+        scheduler = threading.Thread(target=_start_each_job, args=(socket,))
+        scheduler.start()
+        options = ("-p", platform, "-w", workload, "-s", address, "-e", folder / "out")
+        cpu_s = cpu_of(*COMMAND, "batsim", *options)
+        scheduler.join()
+    return cpu_s
+
+
+def _start_each_job(socket: zmq.Socket[bytes]) -> None:
+    """Reply as a Batsim scheduler that starts each job on host 0."""
+    over = False
+    while not over:
+        message = json.loads(socket.recv())
+        events = message["events"]
+        over = any(event["type"] == "SIMULATION_ENDS" for event in events)
+        started = [
+            {
+                "timestamp": message["now"],
+                "type": "EXECUTE_JOB",
+                "data": {"job_id": event["data"]["job_id"], "alloc": "0"},
+            }
+            for event in events
+            if event["type"] == "JOB_SUBMITTED"
+        ]
+        socket.send_string(json.dumps({"now": message["now"], "events": started}))

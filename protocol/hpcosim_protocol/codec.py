@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, NoReturn
 
 import msgspec
@@ -31,8 +32,6 @@ class _EncodedPolicy(msgspec.Struct):
 
 
 _encoder = msgspec.msgpack.Encoder()
-_client_decoder: msgspec.msgpack.Decoder[ClientMessage] = msgspec.msgpack.Decoder(ClientMessage)
-_server_decoder: msgspec.msgpack.Decoder[ServerMessage] = msgspec.msgpack.Decoder(ServerMessage)
 _type_decoder = msgspec.msgpack.Decoder(_TypeField)
 _offer_decoder = msgspec.msgpack.Decoder(_Offer)
 _policy_decoder = msgspec.msgpack.Decoder(_EncodedPolicy)
@@ -44,6 +43,16 @@ encode = _encoder.encode
 MAX_ERROR_CHARACTERS = 300  # error messages quote the peer, which can send text of any length
 
 
+@cache  # made by the first message: a process decodes those of one side at most
+def _client_decoder() -> msgspec.msgpack.Decoder[ClientMessage]:
+    return msgspec.msgpack.Decoder(ClientMessage)
+
+
+@cache
+def _server_decoder() -> msgspec.msgpack.Decoder[ServerMessage]:
+    return msgspec.msgpack.Decoder(ServerMessage)
+
+
 def decode_client_message(data: bytes) -> ClientMessage:
     """Return the message of a client that `data` encodes.
 
@@ -52,7 +61,7 @@ def decode_client_message(data: bytes) -> ClientMessage:
         DecodeError: the bytes are not a message of a client.
     """
     try:
-        message = _client_decoder.decode(data)
+        message = _client_decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         # In a hello of a later version, only `type` and `versions` are sure to be readable.
         _raise_if_unsupported(data)
@@ -72,7 +81,7 @@ def decode_server_message(data: bytes) -> ServerMessage:
         DecodeError: the bytes are not a message of a server.
     """
     try:
-        return _server_decoder.decode(data)
+        return _server_decoder().decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         message = _without_unknown_events(data)
         if message is None:
@@ -98,7 +107,7 @@ def _without_unknown_events(data: bytes) -> ServerMessage | None:
             fields[name] = _known(fields[name])
         if "exchanges" in fields and kind == "history":
             fields["exchanges"] = _known_exchanges(fields["exchanges"])
-        return _server_decoder.decode(_encoder.encode(fields))
+        return _server_decoder().decode(_encoder.encode(fields))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return None
 

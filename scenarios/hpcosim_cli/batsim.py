@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
+from hpcosim_cli.usage import convert_plainly
 from hpcosim_scenarios.errors import ScenariosError
 
 Verbosity = Literal["quiet", "network-only", "information", "debug"]
@@ -236,7 +237,9 @@ app.command(context_settings=SETTINGS)(batsim)
 
 def main() -> None:
     """Run the command on its own, as the executable `batsim`."""
-    app()
+    command = typer.main.get_command(app)
+    convert_plainly(command)
+    command()
 
 
 def _check_rest(rest: Sequence[str]) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
@@ -15,6 +17,8 @@ from hpcosim_cli.errors import BAD_INPUT
 
 # Older versions of typer take this class from click, newer ones have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+NUMBERS = {int: r"[-+]?[0-9]{1,18}", float: r"[-+]?[0-9]{1,18}([.][0-9]*)?(e[-+]?[0-9]{1,2})?"}
 
 # Patterns of typer's messages, each with its replacement. The last two are of older versions.
 _WORDINGS = (
@@ -46,6 +50,7 @@ class CommandGroup(TyperGroup):
             standalone_mode: exit the process with a status; False: raise errors.
             **options: keyword arguments of `TyperGroup.main`.
         """
+        convert_plainly(self)
         options["standalone_mode"] = False
         if not standalone_mode:
             return super().main(*args, **options)
@@ -55,6 +60,64 @@ class CommandGroup(TyperGroup):
             sys.stderr.write(_line(error))
             status = BAD_INPUT
         sys.exit(status)
+
+
+def convert_plainly(command: Any, parent: typer.Context | None = None) -> None:
+    """Convert the values of plain types without pydantic, which newer versions of typer import.
+
+    It takes as long to import as NumPy. Typer converts all other values, and reports bad ones.
+
+    Args:
+        command: a command or a command group of typer.
+        parent: the context of the group of the command.
+    """
+    context = typer.Context(command, parent=parent, **command.context_settings)
+    for each in getattr(command, "commands", {}).values():
+        convert_plainly(each, context)
+    for parameter in (*command.params, command.get_help_option(context)):
+        if hasattr(parameter, "_runtime_param"):
+            parameter._runtime_param = _Plain()
+
+
+class _Plain:
+    """Takes the place of typer's `RuntimeParam` of a parameter."""
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the converted value of a parameter."""
+        several = param.multiple or param.nargs == -1
+        if value is None:
+            return () if several else None
+        described = param.type_descriptor
+        try:
+            if not several:
+                return _converted(value, described.annotation, described.parameter_info)
+            if isinstance(value, list | tuple):
+                (kind,) = get_args(described.annotation)
+                return [_converted(each, kind, described.parameter_info) for each in value]
+        except ValueError:
+            pass
+        param._runtime_param = None
+        return param.get_runtime_param().coerce(value, param=param, ctx=ctx)
+
+
+def _converted(value: Any, kind: Any, described: Any) -> Any:
+    """Return a value as a text, a path, a number or a choice.
+
+    Raises:
+        ValueError: typer must convert it.
+    """
+    if kind is str and isinstance(value, str):
+        return value
+    if kind is Path and (not os.path.lexists(value) or os.access(value, os.R_OK)):
+        return Path(value)
+    if kind in NUMBERS and re.fullmatch(NUMBERS[kind], str(value)):
+        number = kind(value)
+        least, most = described.min, described.max
+        if (least is None or least <= number) and (most is None or number <= most):
+            return number
+    if get_origin(kind) is Literal and value in get_args(kind):
+        return value
+    raise ValueError
 
 
 def _line(error: Any) -> str:

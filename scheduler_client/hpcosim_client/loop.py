@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from hpcosim_client.connection import Answer, Connection, Timeouts
 from hpcosim_client.errors import (
     PolicyDiffersError,
     ServerFaultError,
     ServerGoneError,
     ServerRefusedError,
 )
-from hpcosim_client.history import RecordedLink
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 from hpcosim_protocol.keys import read_client_keys
+
+if TYPE_CHECKING:
+    from hpcosim_client.connection import Answer, Timeouts
 
 
 class SimulationReply(Protocol):
@@ -137,6 +138,9 @@ def run(
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
     """
+    from hpcosim_client.connection import Connection  # `play` needs no ZeroMQ
+    from hpcosim_client.history import RecordedLink
+
     server = None if server_key is None else Path(server_key)
     own = None if keys is None else read_client_keys(Path(keys), server)
     with Connection(address, timeouts, keys=own) as connection:

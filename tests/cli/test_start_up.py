@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.start import SCENARIO, cpu_of
 
-from support.commands import (
-    invoke,
-)
+from support.commands import HPCOSIM, invoke
+
+MAX_RATIO = 12.0  # to the CPU of `import numpy`; 8 when written, 24 before
 
 
 @pytest.mark.slow
@@ -46,6 +47,49 @@ def test_help_imports_neither_numpy_nor_matplotlib() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "Usage" in done.stdout
     assert not {"torch", "matplotlib", "numpy", "simpy", "zmq"} & set(done.stderr.split())
+
+
+def modules_of(code: str) -> set[str]:
+    """Return the modules that a new interpreter has imported after some code."""
+    code += "\nimport sys\nsys.stderr.write(' '.join(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+@pytest.mark.slow
+def test_the_client_imports_no_other_package() -> None:
+    """`import hpcosim_client` costs little more than Python itself."""
+    modules = modules_of("import hpcosim_client")
+    assert {name for name in modules if name.startswith("hpcosim")} == {"hpcosim_client"}
+    assert not {"numpy", "zmq", "msgspec", "asyncio", "logging"} & modules
+
+
+@pytest.mark.slow
+def test_a_run_imports_only_what_it_uses(tmp_path: Path) -> None:
+    """A run in process imports no ZeroMQ, no other policies, and no other commands."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(SCENARIO)
+    words = ["hpcosim", "run", str(scenario), "--transport", "inproc", "--out", str(tmp_path / "o")]
+    modules = modules_of(
+        f"import sys\nfrom hpcosim_cli.main import main\nsys.argv = {words}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    )
+    assert not {"pydantic", "zmq", "structlog", "asyncio", "matplotlib", "numpy.ma"} & modules
+    of = {name.rpartition(".")[0] for name in modules}
+    assert not {"hpcosim_client.slurm", "hpcosim_scenarios.planning", "hpcosim_live"} & of
+    commands = {name for name in modules if name.startswith("hpcosim_cli.")}
+    assert not {"hpcosim_cli.serve", "hpcosim_cli.batsim", "hpcosim_cli.train"} & commands
+
+
+@pytest.mark.slow
+def test_a_run_of_one_job_costs_few_imports_of_numpy(tmp_path: Path) -> None:
+    """The three processes of a run over TCP share what they import."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(SCENARIO)
+    words = ("run", scenario, "--transport", "tcp", "--out", tmp_path / "out", "--force")
+    numpy_s = min(cpu_of("-c", "import numpy") for _ in range(3))
+    run_s = min(cpu_of(*HPCOSIM[1:], *words) for _ in range(3))
+    assert run_s < MAX_RATIO * numpy_s
 
 
 @pytest.mark.slow

@@ -171,6 +171,16 @@ def test_percentiles_between_two(name: str, expected: float) -> None:
     assert measure(of_waits([10.0, 0.0]))[name] == pytest.approx(expected)
 
 
+def test_percentiles_have_the_bits_of_numpy() -> None:
+    """Percentiles of any number of waits equal those of `np.percentile`."""
+    rng = np.random.default_rng(4)
+    for count in range(1, 60):
+        waits_s = (rng.random(count) * 1e4).tolist()
+        metrics = measure(of_waits(waits_s))
+        for percent in (90, 95, 99):
+            assert metrics[f"p{percent}_wait_s"] == np.percentile(waits_s, percent)
+
+
 def test_slowdown_excludes_run_time_zero() -> None:
     """A job with run time 0 counts for the bounded slowdown only."""
     metrics = measure(of_waits([30.0, 30.0], [0.0, 10.0]))

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.errors import BadReplyError, InputError, SchedulerError, UnreachableError
@@ -173,6 +172,8 @@ class _Requester:
 
     def _check_connection(self, until_s: float, timeout_s: float) -> None:
         while self._monitor.poll(0):
+            from zmq.utils.monitor import parse_monitor_message  # this module imports asyncio
+
             event = parse_monitor_message(self._monitor.recv_multipart())
             self._connected = event["event"] == zmq.EVENT_CONNECTED
             if not self._connected:

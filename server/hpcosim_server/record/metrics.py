@@ -232,7 +232,17 @@ def _mean(values: Floats) -> float:
 
 
 def _percentile(values: Floats, percent: float) -> float:
-    return float(np.percentile(values, percent)) if len(values) else 0.0
+    """Return a percentile with the bits of `np.percentile`, which imports `numpy.ma` for it."""
+    if not len(values):
+        return 0.0
+    at = percent / 100 * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    ordered = np.partition(values, (below, above))
+    low, high, share = float(ordered[below]), float(ordered[above]), at - below
+    if share < 0.5:
+        return low + (high - low) * share
+    return high - (high - low) * (1 - share)
 
 
 def _ratio(part: float, whole: float) -> float:
