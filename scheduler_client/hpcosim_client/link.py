@@ -8,6 +8,7 @@ from typing import Protocol
 import zmq
 
 from hpcosim_client.errors import AddressError
+from hpcosim_client.socket_link import SocketLink, place_of
 
 RECONNECT_MS = 20  # short, because client and server often start at the same time
 
@@ -29,6 +30,20 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Close the link."""
+
+
+def new_link(address: str, timeout_s: float) -> Link:
+    """Return a link to the address of a server.
+
+    Args:
+        address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
+        timeout_s: timeout of `Link.receive`, s.
+
+    Raises:
+        AddressError: the address is invalid.
+    """
+    place = place_of(address)
+    return ZmqLink(address, timeout_s) if place is None else SocketLink(place, timeout_s)
 
 
 class ZmqLink:
