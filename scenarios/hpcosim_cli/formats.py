@@ -16,7 +16,7 @@ def _batsim() -> Also:
     from hpcosim_batsim.outputs.csv_files import files_of
     from hpcosim_batsim.outputs.outcome import outcome_of
 
-    return lambda record: files_of(outcome_of(record))
+    return lambda record, complete: files_of(outcome_of(record), complete=complete)
 
 
 BATSIM = Format("batsim", _batsim)

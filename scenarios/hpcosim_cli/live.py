@@ -99,6 +99,17 @@ Speed = Annotated[
         "possible. The page can change it.",
     ),
 ]
+Realtime = Annotated[
+    float | None,
+    typer.Option(
+        metavar="FACTOR",
+        min=1e-6,
+        max=1e12,
+        help="Simulated seconds per second. The time in which the scheduler decides passes in the "
+        "simulation, so the results depend on it and differ from run to run. "
+        "Default: as fast as possible, and deciding takes no simulated time.",
+    ),
+]
 WatchRun = Annotated[
     bool,
     typer.Option(
@@ -160,20 +171,35 @@ def serving_live(
         yield view.watch
 
 
+def check_realtime(realtime: float | None, speed: str | None) -> None:
+    """Check that a session has one pace.
+
+    Raises:
+        ScenariosError: it has two.
+    """
+    from hpcosim_scenarios.errors import ScenariosError
+
+    if realtime is not None and speed is not None:
+        raise ScenariosError("expected either --realtime or --speed")
+
+
 @contextmanager
-def watched_run(speed: str | None, transport: Transport) -> Iterator[WatchedRun]:
+def watched_run(
+    speed: str | None, transport: Transport, realtime: float | None = None
+) -> Iterator[WatchedRun]:
     """Yield how `hpcosim run --watch` watches its run.
 
     Args:
         speed: the value of `--speed`.
         transport: the value of `--transport`.
+        realtime: the value of `--realtime`, which sets the pace.
     """
     from hpcosim_live.address import HttpAddress, new_token
     from hpcosim_live.opening import check_extra, live_view
     from hpcosim_scenarios.running.watched import WatchedRun
 
     check_extra()
-    speed, token = speed or "auto", new_token()
+    speed, token = speed or ("max" if realtime else "auto"), new_token()
     if transport == "inproc":
         with live_view(HttpAddress("127.0.0.1", 0), token, speed_of(speed)) as view:
 
@@ -189,7 +215,7 @@ def watched_run(speed: str | None, transport: Transport) -> Iterator[WatchedRun]
         if status.page is not None:
             wait_for_start(status.page.url, lambda: _is_viewed(status))
 
-    options = ("--http", LOOPBACK, "--speed", speed)
+    options = ("--http", LOOPBACK) if realtime else ("--http", LOOPBACK, "--speed", speed)
     yield WatchedRun(options, {TOKEN_VARIABLE: token}, page_ready)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from hpcosim_cli.errors import errors_in_one_line
-from hpcosim_cli.live import Speed, WatchRun
+from hpcosim_cli.live import Realtime, Speed, WatchRun
 from hpcosim_cli.options import (
     Explain,
     Force,
@@ -41,13 +41,14 @@ def run(
     as_json: Json = False,
     watch: WatchRun = False,
     speed: Speed = None,
+    realtime: Realtime = None,
 ) -> None:
     """Run a scenario, write its results and print its metrics."""
     with errors_in_one_line():
         from contextlib import nullcontext
 
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.live import watched_run
+        from hpcosim_cli.live import check_realtime, watched_run
         from hpcosim_cli.report import print_metrics, print_warning
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.model.file import load_scenario
@@ -56,10 +57,12 @@ def run(
 
         if speed is not None and not watch:
             raise ScenariosError("--speed needs --watch")
+        check_realtime(realtime, speed)
         overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
-            with watched_run(speed, transport) if watch else nullcontext() as watched:
+            shown = watched_run(speed, transport, realtime) if watch else nullcontext()
+            with shown as watched:
                 metrics, folder = run_scenario(
                     scenario,
                     scheduler=scheduler,
@@ -70,6 +73,7 @@ def run(
                     formats=formats_of(formats),
                     warn=print_warning,
                     watched=watched,
+                    realtime=realtime,
                 )
         except ResultsError as error:
             if error.metrics is not None:

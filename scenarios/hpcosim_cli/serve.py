@@ -9,7 +9,7 @@ import typer
 
 from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.live import Http, HttpToken, Speed
+from hpcosim_cli.live import Http, HttpToken, Realtime, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
 from hpcosim_cli.parent import Parent
 
@@ -63,7 +63,7 @@ Workers = Annotated[
 Drain = Annotated[
     float,
     typer.Option(
-        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+        min=0.1, help="Time after a stop in which requests end and results are written, in s."
     ),
 ]
 Journal = Annotated[
@@ -102,6 +102,14 @@ IdleTimeout = Annotated[
         help="Close a session after this silence, in s.",
     ),
 ]
+ResultsRetry = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        rich_help_panel=LIMITS,
+        help="While the disk is full, repeat the attempt to write results for this time, in s.",
+    ),
+]
 MaxMessageBytes = Annotated[
     int, typer.Option(min=1024, rich_help_panel=LIMITS, help="Size of a message, in bytes.")
 ]
@@ -133,11 +141,13 @@ def serve(
     http: Http = None,
     http_token: HttpToken = None,
     speed: Speed = None,
+    realtime: Realtime = None,
     journal: Journal = None,
     no_journal: NoJournal = False,
     resume: Resume = None,
     sync: Sync = "interval",
     idle_timeout_s: IdleTimeout = 600.0,
+    results_retry_s: ResultsRetry = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
     max_sessions: MaxSessions = 64,
@@ -145,12 +155,12 @@ def serve(
 ) -> None:
     """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error.
 
-    SIGTERM and Ctrl-C stop the server with exit status 0. With --once or --sessions it is 1 if a
-    session failed before.
+    SIGTERM and Ctrl-C stop the server with exit status 0. It is 1 if results of a session could not
+    be written, and with --once or --sessions also if a session failed before.
     """
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
-        from hpcosim_cli.live import serving_live
+        from hpcosim_cli.live import check_realtime, serving_live
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
         from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
@@ -159,6 +169,7 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        check_realtime(realtime, speed)
         if http is not None and workers not in (None, 1):
             what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
             raise ScenariosError(what)
@@ -186,6 +197,7 @@ def serve(
                     sessions=max_sessions,
                     jobs=max_jobs,
                     idle_s=idle_timeout_s,
+                    results_retry_s=results_retry_s,
                 ),
                 overrides=overrides_of(changes, seed, lenient),
                 also=writers_of(formats_of(formats)),
@@ -195,7 +207,9 @@ def serve(
                 parent=parent,
                 drain_s=drain_s,
                 journal=JournalFolder(folder, sync, resume is not None) if folder else None,
+                realtime=realtime,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
-    if failed and (once or sessions):
+    lost = any(failure.cause == "results_not_written" for failure in failures)
+    if lost or (failed and (once or sessions)):
         raise typer.Exit(RUN_FAILED)

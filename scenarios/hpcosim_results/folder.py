@@ -27,7 +27,9 @@ from hpcosim_results.lanes import Lanes
 from hpcosim_results.layout import Ends, LayoutError, Starts, boxes_of
 from hpcosim_results.node_columns import check_energy, read_spans, watts_of
 from hpcosim_results.period_rows import read_periods, single_ends
+from hpcosim_server.record.checksums import WrittenFile, mismatch
 from hpcosim_server.record.results import Run
+from hpcosim_server.record.tables import TABLES
 from hpcosim_server.record.versions import hpcosim_version
 
 T = TypeVar("T")
@@ -64,6 +66,7 @@ class _About(msgspec.Struct):
     warnings: list[str] = []
     effective_scenario: dict[str, Any] | None = None
     workload_source: dict[str, Any] | None = None
+    files: dict[str, WrittenFile] = {}
 
 
 def read_folder(path: Path) -> Frame:
@@ -77,7 +80,8 @@ def read_folder(path: Path) -> Frame:
 
     Raises:
         ReadResultsError: it is not a results folder, a file is missing or damaged, the files are of
-            different runs, or of another major version of the protocol.
+            different runs, differ from their checksums in `run.json`, or are of another major
+            version of the protocol.
     """
     about = _read_about(path)
     metrics = _json(path / "metrics.json", dict[str, float | int])
@@ -108,6 +112,7 @@ def read_folder(path: Path) -> Frame:
         **read_explanations(path / "explanations.csv", rows, names),
     }
     start_s = float(first_s.min(initial=np.inf)) if len(first_s) else 0.0
+    _check_contents(path, about.files)  # last: errors in a file name the line
     return frame(
         {
             **first_about(about, about.platform, start_s),
@@ -141,6 +146,16 @@ def read_settings(path: Path) -> dict[str, Any]:
         "effective_scenario": about.effective_scenario or {},
         "workload_source": about.workload_source or {},
     }
+
+
+def _check_contents(path: Path, files: dict[str, WrittenFile]) -> None:
+    """Raise an error if the files of a folder are not those of its `run.json`."""
+    try:
+        difference = mismatch(path, files, [table.file for table in TABLES])
+    except OSError as error:
+        raise ReadResultsError(f"{path}: a file cannot be read: {error.strerror}") from None
+    if difference:
+        raise ReadResultsError(f"{path}: {difference}")
 
 
 def _boxes(

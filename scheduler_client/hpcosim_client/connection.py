@@ -237,6 +237,10 @@ class Connection:
             raise ServerFaultError(_unexpected("get_history", answer))
         return answer
 
+    def continue_after(self, seq: int) -> None:
+        """Number the next decisions after a request of the session's history."""
+        self._seq = max(self._seq, seq)
+
     def bye(self) -> None:
         """Leave the session before the simulation is over."""
         if self.welcome is not None:

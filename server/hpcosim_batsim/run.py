@@ -21,7 +21,7 @@ from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.tasks import check_profiles, communicating_profile
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
-from hpcosim_batsim.outputs.csv_files import files_of
+from hpcosim_batsim.outputs.csv_files import files_of, summary_file
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_server.record.folder import prepare, write_together
 
@@ -102,13 +102,13 @@ def run_batsim(
     except SchedulerError as error:
         if not bridge.replied:  # keep the files of an earlier run
             raise RunFailedError(str(error)) from error
-        _write(bridge, outputs, wall)
+        _write(bridge, outputs, wall, complete=False)
         raise RunFailedError(f"{error}; results so far: {outputs.prefix}_jobs.csv") from error
     except KeyboardInterrupt:
         if bridge.replied:
-            _write(bridge, outputs, wall)
+            _write(bridge, outputs, wall, complete=False)
         raise
-    _write(bridge, outputs, wall)
+    _write(bridge, outputs, wall, complete=True)
     simulation = bridge.run.simulation
     report(f"{simulation.recording.over} jobs ended, simulated time {simulation.now_s:.6f} s")
     report(f"results: {outputs.prefix}_jobs.csv and others")
@@ -169,11 +169,12 @@ def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
     return min(wanted, inputs.mmax) if inputs.mmax else wanted
 
 
-def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes) -> None:
+def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes, *, complete: bool) -> None:
     outcome = results_of(bridge.run)
     if outputs.wall_times:
         outcome.scheduling_s, outcome.simulation_s = wall.scheduling_s, wall.simulation_s
-    files = files_of(outcome, outputs.prefix.name)
+    files = files_of(outcome, outputs.prefix.name, complete=complete)
     if not outputs.machine_states:
         del files[f"{outputs.prefix.name}_machine_states.csv"]
-    write_together(outputs.prefix.parent, files)
+    seal = summary_file(outputs.prefix.name)
+    write_together(outputs.prefix.parent, files, (seal,), seal=seal)

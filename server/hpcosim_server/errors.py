@@ -103,9 +103,11 @@ class ResultsError(ServerError):
 
     Attributes:
         metrics: metrics of the run by name; None if the run has not started.
+        disk_full: whether the disk or the user's quota is full: a later attempt may succeed.
     """
 
     metrics: Mapping[str, int | float] | None = None
+    disk_full: bool = False
 
 
 class ResultsFolderError(ResultsError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import pytest
 
@@ -90,6 +91,18 @@ def test_the_faults_of_the_seeds_are_of_every_kind() -> None:
     for kind in itertools.islice(kinds, 2, None):
         assert sum(getattr(plan, kind) != kinds[kind].default for plan in plans) > 50
     assert any(plan == Plan(clients=plan.clients, latency_s=plan.latency_s) for plan in plans)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 22))
+def test_late_requests_of_a_killed_client_change_nothing(seed: int) -> None:
+    """A policy with a state goes on, also if a request of its last process comes very late."""
+    chance = random.Random(seed)
+    kills = tuple(Window(chance.uniform(0, 20), chance.uniform(0, 0.5)) for _ in range(8))
+    plan = Plan(1, latency_s=0.3, late=0.3, journal="always", client_crashes=kills)
+    world = run(seed, plan)
+    wrong = violations(world)
+    assert not wrong, explained(world, wrong)
 
 
 def test_a_full_disk_loses_only_the_results_that_it_met() -> None:

@@ -53,6 +53,13 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     return do
 
 
+def drop_checksums(folder: Path) -> None:
+    """Make `run.json` that of a version without checksums, or of a user who edited the files."""
+    run = json.loads((folder / "run.json").read_text())
+    del run["files"]
+    (folder / "run.json").write_text(json.dumps(run))
+
+
 def replace(name: str, old: str, new: str) -> Callable[[Path], None]:
     """Return a function that replaces a text in a file of a folder."""
     return edit(name, lambda text: text.replace(old, new))
@@ -119,6 +126,15 @@ def test_damage_is_an_error_that_names_file_and_line(
     assert len(found) < 400
 
 
+def test_a_valid_file_that_was_changed_is_an_error_in_one_line(out: Path) -> None:
+    """The error names the file, and how to read the folder as it is."""
+    text = (out / "jobs.csv").read_text()
+    (out / "jobs.csv").write_text(text.replace(",0\n", ",1\n").replace(",0.0\n", ",1.0\n"))
+    assert error_of(out).startswith("out: jobs.csv is not the file that run.json describes: ")
+    drop_checksums(out)
+    read_folder(out)
+
+
 def test_files_of_two_runs_are_an_error(out: Path, tmp_path: Path) -> None:
     """The schedule of another run is not drawn with the jobs of this one."""
     other = written(tmp_path / "other", (0.0, 10.0, 3), (1.0, 5.0, 4), (2.0, 1.0, 2))
@@ -161,6 +177,7 @@ def test_results_without_the_new_columns_are_read(out: Path) -> None:
     """Older results have unknown requested times and users, and jobs on parts of nodes."""
     lines = (out / "jobs.csv").read_text().splitlines()
     (out / "jobs.csv").write_text("".join(",".join(line.split(",")[:9]) + "\n" for line in lines))
+    drop_checksums(out)
     columns = read_folder(out).columns
     assert np.isnan(columns["job.requested_s"]).all()
     assert columns["job.user"].tolist() == [-1, -1, -1]
@@ -176,6 +193,7 @@ def test_users_of_any_name_are_read(out: Path) -> None:
     for row, name in zip(rows, names, strict=True):
         row[place] = '"' + name.replace('"', '""') + '"'
     (out / "jobs.csv").write_text("\n".join([header, *map(",".join, rows)]) + "\n")
+    drop_checksums(out)
     frame = read_folder(out)
     assert [frame.about["users"][code] for code in frame.columns["job.user"]] == names
 

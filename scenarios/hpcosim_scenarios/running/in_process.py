@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, play
-from hpcosim_protocol import Decision, EventKind
+from hpcosim_protocol import Decision, Event, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
@@ -18,6 +18,8 @@ from hpcosim_server.engine.simulation import Batch
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
 from hpcosim_server.service.observer import Ticker, Watch
+from hpcosim_server.service.pace import Pace
+from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.session import Opened
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -37,6 +39,7 @@ def run_in_process(
     *,
     explain: bool = False,
     watch: Watch | None = None,
+    snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
 
@@ -49,6 +52,8 @@ def run_in_process(
         warn: called with each warning at the end of the run.
         watch: an observer of the run, and its pace; None: no observer, as fast as possible.
         explain: record explanations of the policy (`View.explain`).
+        snapshot: simulated time, in seconds, and events with which the policy begins in the middle
+            of a simulation; none: at its start.
 
     Raises:
         RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
@@ -61,7 +66,8 @@ def run_in_process(
         play(
             policy,
             simulation.cluster.platform,
-            link if watch is None else _PacedLink(link, opened, watch),
+            _paced(link, opened, watch),
+            snapshot,
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
             explains=explain,
@@ -133,14 +139,29 @@ class _Link:
         )
 
 
+def _paced(link: _Link, opened: Opened, watch: Watch | None) -> Callable[..., Batch]:
+    """Return a link with the pace of the run."""
+    pace: Pace | None = None
+    if factor := opened.run.realtime:
+        pace = RealTime(factor, opened.simulation.now_s)
+    if watch is not None:
+        pace = pace or watch.pace_of(opened)
+        watch.observer.opened(LABEL, opened, pace)
+    return link if pace is None else _PacedLink(link, pace, watch)
+
+
+def _no_work() -> bool:
+    """Do what an observer without work does."""
+    return False
+
+
 class _PacedLink:
     """Passes decisions to the simulation, sleeps at the pace of the run, and calls an observer."""
 
-    def __init__(self, link: _Link, opened: Opened, watch: Watch) -> None:
+    def __init__(self, link: _Link, pace: Pace, watch: Watch | None) -> None:
         self._link = link
-        self._ticker = Ticker(watch.observer.ticked, time.monotonic)
-        self._pace = watch.pace_of(opened)
-        watch.observer.opened(LABEL, opened, self._pace)
+        self._ticker = Ticker(watch.observer.ticked if watch else _no_work, time.monotonic)
+        self._pace = pace
 
     def __call__(
         self,
@@ -148,6 +169,8 @@ class _PacedLink:
         wake_on: Collection[EventKind] | None,
         elapsed_s: float,
     ) -> Batch:
+        if isinstance(self._pace, RealTime):
+            elapsed_s = max(elapsed_s, self._pace.elapsed_s())
         batch = self._link(decisions, wake_on, elapsed_s)
         self._ticker.tick()
         if not (batch.ended or self._pace.is_free):

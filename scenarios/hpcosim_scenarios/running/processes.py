@@ -71,6 +71,7 @@ def run_processes(
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = ["serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
         serve.append("--force")  # the caller has checked the folder
+        serve += ["--results-retry-s", "0"]  # the user waits for the error and the metrics
         # Both start together. The scheduler waits while the server reads a log, however long:
         # this process notices if the server ends.
         schedule = ["schedule", scheduler, "--connect", address]

@@ -52,6 +52,7 @@ def run_scenario(
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
     watched: WatchedRun | None = None,
+    realtime: float | None = None,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -67,6 +68,8 @@ def run_scenario(
         formats: additional formats of results.
         warn: called with each warning about the scenario or the run.
         watched: how people watch the run; None: it is not watched.
+        realtime: simulated seconds per wall-clock second, for a run in real time; None: as fast as
+            possible.
 
     Returns:
         The metrics, and the results folder.
@@ -92,8 +95,13 @@ def run_scenario(
     ):
         if transport == "inproc":
             loaded = Library([path], overrides).default
-            return run_chosen(chosen, loaded, folder, report, formats, warn, watched), folder
+            metrics = run_chosen(
+                chosen, loaded, folder, report, formats, warn, watched, realtime=realtime
+            )
+            return metrics, folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
+        if realtime is not None:
+            options += ["--realtime", repr(realtime)]
         metrics = _run_processes(
             path, chosen, folder, transport, overrides or {}, options, report, watched
         )
@@ -115,6 +123,8 @@ def run_chosen(
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
     watched: WatchedRun | None = None,
+    *,
+    realtime: float | None = None,
 ) -> dict[str, int | float]:
     """Run a scenario in this process, and return the metrics.
 
@@ -126,12 +136,14 @@ def run_chosen(
         formats: additional formats of results.
         warn: called with each warning at the end of the run.
         watched: how people watch the run; None: it is not watched.
+        realtime: simulated seconds per wall-clock second; None: as fast as possible.
 
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
     watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
+        opened.run.realtime = realtime
         watched.before_run()
         also, explain = writers_of(formats), chosen.explain
         watch = watched.watch

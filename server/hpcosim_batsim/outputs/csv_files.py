@@ -34,16 +34,26 @@ _COUNTED: tuple[HostState, ...] = (
 )
 
 
-def files_of(outcome: BatsimOutcome, prefix: str = "out") -> dict[str, Iterable[str]]:
+def files_of(
+    outcome: BatsimOutcome, prefix: str = "out", *, complete: bool = True
+) -> dict[str, Iterable[str]]:
     """Return the lines of each file by name, `PREFIX_jobs.csv` and so on.
 
     The files on energy and pstates are included if the outcome has these.
+
+    Args:
+        outcome: the result of a run.
+        prefix: start of the file names.
+        complete: include `PREFIX_schedule.csv`. Batsim writes this summary at the end of a
+            simulation; a Batsim that is stopped before leaves none. The summary only counts jobs
+            that have ended, so one of a run cut short would read as a success.
     """
     files: dict[str, Iterable[str]] = {
         f"{prefix}_jobs.csv": _job_lines(outcome),
-        f"{prefix}_schedule.csv": _schedule_lines(outcome),
         f"{prefix}_machine_states.csv": _machine_state_lines(outcome),
     }
+    if complete:
+        files[summary_file(prefix)] = _schedule_lines(outcome)
     if outcome.pstates is not None:
         files[f"{prefix}_pstate_changes.csv"] = _pstate_lines(outcome)
     if outcome.energy is not None:
@@ -61,7 +71,12 @@ def write_outputs(prefix: Path, outcome: BatsimOutcome) -> None:
     Raises:
         ResultsError: a file cannot be written; no file has changed.
     """
-    write_together(prefix.parent, files_of(outcome, prefix.name))
+    write_together(prefix.parent, files_of(outcome, prefix.name), seal=summary_file(prefix.name))
+
+
+def summary_file(prefix: str) -> str:
+    """Return the name of the summary, which is only there if the other files are whole."""
+    return f"{prefix}_schedule.csv"
 
 
 def _job_lines(outcome: BatsimOutcome) -> Iterator[str]:

@@ -35,6 +35,8 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
             dotted path.
         checksum: SHA-256 of the scenario, 64 hexadecimal digits; see `service.journaling`.
         max_jobs: limit of the server for the jobs of the session.
+        realtime: simulated seconds per wall-clock second of a session in real time; None: it is
+            not in real time.
     """
 
     session: str
@@ -44,6 +46,7 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
     overrides: dict[str, Any]
     checksum: str
     max_jobs: int
+    realtime: float | None = None
 
 
 class ExchangeRecord(msgspec.Struct, frozen=True, array_like=True, tag="exchange"):
@@ -52,10 +55,13 @@ class ExchangeRecord(msgspec.Struct, frozen=True, array_like=True, tag="exchange
     Attributes:
         request: the client's message, as it was received.
         reply: the encoded reply.
+        elapsed_s: simulated time that passed before the decisions in a session in real time, s;
+            None: `elapsed_s` of the request.
     """
 
     request: bytes
     reply: bytes
+    elapsed_s: float | None = None
 
 
 class ResumedRecord(msgspec.Struct, frozen=True, array_like=True, tag="resumed"):

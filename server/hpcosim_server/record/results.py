@@ -11,8 +11,9 @@ import numpy as np
 
 from hpcosim_protocol import PROTOCOL_EDITION, PROTOCOL_VERSION, Platform
 from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.checksums import Written, WrittenFile
 from hpcosim_server.record.economics import EconomicsSource, rate_warnings
-from hpcosim_server.record.folder import LAST, OWN_FILES, Files, write_together
+from hpcosim_server.record.folder import OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
 from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
@@ -74,6 +75,11 @@ class Run(msgspec.Struct, kw_only=True):
         protocol_edition: version of the protocol's specification, such as `1.6`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
         git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
+        realtime: simulated seconds per second of wall-clock time in a run in real time
+            (`--realtime`). Such a run is not deterministic: its results depend on the speed of the
+            scheduler, the network and the machine. Null: the run was not in real time.
+        files: sizes and checksums of the other files that were written with `run.json`, by file
+            name. Empty: a version that recorded none wrote the results.
     """
 
     scenario: str
@@ -94,10 +100,12 @@ class Run(msgspec.Struct, kw_only=True):
     protocol_edition: str = PROTOCOL_EDITION
     packages: Mapping[str, str] = {}
     git: GitCheckout | None = None
+    realtime: float | None = None
+    files: Mapping[str, WrittenFile] = {}
 
 
-Also = Callable[[RunRecord], Files]
-"""An additional result writer: returns the files of a run in another format."""
+Also = Callable[[RunRecord, bool], Files]
+"""An additional result writer: returns the files of a run, complete or not, in another format."""
 
 KEPT_RULES = frozenset(
     {"requested_time_unknown", "out_of_order", "cores_capped", "dependencies_dropped"}
@@ -156,9 +164,13 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
     metrics = metrics_of(record, run)
     files["metrics.json"] = [to_json(metrics)]
     for files_of in also:
-        files |= files_of(record)
+        files |= files_of(record, run.complete)
+
+    def sealed(written: Written) -> str:
+        return to_json(msgspec.structs.replace(about, files=written))
+
     try:
-        write_together(folder, files | {LAST: [to_json(about)]}, OWN_FILES)
+        write_together(folder, files, OWN_FILES, sealed=sealed)
     except ResultsError as error:
         error.metrics = metrics
         raise

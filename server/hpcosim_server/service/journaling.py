@@ -51,15 +51,19 @@ class Journaling:
             overrides=dict(opened.run.overrides),
             checksum=checksum_of(opened),
             max_jobs=max_jobs,
+            realtime=opened.run.realtime,
         )
         session.journal = self._journals.create(folder_name(session))
         if session.journal is not None:
             session.journal.append(record)
 
-    def exchanged(self, session: Session, request: bytes, reply: bytes) -> None:
+    def exchanged(
+        self, session: Session, request: bytes, reply: bytes, elapsed_s: float | None
+    ) -> None:
         """Record decisions that a session has carried out, and its reply."""
         if session.journal is not None:
-            session.journal.append_exchange(ExchangeRecord(request, reply), session.seq)
+            record = ExchangeRecord(request, reply, elapsed_s)
+            session.journal.append_exchange(record, session.seq)
 
     def resumed(self, session: Session, reply: bytes) -> None:
         """Record that a client got a snapshot. Another one at the same request changes nothing."""

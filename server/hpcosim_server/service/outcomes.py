@@ -1,17 +1,50 @@
-"""What becomes of closed sessions: their results are written, and failures are reported."""
+"""What becomes of closed sessions: their results are written, and failures are reported.
+
+Results that do not fit on the disk are kept in memory and written again later, for a limited time.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.reporting import folder_name, write_session
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.reporting import folder_name, names_of, write_session
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Status
 
 REMEMBERED = 1000
 """Number of closed sessions and of failures that a service keeps."""
+
+FIRST_WAIT_S = 1.0
+"""Time from the first to the second attempt to write results, s; later waits double."""
+
+LONGEST_WAIT_S = 60.0
+"""Maximum time between two attempts, s."""
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Unwritten:
+    """A closed session without results.
+
+    Attributes:
+        session: the session.
+        due_s: time of the next attempt to write them, clock s.
+        until_s: time after which there is no further attempt, clock s; None: none was made.
+        wait_s: time from the last attempt to the next, s.
+    """
+
+    session: Session
+    due_s: float = 0.0
+    until_s: float | None = None
+    wait_s: float = FIRST_WAIT_S
 
 
 class Outcomes:
@@ -23,9 +56,12 @@ class Outcomes:
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
+        limits: limits of the attempts to write results on a full disk; None: the defaults.
+        clock: returns the wall-clock time, s.
 
     Attributes:
-        failures: the first `REMEMBERED` failures, for the exit status.
+        failures: the first `REMEMBERED` failures, for the exit status, and the first of lost
+            results.
     """
 
     def __init__(
@@ -35,39 +71,82 @@ class Outcomes:
         *,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.failures: list[Failure] = []
         self._report = report
         self._out = out
         self._folder_per_session = folder_per_session
         self._also = also
-        self._to_write: list[Session] = []
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._unwritten: list[_Unwritten] = []
+        self._have_lost = False
 
     def __len__(self) -> int:
         """Return the number of sessions whose results are not written yet."""
-        return len(self._to_write)
+        return len(self._unwritten)
 
     def add(self, session: Session) -> None:
         """Note a session that is over; `write` writes its results."""
-        self._to_write.append(session)
+        self._unwritten.append(_Unwritten(session))
 
     def fail(self, failure: Failure) -> None:
         """Keep and report a failure."""
-        if len(self.failures) < REMEMBERED:
+        first_lost = failure.cause == "results_not_written" and not self._have_lost
+        if len(self.failures) < REMEMBERED or first_lost:
             self.failures.append(failure)
+        self._have_lost = self._have_lost or first_lost
         self._report(failure)
 
-    def write(self) -> Sequence[Session]:
-        """Write the results of the sessions that are over, and return these sessions."""
-        finished, self._to_write = self._to_write, []
-        for session in finished:
-            self._write(session)
-        return finished
+    def write(self, *, last: bool = False) -> Sequence[Session]:
+        """Write the results of the sessions that are over.
 
-    def _write(self, session: Session) -> None:
-        if self._out is not None:
-            folder = self._out / folder_name(session) if self._folder_per_session else self._out
-            if failure := write_session(folder, session, self._also):
-                self.fail(failure)
-                return
-        session.results_written = True
+        Args:
+            last: there will be no further attempt.
+
+        Returns:
+            The sessions whose results are written or lost.
+        """
+        now_s = self._clock()
+        due = [each for each in self._unwritten if last or each.due_s <= now_s]
+        settled = [each for each in due if self._write(each, last=last)]
+        self._unwritten = [each for each in self._unwritten if each not in settled]
+        return [each.session for each in settled]
+
+    def _write(self, unwritten: _Unwritten, *, last: bool) -> bool:
+        """Write the results of a session; return False if there will be another attempt."""
+        session = unwritten.session
+        if self._out is None:
+            session.results_written = True
+            return True
+        folder = self._out / folder_name(session) if self._folder_per_session else self._out
+        error = write_session(folder, session, self._also, again=unwritten.until_s is not None)
+        if error is None:
+            session.results_written = True
+            return True
+        if error.disk_full and not last and self._postpone(unwritten):
+            wait_s = unwritten.wait_s
+            log.warning(
+                "results_wait", **names_of(session), error=str(error), next_attempt_in_s=wait_s
+            )
+            return False
+        log.error("results_not_written", **names_of(session), error=str(error))
+        self.fail(Failure("results_not_written", str(error), error.metrics))
+        return True
+
+    def _postpone(self, unwritten: _Unwritten) -> bool:
+        """Plan the next attempt; return False if there is none."""
+        now_s, retry_s = self._clock(), self._limits.results_retry_s
+        if unwritten.until_s is None:
+            waiting = sum(each.until_s is not None for each in self._unwritten)
+            if waiting >= self._limits.sessions:  # each of them keeps its simulation in memory
+                return False
+            unwritten.until_s = now_s + retry_s
+        else:
+            unwritten.wait_s = min(2.0 * unwritten.wait_s, LONGEST_WAIT_S)
+        if now_s >= unwritten.until_s:
+            return False
+        unwritten.due_s = min(now_s + unwritten.wait_s, unwritten.until_s)
+        return True

@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Also, warnings_of, write_results
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.status import Failure, Progress, Status
+from hpcosim_server.service.status import Progress, Status
 
 log = structlog.get_logger()
 
@@ -55,24 +55,26 @@ def folder_name(session: Session) -> str:
     return f"{plain[:80]}-{session.label}"
 
 
-def write_session(folder: Path, session: Session, also: Sequence[Also]) -> Failure | None:
-    """Write the results of a session and log the outcome.
+def write_session(
+    folder: Path, session: Session, also: Sequence[Also], *, again: bool = False
+) -> ResultsError | None:
+    """Write the results of a session and log the success.
 
     Args:
         folder: the results folder.
         session: a session that is over.
         also: additional result writers.
+        again: an earlier attempt has failed: do not log the warnings again.
 
     Returns:
-        The failure, or None if the results are written.
+        The error, or None if the results are written.
     """
     record, run = session.opened.simulation.record(), session.opened.run
-    for warning in warnings_of(record, run):
+    for warning in warnings_of(record, run) if not again else ():
         log.warning("run_warning", **names_of(session), warning=warning)
     try:
         write_results(folder, record, run, also)
     except ResultsError as error:
-        log.error("results_not_written", **names_of(session), error=str(error))
-        return Failure("results_not_written", str(error), error.metrics)
+        return error
     log.info("results_written", **names_of(session), folder=str(folder))
     return None

@@ -96,6 +96,7 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
         )
     if hello.policy:
         opened.run.policy = hello.policy
+    opened.run.realtime = record.realtime
     session = Session(record.session, hello, opened, welcome.options, now_s=0.0)
     _compare(0, 0.0, record.welcome, session.welcome())
     return session
@@ -133,7 +134,7 @@ def _exchange(session: Session, record: ExchangeRecord) -> None:
         raise JournalError(f"request {session.seq + 1} cannot be decoded: {error}") from None
     if not isinstance(request, Decisions):
         raise JournalError(f"request {session.seq + 1} has the wrong type; expected decisions")
-    reply = session.decide(request)
+    reply = session.decide(request, record.elapsed_s)
     _compare(request.seq, session.opened.simulation.now_s, record.reply, reply)
 
 

@@ -132,14 +132,21 @@ class Session:
         welcome.options = replace(welcome.options, history=True)
         return encode(welcome)
 
-    def decide(self, request: Decisions) -> bytes:
-        """Return the encoded reply to a request. A repeated request gets the same reply."""
+    def decide(self, request: Decisions, elapsed_s: float | None = None) -> bytes:
+        """Return the encoded reply to a request. A repeated request gets the same reply.
+
+        Args:
+            request: the request.
+            elapsed_s: simulated time that passes before the decisions, s; None: that of the
+                request.
+        """
         if request.seq == self.seq and request == self._last_request:
             return self.last_answer
         error = self._error_in(request)
         if error is not None:
             return encode(error)
-        answer = encode(self._advance(request))
+        passes_s = request.elapsed_s if elapsed_s is None else elapsed_s
+        answer = encode(self._advance(request, passes_s))
         self.seq, self.last_answer, self._last_request = request.seq, answer, request
         return answer
 
@@ -148,12 +155,12 @@ class Session:
         if not self.ended_because:
             self.opened.run.ended_because = why
 
-    def _advance(self, request: Decisions) -> ServerMessage:
+    def _advance(self, request: Decisions, elapsed_s: float) -> ServerMessage:
         try:
             batch = self.opened.simulation.advance(
                 request.decisions,
                 wake_on=request.wake_on,
-                elapsed_s=request.elapsed_s,
+                elapsed_s=elapsed_s,
                 seq=request.seq,
             )
         except SimulationStuck as stuck:

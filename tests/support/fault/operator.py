@@ -16,6 +16,8 @@ from support.fault.plan import Plan, Window
 from support.fault.simulator import Process, Simulator
 
 TIMEOUTS = Timeouts(resend_s=1.0, reply_s=15.0, hello_s=6.0)
+NO_HISTORY = "get_history: the server has no history"
+"""Start of the error after which the client comes back, too: the disk of the journal was full."""
 PATIENCE_S = 2.0
 """Time after which a client that failed is started again, s."""
 
@@ -40,9 +42,10 @@ class Operator:
     Attributes:
         metrics: the metrics of the run; None: there are none yet.
         sessions: names of the sessions that it has had.
+        snapshots: names of sessions that it continued from a snapshot.
         closed: names of sessions that ended while the client was away.
         lost: names of sessions that the server did not know any more, with its reason.
-        ahead: names of sessions of which the server had forgotten requests.
+        ahead: names of sessions whose server expected another request, with its message.
         faults: errors that no client may see.
         starts: number of starts of the client.
     """
@@ -60,9 +63,10 @@ class Operator:
         self.number, self.scenario, self.policy = number, scenario, policy
         self.metrics: Metrics | None = None
         self.sessions: list[str] = []
+        self.snapshots: set[str] = set()
         self.closed: list[str] = []
         self.lost: list[tuple[str, str]] = []
-        self.ahead: list[str] = []
+        self.ahead: list[tuple[str, str]] = []
         self.faults: list[str] = []
         self.starts = 0
         self._simulator = simulator
@@ -70,7 +74,7 @@ class Operator:
         self._plan = plan
         self._chance = chance
         self._process: Process | None = None
-        self._is_welcome = False
+        self._is_welcome = self._came_back = False
         self._session = ""
 
     @property
@@ -104,7 +108,7 @@ class Operator:
         if self.done:
             return
         self.starts += 1
-        self._is_welcome = False
+        self._is_welcome, self._came_back = False, bool(self._session)
         self._note(f"starts with session {self._label(self._session)}")
         process = Process(self._simulator, self._run, self._ended)
         self._process = process
@@ -123,6 +127,8 @@ class Operator:
 
     def _welcomed(self, welcome: Welcome) -> None:
         self._note(f"is welcome to session {self._label(welcome.session)} at seq {welcome.seq}")
+        if self._session and not welcome.options.history:
+            self.snapshots.add(welcome.session)
         self._session, self._is_welcome = welcome.session, True
         self.sessions.append(welcome.session)
 
@@ -149,15 +155,15 @@ class Operator:
     def _refused(self, code: str, message: str) -> None:
         if code == "unknown_session":
             if message.endswith("every job is over"):
-                if self._is_welcome:  # then the last request has the last reply
+                if self._is_welcome and not self._came_back:  # its last request has a reply
                     self.faults.append(f"client {self.number} got no last reply: {message}")
                 self.closed.append(self._session)
             else:
                 self.lost.append((self._session, message))
             self._session = ""
         elif code == "out_of_order":
-            self.ahead.append(self._session)
-        elif code not in RETRIED:
+            self.ahead.append((self._session, message))
+        elif code not in RETRIED and not message.startswith(NO_HISTORY):
             self.faults.append(f"client {self.number}: {code}: {message}")
 
     def _note(self, text: str) -> None:

@@ -18,6 +18,8 @@ SCENES = 12
 """Number of scenarios."""
 POLICIES = ("fcfs", "easy", "sjf", "smallest")
 """Policies that decide by their view only, so that they continue from a snapshot."""
+STATEFUL = ("first-random", "random-random")
+"""Policies with a state of their own, which need the history of their session to continue."""
 
 _TEXT = """
 name: scene{number}

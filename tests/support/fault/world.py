@@ -18,7 +18,7 @@ from support.fault.mutator import damaged
 from support.fault.network import Network
 from support.fault.operator import Operator
 from support.fault.plan import HEALED_S, Plan, plan_of
-from support.fault.scenes import POLICIES, SCENES, library
+from support.fault.scenes import POLICIES, SCENES, STATEFUL, library
 from support.fault.simulator import Simulator
 
 END_S = HEALED_S + 2000.0
@@ -84,7 +84,8 @@ class World:
     def _operator(self, number: int) -> Operator:
         scenario = f"scene{self._chance.randrange(SCENES)}"
         chance = random.Random(f"operator {self.seed} {number}")
-        policy = self._chance.choice(POLICIES)
+        policies = POLICIES + STATEFUL if self.plan.journal else POLICIES
+        policy = self._chance.choice(policies)
         return Operator(number, self.simulator, self.network, self.plan, chance, scenario, policy)
 
     def _arrive(self, identity: bytes, data: bytes) -> None:
