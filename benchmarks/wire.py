@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import resource
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Connection as Pipe
@@ -42,7 +43,8 @@ def run(smoke: bool) -> dict[str, float]:
     """Return the figures.
 
     `x_of_limit` is the wall time over tcp divided by (1.5 x ping-pong + wall time in process). The
-    target is at most 1.
+    target is at most 1. `cpu_x_of_limit` is the same quotient of CPU times, of both processes with
+    their threads, with 1 x ping-pong.
     """
     figures: dict[str, float] = {}
     nasa = None if smoke else trace("nasa-ipsc")
@@ -58,12 +60,16 @@ def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
         address = f"ipc://{folder}/a.sock"
         tcp = "tcp://127.0.0.1:*"
         cluster = equal_nodes(nodes)
+        cpu_s = [_cpu_s()]
         wall_s, sizes = two_processes(tcp, cluster, jobs, "fcfs")
+        cpu_s.append(_cpu_s())
         ping_pong_s = _ping_pong(tcp, sizes)
+        cpu_s.append(_cpu_s())
         ipc_s, _ = two_processes(address, cluster, jobs, "fcfs")
-    began_s = time.perf_counter()
+    began_s, began_cpu_s = time.perf_counter(), _cpu_s()
     simulate(cluster, jobs, "fcfs")
-    in_process_s = time.perf_counter() - began_s
+    in_process_s, in_process_cpu_s = time.perf_counter() - began_s, _cpu_s() - began_cpu_s
+    tcp_cpu_s, ping_pong_cpu_s = cpu_s[1] - cpu_s[0], cpu_s[2] - cpu_s[1]
     return {
         "messages": len(sizes),
         "tcp, s": wall_s,
@@ -72,7 +78,16 @@ def _case(jobs: JobTable, nodes: int) -> dict[str, float]:
         "in process, s": in_process_s,
         "jobs/s over tcp": len(jobs) / wall_s,
         "x_of_limit": wall_s / (1.5 * ping_pong_s + in_process_s),
+        "CPU per message over tcp, us": 1e6 * tcp_cpu_s / len(sizes),
+        "CPU per message of ping-pong, us": 1e6 * ping_pong_cpu_s / len(sizes),
+        "cpu_x_of_limit": tcp_cpu_s / (ping_pong_cpu_s + in_process_cpu_s),
     }
+
+
+def _cpu_s() -> float:
+    """Return the CPU time of this process and of its children that have ended, s."""
+    used = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def two_processes(

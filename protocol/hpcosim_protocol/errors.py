@@ -58,3 +58,7 @@ class ResourceError(ProtocolError):
 
     See `hpcosim_protocol.resources`.
     """
+
+
+class WireError(ProtocolError):
+    """The fault of a peer: its bytes break ZeroMQ's wire protocol or its bounds."""

@@ -15,7 +15,7 @@ from hpcosim_client.errors import (
     ServerGoneError,
     ServerRefusedError,
 )
-from hpcosim_client.link import Link, ZmqLink
+from hpcosim_client.link import Link, new_link
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     WORKLOAD_MANAGER_EVENTS,
@@ -106,7 +106,7 @@ class Connection:
         self._seq = 0
         self._held = False
         self._after = 0
-        self._link = link or ZmqLink(address, self._timeouts.resend_s, keys)
+        self._link = link or new_link(address, self._timeouts.resend_s, keys)
 
     def __enter__(self) -> Self:
         return self
@@ -318,7 +318,7 @@ class Connection:
 
 def _answers(answer: ServerMessage, seq: int) -> bool:
     """Return whether a message is a reply to request `seq`; hello and bye have number 0."""
-    if isinstance(answer, Events | SimulationEnded):
+    if isinstance(answer, (Events, SimulationEnded)):
         return answer.seq == seq
     if isinstance(answer, Error):
         return answer.seq == max(seq, 0) or (answer.seq == 0 and answer.code in UNNUMBERED)

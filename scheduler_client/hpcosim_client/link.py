@@ -10,6 +10,7 @@ from typing import Protocol
 import zmq
 
 from hpcosim_client.errors import AddressError
+from hpcosim_client.socket_link import SocketLink, place_of
 from hpcosim_protocol.keys import ClientKeys, connect_with
 
 LOG = logging.getLogger("hpcosim_client")
@@ -34,6 +35,23 @@ class Link(Protocol):
 
     def close(self) -> None:
         """Close the link."""
+
+
+def new_link(address: str, timeout_s: float, keys: ClientKeys | None = None) -> Link:
+    """Return a link to the address of a server.
+
+    Args:
+        address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
+        timeout_s: timeout of `Link.receive`, s.
+        keys: the keys for a server with keys; None: the server has none.
+
+    Raises:
+        AddressError: the address is invalid.
+    """
+    place = place_of(address)
+    if keys is not None or place is None:
+        return ZmqLink(address, timeout_s, keys)
+    return SocketLink(place, timeout_s)
 
 
 class ZmqLink:

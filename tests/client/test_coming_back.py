@@ -149,7 +149,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def link(monkeypatch: pytest.MonkeyPatch) -> None:
     """Connect schedulers to the service directly."""
-    monkeypatch.setattr(hpcosim_client.connection, "ZmqLink", DirectLink)
+    monkeypatch.setattr(hpcosim_client.connection, "new_link", DirectLink)
 
 
 @pytest.fixture(scope="module")

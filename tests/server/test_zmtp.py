@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_server.errors import WireError
-from hpcosim_server.wire.zmtp import GREETING, Decoder, Message, encoded, ready
+from hpcosim_protocol.errors import WireError
+from hpcosim_protocol.zmtp import GREETING, Decoder, Message, encoded, ready
 from support.examples import examples
 from support.raw_zmtp import COMMAND, MORE, frame
 from support.raw_zmtp import ready as ready_of

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 
 from hpcosim_protocol import Decisions, Error, Hello, encode
+from hpcosim_protocol.zmtp import Message
 from hpcosim_server.service.closed import UNKNOWN_SESSION
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
 from hpcosim_server.service.keys import Clients
@@ -20,7 +21,6 @@ from hpcosim_server.service.requests import decode_request, error_reply, too_lar
 from hpcosim_server.service.routes import Routes, WorkerRoute
 from hpcosim_server.service.worker import LEAVE, TO_FRONT
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.zmtp import Message
 
 log = structlog.get_logger()
 

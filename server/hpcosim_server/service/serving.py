@@ -12,6 +12,7 @@ from pathlib import Path
 
 import structlog
 
+from hpcosim_protocol.zmtp import INNER_FRAMES
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, clients_of
@@ -25,7 +26,6 @@ from hpcosim_server.service.supervisor import Plan, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Bounds, Peers
-from hpcosim_server.wire.zmtp import INNER_FRAMES
 
 log = structlog.get_logger()
 

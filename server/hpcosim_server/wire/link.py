@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from hpcosim_server.errors import WireError
-from hpcosim_server.wire.zmtp import INNER_FRAMES, Decoder, encoded, ready
+from hpcosim_protocol.errors import WireError
+from hpcosim_protocol.zmtp import INNER_FRAMES, Decoder, encoded, ready
 
 READ_BYTES = 2**18
 AGAIN_S = 0.02  # between two tries to connect

@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from collections.abc import Sequence
 
-from hpcosim_server.wire.zmtp import Decoder
+from hpcosim_protocol.zmtp import Decoder
 
 KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hpcosim_server.errors import WireError
+from hpcosim_protocol.errors import WireError
+from hpcosim_protocol.zmtp import CLIENTS, MOST_FRAMES, Decoder, Message, encoded, ready
 from hpcosim_server.wire.peer import Peer, size_of
-from hpcosim_server.wire.zmtp import CLIENTS, MOST_FRAMES, Decoder, Message, encoded, ready
 
 READ_BYTES = 2**18  # of one connection in one turn
 ACCEPTED = 64  # connections in one turn

@@ -111,7 +111,7 @@ class World:
         was, logger.disabled = logger.disabled, True
         try:
             with (
-                patch("hpcosim_client.connection.ZmqLink", self._link),
+                patch("hpcosim_client.connection.new_link", self._link),
                 patch("hpcosim_client.connection.secrets.token_hex", self._nonce),
                 patch("hpcosim_server.record.results.write_together", self.disk.write_together),
             ):
