@@ -10,6 +10,7 @@ import typer
 
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import SERVER, Connect, Explain, Seed
+from hpcosim_cli.parent import Parent, end_with
 
 if TYPE_CHECKING:
     from hpcosim_protocol import Welcome
@@ -56,9 +57,11 @@ def schedule(
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
     ] = 20.0,
+    parent: Parent = None,
 ) -> None:
     """Schedule one simulation of a server with a policy."""
     with errors_in_one_line():
+        end_with(parent)
         from hpcosim_client import Timeouts
         from hpcosim_client import run as schedule_one
         from hpcosim_client.catalogue.description import describe

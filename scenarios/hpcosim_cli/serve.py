@@ -11,6 +11,7 @@ from hpcosim_cli.checks import listening_address, scenario_files
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.live import Http, HttpToken, Speed
 from hpcosim_cli.options import SERVER, Force, Formats, Lenient, Seed, Set, overrides_of
+from hpcosim_cli.parent import Parent
 
 LIMITS = "Limits"
 JOURNAL = "Journal"
@@ -48,6 +49,21 @@ StatusFd = Annotated[
     int | None,
     typer.Option(
         min=0, help="Write progress and failures as JSON lines to this open file descriptor."
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=1024,
+        help="Processes for sessions, started when they are needed. 1: one process for all. "
+        "Default: one for each session that can be open; 1 with --once or --http.",
+    ),
+]
+Drain = Annotated[
+    float,
+    typer.Option(
+        min=0.1, help="Time after a stop in which requests end and results are written, in s."
     ),
 ]
 Journal = Annotated[
@@ -110,6 +126,9 @@ def serve(
     formats: Formats = None,
     once: Once = False,
     sessions: Sessions = None,
+    workers: Workers = None,
+    drain_s: Drain = 300.0,
+    parent: Parent = None,
     status_fd: StatusFd = None,
     http: Http = None,
     http_token: HttpToken = None,
@@ -140,6 +159,11 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
+        if http is not None and workers not in (None, 1):
+            what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
+            raise ScenariosError(what)
+        one_process = once or http is not None
+        most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
         if sum((journal is not None, no_journal, resume is not None)) > 1:
             raise ScenariosError("expected one of --journal, --no-journal and --resume")
         folder = journal or resume
@@ -167,6 +191,9 @@ def serve(
                 also=writers_of(formats_of(formats)),
                 tell=tell,
                 watch=watch,
+                workers=workers or most_workers,
+                parent=parent,
+                drain_s=drain_s,
                 journal=JournalFolder(folder, sync, resume is not None) if folder else None,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure

@@ -137,6 +137,10 @@ class BindError(ServerError):
     """The server cannot listen at the address: it is malformed, in use or not permitted."""
 
 
+class WireError(ServerError):
+    """The fault of a peer: its bytes break ZeroMQ's wire protocol or its bounds."""
+
+
 def waiting_jobs(names: Sequence[int] | Sequence[str]) -> str:
     """Return the number of waiting jobs and their first names: `3 jobs wait (1, 2, 3)`.
 

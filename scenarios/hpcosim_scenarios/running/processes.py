@@ -76,6 +76,8 @@ def run_processes(
         # Both start together. The scheduler waits while the server reads a log, however long:
         # this process notices if the server ends.
         schedule = ["schedule", scheduler, "--connect", address]
+        for command in (serve, schedule):  # they end if this process is killed
+            command += ["--parent", str(os.getpid())]
         for timeout in ("--hello-timeout-s", "--timeout-s"):
             schedule += [timeout, str(CLIENT_TIMEOUT_S)]
         if settings != "{}":

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
-
-import structlog
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import Overrides
@@ -18,15 +17,15 @@ from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
-from hpcosim_server.service.restore import restore
+from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.serving import serve_workers
+from hpcosim_server.service.socket_loop import DRAIN_S, serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
-
-log = structlog.get_logger()
 
 
 class JournalFolder(NamedTuple):
@@ -56,6 +55,9 @@ def serve_scenarios(
     also: Sequence[Also] = (),
     tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
+    workers: int = 1,
+    parent: int | None = None,
+    drain_s: float = DRAIN_S,
     journal: JournalFolder | None = None,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
@@ -75,6 +77,10 @@ def serve_scenarios(
         tell: called with the progress of sessions and with every failure, including the errors
             raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
+        workers: largest number of processes for sessions; 1: this process has all of them. An
+            observer needs 1.
+        parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a stop in which requests are finished and results are written, s.
         journal: the folder of journals of the sessions; None: no journal is kept.
 
     Raises:
@@ -90,35 +96,34 @@ def serve_scenarios(
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
         journals = Journals(journal.path, journal.sync) if journal else None
-        service = Service(
+        new_service = partial(
+            Service,
             Library(paths, overrides, limits.jobs).open,
             limits,
             out,
-            sessions=sessions,
+            sessions=Countdown(sessions),
             folder_per_session=folder_per_session,
             also=also,
-            report=tell,
-            watch=watch,
             journals=journals,
         )
-        if journal is not None and journals is not None:
-            _restore(service, journals, resume=journal.resume)
-        serve(service, address)
+        recovery = Recovery(journals, resume=bool(journal and journal.resume))
+        if workers > 1:
+            return serve_workers(
+                new_service,
+                address,
+                limits,
+                workers,
+                recovery,
+                sessions=sessions,
+                tell=tell,
+                parent=parent,
+                drain_s=drain_s,
+            )
+        service = new_service(report=tell, watch=watch)
+        recovery.recover(service)
+        serve(service, address, parent, drain_s)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))
         raise
     return service.failures
-
-
-def _restore(service: Service, journals: Journals, *, resume: bool) -> None:
-    """Restore the sessions of an earlier server, or say that there are some."""
-    if resume:
-        restore(service, journals)
-    elif names := journals.open_names():
-        log.warning(
-            "sessions_not_restored",
-            journals=len(names),
-            folder=str(journals.folder),
-            hint="an earlier server left open sessions here; restore them with --resume",
-        )

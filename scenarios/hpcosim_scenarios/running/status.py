@@ -17,18 +17,21 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
-from contextlib import suppress
 
 import msgspec
 
 from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.running.lines import Lines
 from hpcosim_server.service.status import Failure, LivePage, Progress, Status
+
+FAILURE_WAIT_S = 1.0
 
 
 def writing_to(descriptor: int) -> Callable[[Status], None]:
     """Return a function that writes status objects to a file descriptor.
 
-    They are dropped after the reader has closed its end.
+    They are dropped after the reader has closed its end. Progress is dropped, too, while it does
+    not read; for a failure the function waits `FAILURE_WAIT_S`.
 
     Raises:
         ScenariosError: the descriptor is not open.
@@ -39,9 +42,11 @@ def writing_to(descriptor: int) -> Callable[[Status], None]:
         what = f"--status-fd: expected an open file descriptor, got {descriptor}"
         raise ScenariosError(what) from None
 
+    lines = Lines(descriptor)
+
     def tell(status: Status) -> None:
-        with suppress(OSError):
-            os.write(descriptor, msgspec.json.encode(status) + b"\n")
+        wait_s = 0.0 if isinstance(status, Progress) else FAILURE_WAIT_S
+        lines.write(msgspec.json.encode(status) + b"\n", wait_s)
 
     return tell
 

@@ -54,3 +54,14 @@ def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
         max_decisions=limits.decisions,
         idle_timeout_s=limits.idle_s,
     )
+
+
+def too_large(size: int, max_bytes: int) -> bytes:
+    """Return the encoded reply to a message that is too large.
+
+    Args:
+        size: its size, bytes.
+        max_bytes: maximum size, bytes.
+    """
+    what = f"the message has {size} bytes; expected at most {max_bytes}"
+    return error_reply("message_too_large", what)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import structlog
@@ -41,7 +42,14 @@ class Restored(NamedTuple):
     refused: dict[str, str]
 
 
-def restore(service: Service, journals: Journals, *, of_worker: int | None = None) -> Restored:
+def restore(
+    service: Service,
+    journals: Journals,
+    *,
+    of_worker: int | None = None,
+    skip: Collection[str] = (),
+    counted: bool = False,
+) -> Restored:
     """Restore the sessions that were open, and write results that were not written.
 
     Each session runs again from its journal in a new simulation, and each reply is compared with
@@ -51,12 +59,16 @@ def restore(service: Service, journals: Journals, *, of_worker: int | None = Non
         service: a service that keeps its journals in `journals`, before its first message.
         journals: the journals.
         of_worker: number of the worker whose sessions are restored; None: all sessions.
+        skip: names of journals that stay as they are.
+        counted: whether the sessions are among those that the server has opened.
     """
     sessions = ended = 0
     refused: dict[str, str] = {}
     for name in journals.open_names():
+        if name in skip:
+            continue
         try:
-            is_open = _restore(service, journals, name, of_worker)
+            is_open = _restore(service, journals, name, of_worker, counted=counted)
         except JournalError as error:
             refused[name] = str(error)
             log.error("session_not_restored", journal=name, error=str(error))
@@ -69,7 +81,9 @@ def restore(service: Service, journals: Journals, *, of_worker: int | None = Non
     return Restored(sessions, ended, refused)
 
 
-def _restore(service: Service, journals: Journals, name: str, of_worker: int | None) -> bool | None:
+def _restore(
+    service: Service, journals: Journals, name: str, of_worker: int | None, *, counted: bool
+) -> bool | None:
     """Restore a session; return whether it is open, or None if there is none of this worker.
 
     Raises:
@@ -81,7 +95,8 @@ def _restore(service: Service, journals: Journals, name: str, of_worker: int | N
         records = iter(reader)
         opening = opened_record(records, reader)
         if opening is None:
-            journals.discard(name)
+            if of_worker is None:  # otherwise another worker may be about to write it
+                journals.discard(name)
             return None
         if of_worker is not None and worker_of(opening.session) != of_worker:
             return None
@@ -91,7 +106,7 @@ def _restore(service: Service, journals: Journals, name: str, of_worker: int | N
                 pass
         except JournalError:
             why = "it could not be restored; see the server's log"
-            service.remember(opening.session, ClosedSession(why, 0, b""))
+            service.closed.remember(opening.session, ClosedSession(why, 0, b""))
             raise
     finally:
         file.close()
@@ -101,20 +116,22 @@ def _restore(service: Service, journals: Journals, name: str, of_worker: int | N
     for seq, offset in rerun.places:
         writer.mark(seq, offset)
     writer.snapshot_at = rerun.snapshot_at
-    _adopt(service, journals, rerun, writer)
+    _adopt(service, journals, rerun, writer, counted=counted)
     return not rerun.session.ended_because
 
 
-def _adopt(service: Service, journals: Journals, rerun: Rerun, writer: JournalWriter) -> None:
+def _adopt(
+    service: Service, journals: Journals, rerun: Rerun, writer: JournalWriter, *, counted: bool
+) -> None:
     """Add a session that ran again to a service."""
     session = rerun.session
     if rerun.written:  # the server was killed before it moved the journal
         journals.finish(writer)
         closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
-        service.remember(session.name, closed)
+        service.closed.remember(session.name, closed)
         return
     session.journal = writer
-    service.adopt(session, rerun.cause)
+    service.adopt(session, rerun.cause, counted=counted)
 
 
 def _recall(service: Service, journals: Journals, name: str, of_worker: int | None) -> None:
@@ -140,4 +157,4 @@ def _recall(service: Service, journals: Journals, name: str, of_worker: int | No
         log.warning("journal_not_read", journal=name, error=str(error))
         return
     seq = request.seq if isinstance(request, Decisions) else 0
-    service.remember(session, ClosedSession(why, seq, last.reply if last else b""))
+    service.closed.remember(session, ClosedSession(why, seq, last.reply if last else b""))

@@ -8,19 +8,12 @@ from pathlib import Path
 
 import structlog
 
-from hpcosim_protocol import (
-    ClientMessage,
-    Decisions,
-    Error,
-    GetHistory,
-    Goodbye,
-    Hello,
-    encode,
-)
+from hpcosim_protocol import ClientMessage, Decisions, Error, GetHistory, Goodbye, Hello, encode
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.closed import ClosedSession, ClosedSessions
+from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.history import has_history, history_of
 from hpcosim_server.service.journaling import Journaling
@@ -30,7 +23,7 @@ from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.reporting import log_progress, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.sessions import NewName, OpenSessions, new_name
+from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 
 log = structlog.get_logger()
@@ -51,7 +44,8 @@ class Service:
         new_session: creates the simulation of a new session.
         limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
-        sessions: total number of sessions that the service opens; None: unlimited.
+        sessions: total number of sessions that the service opens, or the number that it shares with
+            other processes; None: unlimited.
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
@@ -65,6 +59,7 @@ class Service:
     Attributes:
         held: the replies that the pace of their sessions holds back.
         new_session: creates the simulation of a new session.
+        closed: the sessions that are over, or that could not be restored.
     """
 
     def __init__(
@@ -73,7 +68,7 @@ class Service:
         limits: Limits | None = None,
         out: Path | None = None,
         *,
-        sessions: int | None = None,
+        sessions: int | Countdown | None = None,
         folder_per_session: bool = True,
         also: Sequence[Also] = (),
         report: Callable[[Status], None] | None = None,
@@ -86,7 +81,8 @@ class Service:
         self.held = HeldReplies()
         self.new_session = new_session
         self._journals = Journaling(journals)
-        self._sessions_left = sessions
+        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
+        self._opened = 0
         self._report = report or log_progress
         self._outcomes = Outcomes(
             self._report, out, folder_per_session=folder_per_session, also=also
@@ -96,7 +92,7 @@ class Service:
         self._name = name
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
-        self._closed = ClosedSessions(REMEMBERED)
+        self.closed = ClosedSessions(REMEMBERED)
         self._stopped = ""
         self._busy_s = 0.0
         self._called_s = clock()  # on the idle clock
@@ -105,12 +101,22 @@ class Service:
     @property
     def done(self) -> bool:
         """Whether all sessions that the service opens are closed and their results written."""
-        return self._sessions_left == 0 and not self._open and not self._outcomes
+        return not self._open and not self._outcomes and self._left.is_over
+
+    @property
+    def counts(self) -> Counts:
+        """The number of sessions opened, open and over."""
+        active = len(self._open)
+        return Counts(self._opened, active, self._opened - active - len(self._outcomes))
 
     @property
     def failures(self) -> list[Failure]:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
+
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos of the open sessions."""
+        return self._open.nonces()
 
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
@@ -183,28 +189,26 @@ class Service:
         for session in self._open:
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
-            heard_s = max(session.last_message_s, self.held.heard_s(session.name))
             timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
-            if now_s - heard_s > timeout_s:
+            if now_s - max(session.last_message_s, self.held.heard_s(session.name)) > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent")
 
-    def adopt(self, session: Session, cause: Cause | None) -> None:
+    def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
         """Add a restored session. One that is over is closed, and its results are written.
 
         Args:
             session: the session, with its journal.
             cause: cause of the end of a session that is over; None: it is complete.
+            counted: whether it is among the sessions that the server has opened.
         """
+        if not counted:
+            self._left.take()
         session.note_message(self._idle_clock_s())
         self._add(session)
         log.info("session_restored", **names_of(session), seq=session.seq)
         if session.ended_because:
             self._close(session, cause)
-
-    def remember(self, name: str, closed: ClosedSession) -> None:
-        """Remember a session that is over, or that cannot be restored."""
-        self._closed.remember(name, closed)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -234,18 +238,15 @@ class Service:
         if isinstance(message, Decisions):
             return self._decide(message, data, envelope)
         if isinstance(message, GetHistory):
+            return encode(history_of(self._heard(message.session), message))
+        if message.session not in self.closed:  # or the client did not receive the goodbye
             session = self._find(message.session)
-            session.note_message(self._idle_clock_s())
-            return encode(history_of(session, message))
-        if message.session in self._closed:  # the client did not receive the goodbye
-            return encode(Goodbye())
-        session = self._find(message.session)
-        session.end("the client left")
-        self._close(session, "client_left")
+            session.end("the client left")
+            self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self._closed.repeated_reply(request)
+        repeated = self.closed.repeated_reply(request)
         if repeated is None:
             repeated = self.held.repeated(request, envelope, self._idle_clock_s())
         if repeated is not None:
@@ -259,18 +260,13 @@ class Service:
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
-        pace = session.pace
-        if pace is not None and not pace.is_free and session.seq > before:
-            now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
-            heard_s = session.last_message_s
-            held = HeldReply(envelope, request, now_s, answer, pace, understood, heard_s)
-            return self.held.hold(held)
+        if session.pace is not None and not session.pace.is_free and session.seq > before:
+            return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
     def _hello(self, hello: Hello, data: bytes) -> bytes:
         if hello.session:
-            session = self._find(hello.session)
-            session.note_message(self._idle_clock_s())
+            session = self._heard(hello.session)
             if hello.history and has_history(session):
                 return session.resume_with_history()
             reply = session.resume()
@@ -279,8 +275,8 @@ class Service:
         known = self._open.opened_by(hello)
         if known is not None:
             return known.welcome()
-        self._check_room()
-        opened = self.new_session(hello)
+        self._open.check_room(self.limits.sessions)
+        opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         options = options_of(opened, self.limits, hello)
@@ -292,20 +288,22 @@ class Service:
 
     def _add(self, session: Session) -> None:
         """Add an open session."""
-        if self._sessions_left:
-            self._sessions_left -= 1
+        self._opened += 1
         self._open.add(session)
         if self._watch is not None:
             session.pace = self._watch.pace_of(session.opened, self._clock)
             self._watch.observer.opened(session.label, session.opened, session.pace)
 
-    def _check_room(self) -> None:
-        if len(self._open) >= self.limits.sessions:
-            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
-            raise SessionRefused("too_many_sessions", what)
-        if self._sessions_left == 0:
+    def _opened_by(self, hello: Hello) -> Opened:
+        """Return the simulation of a new session."""
+        if not self._left.take():
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
+        try:
+            return self.new_session(hello)
+        except BaseException:
+            self._left.put_back()
+            raise
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
@@ -319,17 +317,20 @@ class Service:
 
     def _find(self, name: str) -> Session:
         session = self._open.get(name)
-        if session is not None:
-            return session
-        if name in self._closed:
-            why = self._closed[name].why
-            raise SessionRefused("unknown_session", f"the session is closed: {why}")
-        raise SessionRefused("unknown_session", "unknown session; open a session with hello")
+        if session is None:
+            raise self.closed.refusal(name)
+        return session
+
+    def _heard(self, name: str) -> Session:
+        """Return an open session whose client has sent a message."""
+        session = self._find(name)
+        session.note_message(self._idle_clock_s())
+        return session
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         self._open.remove(session)
         self.held.drop(session.name)
-        self._closed.add(session)
+        self.closed.add(session)
         self._outcomes.add(session)
         self._journals.ended(session, failed)
         self._report(progress_of(session))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from hpcosim_protocol import Hello
 from hpcosim_server.errors import SessionRefused
@@ -14,6 +15,9 @@ NAME_BYTES = 12
 
 WORKER_DIGITS = 4
 """Hexadecimal digits at the end of a session's name: the number of the worker that has it."""
+
+FIRST_WORKER = 1
+"""Number of the first worker. It gets the requests of sessions whose name has no worker."""
 
 NewName = Callable[[], str]
 """Returns the secret name of a new session."""
@@ -34,6 +38,20 @@ def worker_of(name: str) -> int:
         return int(name[-WORKER_DIGITS:], 16) if len(name) > WORKER_DIGITS else 0
     except ValueError:
         return 0
+
+
+class Counts(NamedTuple):
+    """Numbers of sessions.
+
+    Attributes:
+        opened: sessions that were opened.
+        active: those that are open.
+        over: those that are closed and whose results are written, or cannot be.
+    """
+
+    opened: int
+    active: int
+    over: int
 
 
 class OpenSessions:
@@ -65,6 +83,20 @@ class OpenSessions:
             what = "hello.nonce is in use; expected a new nonce for another hello"
             raise SessionRefused("invalid_message", what)
         return known
+
+    def check_room(self, most: int) -> None:
+        """Check that one more session may be opened.
+
+        Raises:
+            SessionRefused: `most` sessions are open.
+        """
+        if len(self) >= most:
+            what = f"{most} sessions are open, the maximum of this server"
+            raise SessionRefused("too_many_sessions", what)
+
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos that opened these sessions."""
+        return list(self._by_nonce)
 
     def add(self, session: Session) -> None:
         """Add a session that was opened."""

@@ -1,37 +1,96 @@
-"""The service on a ZeroMQ ROUTER."""
+"""The loop of a service: requests of a door in, replies out."""
 
 from __future__ import annotations
 
 import math
-import signal
+import resource
 import time
-from types import FrameType
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import structlog
-import zmq
 
-from hpcosim_server.errors import BindError
 from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.requests import too_large
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.stopping import Stop
+from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.peers import Bounds, Peers
 
 log = structlog.get_logger()
 
-LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://", "inproc://")
-TICK_MS = 100  # receive timeout: delay of signals, idle timeouts and results, ms
-HELD_TICK_MS = 20  # receive timeout while a reply is held back: delay of the pace's controls, ms
-MOST_FRAMES = 8  # frames of a message: identity, optional request number, delimiter, body
-MAX_PORT = 65535
+LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")
+TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
+HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
-LINGER_MS = 2000  # timeout for sending the last reply, ms
+FLUSH_S = 2.0  # timeout for sending the last replies, s
+DRAIN_S = 300.0
+"""Time after a stop in which requests are finished and results are written, s."""
+RESERVED_FILES = 64  # descriptors that connections leave free, for results and logs
+MOST_PEERS = 4096
+ALL_OVER = "all sessions are over"
 
 
-def serve(service: Service, address: str) -> str:
-    """Reply to requests until SIGTERM, SIGINT, or until the service is done.
+class Request(NamedTuple):
+    """A request.
+
+    Attributes:
+        envelope: return address of the sender.
+        body: the message; empty if it is too large.
+        size: its size, bytes.
+    """
+
+    envelope: Envelope
+    body: bytes
+    size: int
+
+
+class Door(Protocol):
+    """Where requests come in and replies go out: connections of clients, or the front."""
+
+    def receive(self, timeout_s: float) -> Request | None:
+        """Return the next request; None: none came in time."""
+
+    def send(self, envelope: Envelope, reply: bytes) -> None:
+        """Send a reply, without waiting for the client."""
+
+
+class PublicDoor:
+    """The door of a service in one process.
+
+    Args:
+        peers: the connections of the clients.
+    """
+
+    def __init__(self, peers: Peers) -> None:
+        self._peers = peers
+
+    def receive(self, timeout_s: float) -> Request | None:
+        """See `Door`."""
+        found = self._peers.receive(timeout_s)
+        self._peers.closed.clear()
+        if found is None:
+            return None
+        address, (frames, size) = found
+        return Request((address, *frames[:-1]), frames[-1], size)
+
+    def send(self, envelope: Envelope, reply: bytes) -> None:
+        """See `Door`."""
+        address, *before = envelope
+        self._peers.send(address, [*before, reply])
+
+
+def serve(
+    service: Service, address: str, parent: int | None = None, drain_s: float = DRAIN_S
+) -> str:
+    """Reply to requests in this process until a signal, or until the service is done.
 
     Args:
         service: the service.
-        address: ZeroMQ endpoint to listen at, such as `tcp://127.0.0.1:28080` or
-            `ipc:///run/x.sock`. Port `*` selects a free port; the log event `listening` names it.
+        address: address to listen at, see `listen`. The log event `listening` names the port.
+        parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a signal in which the process must end, s.
 
     Returns:
         Reason for the end.
@@ -39,97 +98,91 @@ def serve(service: Service, address: str) -> str:
     Raises:
         BindError: the address is malformed, in use or not permitted.
     """
-    stop = _Stop()
-    with zmq.Context() as context, context.socket(zmq.ROUTER) as socket:
-        socket.linger = LINGER_MS
-        socket.rcvtimeo = TICK_MS
-        # ZeroMQ disconnects a peer that exceeds this limit. Below it, the service replies with
-        # the error `message_too_large`.
-        socket.setsockopt(zmq.MAXMSGSIZE, 4 * service.limits.message_bytes)
-        port = address.rpartition(":")[2]
-        if port.isdigit() and int(port) > MAX_PORT:  # ZeroMQ would use it modulo 65536
-            raise BindError(f"cannot listen at {address}: expected a port from 1 to {MAX_PORT}")
-        try:
-            socket.bind(address)
-        except zmq.ZMQError as error:
-            raise BindError(f"cannot listen at {address}: {error}") from error
-        endpoint = socket.getsockopt_string(zmq.LAST_ENDPOINT)
-        log.info("listening", address=endpoint)
-        if not endpoint.startswith(LOCAL):
-            log.warning(
-                "public_address",
-                address=endpoint,
-                hint="other hosts may reach this address, and the server has no access control",
-            )
-        while not stop.signal and not service.done:
-            _answer_one(socket, service)
-            if service.held:
-                _send_due(socket, service)
-            service.tidy()
-        reason = f"stopped by {stop.signal}" if stop.signal else "all sessions are over"
-        for envelope, reply in service.held.all():  # these clients learn of the end sooner
-            _send(socket, envelope, reply)
-        if service.stop(reason):
-            _reply_shutting_down(socket, service)
-        log.info("stopped", reason=reason)
-        return reason
-
-
-def _reply_shutting_down(socket: zmq.Socket[bytes], service: Service) -> None:
-    """Reply to requests for `SHUTDOWN_S`, so that clients learn that the server has stopped."""
-    until_s = time.monotonic() + SHUTDOWN_S
-    while time.monotonic() < until_s:
-        _answer_one(socket, service)
-
-
-def _answer_one(socket: zmq.Socket[bytes], service: Service) -> None:
+    stop = Stop(parent, drain_s)
+    listener = listen(address)
     try:
-        frames = [socket.recv()]
-    except zmq.Again:
-        return
-    while socket.getsockopt(zmq.RCVMORE):  # several times faster than `socket.rcvmore`
-        frame = socket.recv()
-        if len(frames) < MOST_FRAMES:
-            frames.append(frame)
-    if not 1 < len(frames) < MOST_FRAMES:  # the peer is neither a REQ nor a DEALER socket
-        return
-    *envelope, body = frames
-    if answer := service.answer(body, envelope):
-        _send(socket, envelope, answer)
-    elif service.held:
-        _wait_for_due(socket, service)
+        announce(endpoint_of(listener))
+        peers = Peers(listener, bounds_of(service.limits))
+        reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
+        peers.flush(FLUSH_S)
+        peers.close()
+    finally:
+        close_listener(listener)
+    log.info("stopped", reason=reason)
+    return reason
 
 
-def _send(socket: zmq.Socket[bytes], envelope: Envelope, answer: bytes) -> None:
-    for frame in envelope:  # identity and delimiter are returned unchanged
-        socket.send(frame, zmq.SNDMORE)
-    socket.send(answer)
+def _reason(stop: Stop, service: Service) -> str:
+    """Return why a service in one process ends; empty: it does not."""
+    if stop:
+        return f"stopped by {stop.reason}"
+    return ALL_OVER if service.done else ""
 
 
-def _send_due(socket: zmq.Socket[bytes], service: Service) -> None:
-    """Send the held replies that are due."""
-    for envelope, reply in service.due():
-        _send(socket, envelope, reply)
-    _wait_for_due(socket, service)
+def announce(endpoint: str) -> None:
+    """Log the address at which the server listens."""
+    log.info("listening", address=endpoint)
+    if not endpoint.startswith(LOCAL):
+        log.warning(
+            "public_address",
+            address=endpoint,
+            hint="other hosts may reach this address, and the server has no access control",
+        )
 
 
-def _wait_for_due(socket: zmq.Socket[bytes], service: Service) -> None:
-    """Set the receive timeout so that the next held reply is sent in time."""
-    longest_ms = HELD_TICK_MS if service.held else TICK_MS
-    socket.rcvtimeo = math.ceil(min(longest_ms, 1000 * service.held.wait_s()))
+def bounds_of(limits: Limits) -> Bounds:
+    """Return the bounds of the clients' connections."""
+    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_PEERS + RESERVED_FILES
+    if files < wanted:  # the usual 1,024 are for programs with `select`
+        files = min(most, wanted)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, most))
+    peers = max(1, min(MOST_PEERS, files - RESERVED_FILES))
+    return Bounds(limits.message_bytes, peers, idle_s=max(60.0, limits.idle_s))
 
 
-class _Stop:
-    """Handler of SIGTERM and SIGINT.
+def answer_all(
+    service: Service, door: Door, stopped: Callable[[], str], shutdown_s: float = SHUTDOWN_S
+) -> str:
+    """Reply to requests until there is a reason to end; write all results.
 
-    Attributes:
-        signal: name of the first signal; empty before it.
+    Args:
+        service: the service.
+        door: where requests come in.
+        stopped: returns the reason why the service ends, or an empty text.
+        shutdown_s: time for which clients of a stopped service hear of it, s.
+
+    Returns:
+        Reason for the end.
     """
+    while not (reason := stopped()):
+        _answer_one(door, service, _timeout_s(service))
+        for envelope, reply in service.due() if service.held else ():
+            door.send(envelope, reply)
+        service.tidy()
+    for envelope, reply in service.held.all():  # these clients learn of the end sooner
+        door.send(envelope, reply)
+    if service.stop(reason):
+        until_s = time.monotonic() + shutdown_s
+        while time.monotonic() < until_s:
+            _answer_one(door, service, TICK_S)
+    return reason
 
-    def __init__(self) -> None:
-        self.signal = ""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
 
-    def _on_signal(self, number: int, _: FrameType | None) -> None:
-        self.signal = self.signal or signal.Signals(number).name
+def _answer_one(door: Door, service: Service, timeout_s: float) -> None:
+    request = door.receive(timeout_s)
+    if request is None:
+        return
+    if request.size > service.limits.message_bytes:
+        answer = too_large(request.size, service.limits.message_bytes)
+    else:
+        answer = service.answer(request.body, request.envelope)
+    if answer:
+        door.send(request.envelope, answer)
+
+
+def _timeout_s(service: Service) -> float:
+    """Return the receive timeout, so that the next held reply is sent in time, s."""
+    if not service.held:
+        return TICK_S
+    return min(HELD_TICK_S, math.ceil(1000 * service.held.wait_s()) / 1000)

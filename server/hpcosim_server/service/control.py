@@ -1,0 +1,130 @@
+"""Messages between the supervisor of a server and its other processes."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from msgspec import Struct
+
+from hpcosim_server.service.status import Failure, Progress
+
+MOST_BYTES = 2**17
+MOST_TEXT = 2**14  # characters of a reason that is too long
+
+
+class Load(Struct, frozen=True, tag_field="status", tag="load"):
+    """The sessions of a worker.
+
+    Attributes:
+        worker: number of the worker.
+        opened: number of sessions that it has opened.
+        active: number of those that are open.
+        over: number of those that are closed and whose results are written, or cannot be.
+        nonces: for a new front, nonces of the hellos of the open sessions.
+    """
+
+    worker: int
+    opened: int = 0
+    active: int = 0
+    over: int = 0
+    nonces: Sequence[str] = ()
+
+
+class Want(Struct, frozen=True, tag_field="status", tag="want"):
+    """The front wants more workers.
+
+    Attributes:
+        workers: how many there should be in all.
+    """
+
+    workers: int
+
+
+class Stopping(Struct, frozen=True, tag_field="status", tag="stopping"):
+    """The server stops. Workers finish their request, close their sessions and end.
+
+    Attributes:
+        reason: why.
+        is_over: whether all workers have ended, so that the front ends too.
+    """
+
+    reason: str
+    is_over: bool = False
+
+
+class Workers(Struct, frozen=True, tag_field="status", tag="workers"):
+    """The workers that are there, or are about to be there again.
+
+    Attributes:
+        numbers: their numbers.
+    """
+
+    numbers: Sequence[int]
+
+
+Report = Progress | Failure | Load | Want
+"""What the supervisor receives."""
+Order = Stopping | Workers
+"""What it sends."""
+
+_REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
+_ORDERS: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
+
+
+class Control:
+    """One end of the connection between the supervisor and another process.
+
+    Args:
+        end: a socket that keeps the bounds of messages.
+    """
+
+    def __init__(self, end: socket.socket) -> None:
+        self._socket = end
+        self.is_closed = False
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._socket.fileno()
+
+    def send(self, message: Report | Order) -> None:
+        """Send a message; it is dropped if the other end is gone or does not read."""
+        data = msgspec.json.encode(message)
+        if len(data) > MOST_BYTES and isinstance(message, Failure):
+            data = msgspec.json.encode(Failure(message.cause, message.why[:MOST_TEXT]))
+        with suppress(OSError):
+            self._socket.send(data, socket.MSG_DONTWAIT)
+
+    def report(self) -> Report | None:
+        """Return the next report to the supervisor; None: there is none, or the end is gone."""
+        data = self._receive()
+        return None if data is None else _REPORTS.decode(data)
+
+    def order(self) -> Order | None:
+        """Return the next order of the supervisor; None: there is none, or it is gone."""
+        data = self._receive()
+        return None if data is None else _ORDERS.decode(data)
+
+    def _receive(self) -> bytes | None:
+        try:
+            data = self._socket.recv(2 * MOST_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if not data:
+            self.is_closed = True
+            return None
+        return data
+
+    def close(self) -> None:
+        """Close this end."""
+        self._socket.close()
+
+
+def control_pair() -> tuple[Control, Control]:
+    """Return the two ends of a new connection."""
+    one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return Control(one), Control(other)

@@ -1,0 +1,232 @@
+"""The supervisor of a server: forks its front and its workers, and forks them again."""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import structlog
+
+from hpcosim_server.service.children import FRONT, Child, Pauses, fork, how_it_ended
+from hpcosim_server.service.control import Control, Load, Order, Stopping, Want, Workers
+from hpcosim_server.service.outcomes import REMEMBERED
+from hpcosim_server.service.status import Failure, Status
+from hpcosim_server.service.stopping import Stop
+
+log = structlog.get_logger()
+
+TICK_S = 0.1
+LAST_NUMBER = 0xFFFF
+FORK_AGAIN_S = 1.0  # after a fork that failed
+
+RunFront = Callable[[Control, Iterable[int]], None]
+"""Runs the front, with the numbers of the workers that are there."""
+RunWorker = Callable[[Control, int, bool], None]
+"""Runs the worker with a number; the last argument says whether it has run before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a supervisor runs.
+
+    Attributes:
+        front: runs the front.
+        worker: runs a worker.
+        workers: largest number of workers.
+        first: numbers of the workers that run from the start.
+        sessions: number of sessions after which the server ends; None: no limit.
+        drain_s: time after a stop in which workers must end, s.
+        restores: whether a worker that runs again has its sessions again.
+    """
+
+    front: RunFront
+    worker: RunWorker
+    workers: int
+    first: frozenset[int]
+    sessions: int | None
+    drain_s: float
+    restores: bool = False
+
+
+class Supervisor:
+    """Keeps the front and the workers running. It has no connection of a client and no thread.
+
+    Args:
+        plan: what it runs.
+        stop: whether and why it stops.
+        tell: called with each failure, and with the progress that workers report; None: nobody is.
+
+    Attributes:
+        failures: the first failures, for the exit status.
+    """
+
+    def __init__(self, plan: Plan, stop: Stop, tell: Callable[[Status], None] | None) -> None:
+        self.failures: list[Failure] = []
+        self._plan = plan
+        self._stop = stop
+        self._tell = tell
+        self._children: dict[int, Child] = {}
+        self._due_s = dict.fromkeys((FRONT, *plan.first), 0.0)
+        self._pauses = Pauses()
+        self._last_number = max(plan.first)
+        self._owed: dict[int, int] = {}  # sessions that a worker is about to restore
+        self._sessions_over = 0  # of workers that have ended
+
+    def run(self) -> str:
+        """Run the server until it stops; return the reason."""
+        gc.collect()
+        gc.freeze()  # what is loaded stays shared with the children
+        while not (reason := self._reason()):
+            self._start_due()
+            self._listen(TICK_S)
+            self._bury()
+        self._drain(reason)
+        return reason
+
+    def kill(self) -> None:
+        """End all children at once."""
+        for child in self._children.values():
+            os.kill(child.pid, signal.SIGKILL)
+
+    def _reason(self) -> str:
+        if self._stop:
+            return f"stopped by {self._stop.reason}"
+        sessions = self._plan.sessions
+        over = self._sessions_over + sum(child.load.over for child in self._children.values())
+        return "all sessions are over" if sessions is not None and over >= sessions else ""
+
+    def _start_due(self) -> None:
+        """Fork the processes that are due."""
+        now_s = time.monotonic()
+        due = [number for number, due_s in self._due_s.items() if due_s <= now_s]
+        for number in sorted(due, reverse=True):  # the front last: it then knows all workers
+            try:
+                self._start(number)
+            except OSError as error:
+                log.error("no_process", number=number, error=str(error))
+                self._due_s[number] = now_s + FORK_AGAIN_S
+
+    def _start(self, number: int) -> None:
+        others = list(self._children.values())
+        del self._due_s[number]
+        if number == FRONT:
+            workers = self._numbers()
+            child = fork(number, lambda control: self._plan.front(control, workers), others)
+        else:
+            again = number in self._owed
+            child = fork(number, lambda control: self._plan.worker(control, number, again), others)
+        self._children[number] = child
+        log.info("process_started", process=child.name, pid=child.pid)
+
+    def _numbers(self) -> list[int]:
+        """Return the workers that are there or about to be."""
+        return [number for number in {**self._children, **self._due_s} if number != FRONT]
+
+    def _listen(self, timeout_s: float) -> None:
+        """Wait for reports of children, and handle them."""
+        by_descriptor = {child.control.fileno(): child for child in self._children.values()}
+        poll = select.poll()
+        for descriptor in by_descriptor:
+            poll.register(descriptor, select.POLLIN)
+        for descriptor, _ in poll.poll(1000 * timeout_s):
+            child = by_descriptor[descriptor]
+            self._hear(child)
+
+    def _hear(self, child: Child) -> None:
+        """Handle the reports of a child."""
+        while (report := child.control.report()) is not None:
+            if isinstance(report, Load):
+                child.load = report
+                self._check_restored(child)
+            elif isinstance(report, Want):
+                self._grow(report.workers)
+            else:
+                self._pass_on(report)
+
+    def _pass_on(self, status: Status) -> None:
+        if isinstance(status, Failure) and len(self.failures) < REMEMBERED:
+            self.failures.append(status)
+        if self._tell is not None:
+            self._tell(status)
+
+    def _grow(self, workers: int) -> None:
+        """Have more workers."""
+        numbers = self._numbers()
+        for _ in range(min(workers, self._plan.workers) - len(numbers)):
+            while self._last_number in numbers:
+                self._last_number = self._last_number % LAST_NUMBER + 1
+            numbers.append(self._last_number)
+            self._due_s[self._last_number] = 0.0
+        self._start_due()
+        self._order_front(Workers(self._numbers()))
+
+    def _order_front(self, order: Order) -> None:
+        if front := self._children.get(FRONT):
+            front.control.send(order)
+
+    def _bury(self, *, again: bool = True) -> None:
+        """Note the children that have ended.
+
+        Args:
+            again: whether those that failed are started again.
+        """
+        for child in list(self._children.values()):
+            pid, status = os.waitpid(child.pid, os.WNOHANG)
+            if pid:
+                self._hear(child)  # what it said last
+                child.control.close()
+                del self._children[child.number]
+                self._end(child, status, again=again)
+
+    def _end(self, child: Child, status: int, *, again: bool) -> None:
+        lost = child.load.opened - child.load.over + self._owed.pop(child.number, 0)
+        self._sessions_over += child.load.over
+        if status == 0 and (not again or (child.number != FRONT and not lost)):
+            self._order_front(Workers(self._numbers()))
+            return
+        how = how_it_ended(status)
+        pause_s = self._pauses.next_s(child)
+        log.error("process_ended", process=child.name, how=how, sessions=lost, pause_s=pause_s)
+        if again and self._plan.restores and child.number != FRONT:
+            self._owed[child.number] = lost
+        else:
+            self._lose(child, lost)
+        if again:
+            self._due_s[child.number] = time.monotonic() + pause_s
+
+    def _check_restored(self, child: Child) -> None:
+        """Note sessions that a worker has not restored, when it tells how many it has."""
+        lost = self._owed.pop(child.number, 0) - child.load.opened
+        self._lose(child, lost)
+
+    def _lose(self, child: Child, count: int) -> None:
+        """Note that sessions are lost."""
+        if count > 0:
+            self._sessions_over += count
+            what = "a session is lost" if count == 1 else f"{count} sessions are lost"
+            self._pass_on(Failure("internal_error", f"{child.name} ended: {what}"))
+
+    def _drain(self, reason: str) -> None:
+        """Let workers finish their requests and write their results; then end the front."""
+        until_s = time.monotonic() + self._plan.drain_s
+        for child in self._children.values():
+            child.control.send(Stopping(reason))
+        while self._children.keys() - {FRONT}:
+            self._listen(TICK_S)
+            self._bury(again=False)
+            if time.monotonic() > until_s:
+                log.error("drain_timeout", drain_s=self._plan.drain_s)
+                self.kill()
+                until_s = float("inf")
+        self._order_front(Stopping(reason, is_over=True))
+        until_s = time.monotonic() + self._plan.drain_s
+        while self._children:
+            self._listen(TICK_S)
+            self._bury(again=False)
+            if time.monotonic() > until_s:
+                self.kill()

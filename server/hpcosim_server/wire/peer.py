@@ -1,0 +1,106 @@
+"""One connection of a listening socket."""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import Sequence
+
+from hpcosim_server.wire.zmtp import Decoder
+
+KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
+
+
+class Peer:
+    """A connection: what has arrived, and what waits to be sent.
+
+    Args:
+        connection: the socket, non-blocking.
+        address: name of the connection, for replies.
+        decoder: the decoder of its bytes.
+        now_s: time on the clock of the caller, s.
+
+    Attributes:
+        heard_s: time of the last message, s; before the first, of the connection.
+        is_waiting: whether its last message has had no reply so far.
+        has_turn: whether its messages may be read; until then nothing more is received.
+        queued: bytes of messages that wait to be sent; the first may be sent in part.
+        queued_bytes: their size.
+    """
+
+    def __init__(
+        self, connection: socket.socket, address: bytes, decoder: Decoder, now_s: float
+    ) -> None:
+        self.socket = connection
+        self.address = address
+        self.decoder = decoder
+        self.heard_s = now_s
+        self.is_waiting = self.has_turn = False
+        self.queued: deque[Sequence[bytes | memoryview]] = deque()
+        self.queued_bytes = 0
+        connection.setblocking(False)
+        if connection.family != socket.AF_UNIX:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, KEEP_ALIVE_S)
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Number of bytes that wait in either direction."""
+        return self.queued_bytes + self.decoder.held_bytes
+
+    def send(self, pieces: Sequence[bytes]) -> None:
+        """Send the pieces of a message, or queue what the kernel does not take now.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        if self.queued:
+            self._queue(pieces)
+        else:
+            self._send_now(pieces)
+
+    def send_queued(self) -> None:
+        """Send what is queued, as much as the kernel takes now.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        while self.queued:
+            pieces = self.queued.popleft()
+            self.queued_bytes -= size_of(pieces)
+            if not self._send_now(pieces):
+                return
+
+    def _send_now(self, pieces: Sequence[bytes | memoryview]) -> bool:
+        """Send pieces; queue the rest in front of the others. Return whether all are sent."""
+        try:
+            sent = self.socket.sendmsg(pieces)
+        except BlockingIOError:
+            sent = 0
+        rest = _after(pieces, sent)
+        if rest:
+            self.queued.appendleft(rest)
+            self.queued_bytes += size_of(rest)
+        return not rest
+
+    def _queue(self, pieces: Sequence[bytes]) -> None:
+        self.queued.append(pieces)
+        self.queued_bytes += size_of(pieces)
+
+
+def size_of(pieces: Sequence[bytes | memoryview]) -> int:
+    """Return the number of bytes in pieces."""
+    return sum(map(len, pieces))
+
+
+def _after(pieces: Sequence[bytes | memoryview], sent: int) -> Sequence[bytes | memoryview]:
+    """Return what is left of pieces after the first bytes are sent."""
+    left: list[bytes | memoryview] = []
+    for piece in pieces:
+        if sent >= len(piece):
+            sent -= len(piece)
+        else:
+            left.append(memoryview(piece)[sent:] if sent else piece)
+            sent = 0
+    return left
