@@ -173,7 +173,7 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
         clients = start_swarm(ports, clients=8)
         while clients.poll() is None:
             time.sleep(chance.uniform(1.0, 2.5))  # a random instant, not a wait for something
-            if clients.poll() is None and server.poll() is None:
+            if ends < SERVER_ENDS and clients.poll() is None:
                 server.send_signal(number)
                 server.communicate()
                 ends += 1

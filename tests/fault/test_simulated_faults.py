@@ -13,7 +13,7 @@ from support.fault.plan import Plan, Window, plan_of
 from support.fault.scenes import undisturbed
 from support.fault.world import World
 
-FOUND_WITHIN = 200
+FOUND_WITHIN = 60
 """Number of seeds within which a planted bug must be found."""
 
 

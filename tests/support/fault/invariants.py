@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
 from hpcosim_protocol import Error, Welcome, decode_server_message
 from hpcosim_server.journal.store import SYNC_INTERVAL_S
+from hpcosim_server.record.folder import LAST
 from support.fault.host import IDLE_S, Executed
 from support.fault.operator import Operator
 from support.fault.scenes import STATEFUL, undisturbed
@@ -139,15 +141,16 @@ def _disk(world: World) -> Iterator[str]:
     last = {session.name: session for session in world.host.executed if session.name}
     for name, session in last.items():
         run = session.opened.run
-        folder = next((each for each in disk.folders if label_of(each) == name[:8]), None)
-        if folder is None:
+        folder = next((each for each in disk.folders if label_of(each) == name[:8]), "")
+        files = disk.folders.get(folder)
+        # A session that was stopped has results, which those of its end replace.
+        is_complete = files is not None and bool(json.loads(files[LAST])["complete"])
+        if files is None or (run.complete and not is_complete):
             if run.ended_because and not _may_lack_results(world, session):
                 yield f"the results of session {int(name[:8], 16)} are missing"
-        elif folder in disk.refused:
-            continue  # the results of an earlier end are still there
         elif any(_has_another_state(client, name) for client in world.operators):
             continue
-        elif run.complete and disk.folders[folder] != undisturbed(run.scenario, run.scheduler)[1]:
+        elif is_complete and files != undisturbed(run.scenario, run.scheduler)[1]:
             yield f"the results {folder} differ from an undisturbed run's"
 
 
