@@ -42,7 +42,7 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("run", "compare", "experiment", "oracle"), SIMULATE),
     **dict.fromkeys(("serve", "schedule", "ping", "conformance"), CONNECT),
     **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
-    **dict.fromkeys(("squeue", "sinfo", "top", "export", "traces"), INSPECT),
+    **dict.fromkeys(("squeue", "sinfo", "top", "export", "replay", "traces"), INSPECT),
     "import": CONNECT,
     **dict.fromkeys(("train", "reproduce"), LEARN),
     "batsim": BATSIM,

@@ -63,7 +63,7 @@ Workers = Annotated[
 Drain = Annotated[
     float,
     typer.Option(
-        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+        min=0.1, help="Time after a stop in which requests end and results are written, in s."
     ),
 ]
 Journal = Annotated[

@@ -134,7 +134,8 @@ class Server:
                 session = names[-1].session if names else ""
                 continue
             except ServerRefusedError as refused:  # killed before it got `simulation_ended`
-                assert "every job is over" in str(refused)
+                if "every job is over" not in str(refused):
+                    raise
             break
         return self.results(names[-1].session)
 
@@ -238,7 +239,8 @@ def test_a_scheduler_that_came_back_from_a_snapshot(server: Server) -> None:
             except Killed:
                 continue
             except ServerRefusedError as refused:
-                assert "every job is over" in str(refused)
+                if "every job is over" not in str(refused):
+                    raise
         results.append(server.results(session))
     assert all(each == results[0] for each in results)
 

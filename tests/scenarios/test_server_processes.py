@@ -42,10 +42,10 @@ class Game:
 
     all: ClassVar[list[Game]] = []
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, scenario: str = "small") -> None:
         self.all.append(self)
         self.connection = Connection(server.address, EAGER)
-        self.welcome = self.connection.hello(client="easy", scenario="small")
+        self.welcome = self.connection.hello(client="easy", scenario=scenario)
         self._view, self._policy = View(self.welcome.platform), make_policy("easy")
 
     @property
@@ -138,18 +138,20 @@ def test_endless_frames_neither_stall_others_nor_fill_memory(server: Server, siz
     game = Game(server)
     bad = RawPeer(server.address)
     piece = frame(bytes(size), MORE) * (1 if size else 2**16)
-    stop = threading.Event()
+    stop, closed = threading.Event(), list[RawPeer]()
 
     def pester() -> None:
         nonlocal bad
         while not stop.is_set():
             if not bad.send(piece):
+                closed.append(bad)
                 bad.close()
                 bad = RawPeer(server.address)
 
     thread = threading.Thread(target=pester)
     thread.start()
     try:
+        eventually(lambda: len(closed) > 2)
         assert game.step()
     finally:
         stop.set()
@@ -271,7 +273,7 @@ def test_stop_signals_write_results_and_others_are_ignored(
 ) -> None:
     """SIGUSR1 changes nothing; SIGHUP stops the server in order."""
     with new_server(folder, tmp_path, *options) as server:
-        game = Game(server)
+        game = Game(server, "long")
         server.process.send_signal(signal.SIGUSR1)
         game.step(10)
         server.process.send_signal(signal.SIGHUP)

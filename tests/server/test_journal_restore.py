@@ -26,6 +26,7 @@ def undisturbed(tmp_path: Path) -> dict[str, bytes]:
     return JournaledScheduler(JournaledServer(folder)).finish()
 
 
+@pytest.mark.slow
 def test_a_server_killed_after_every_request_loses_nothing(
     server: JournaledServer, undisturbed: dict[str, bytes]
 ) -> None:
@@ -42,6 +43,7 @@ def test_a_server_killed_after_every_request_loses_nothing(
     assert server.journals.open_names() == []
 
 
+@pytest.mark.slow
 def test_several_sessions_are_restored_together(
     server: JournaledServer, undisturbed: dict[str, bytes]
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_difference_is_named(server: JournaledServer, monkeypatch: pytest.Monk
     assert "got {" in refused
 
 
+@pytest.mark.slow
 def test_a_cut_journal_is_restored_up_to_the_cut(server: JournaledServer) -> None:
     """A journal cut at any byte gives a session up to its last whole request, or none."""
     scheduler = JournaledScheduler(server)

@@ -22,8 +22,8 @@ from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.serving import DRAIN_S, serve_workers
-from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.serving import serve_workers
+from hpcosim_server.service.socket_loop import DRAIN_S, serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
 
@@ -81,8 +81,7 @@ def serve_scenarios(
         workers: largest number of processes for sessions; 1: this process has all of them. An
             observer needs 1.
         parent: number of the process whose end stops the server; None: none.
-        drain_s: time after a stop in which requests are finished and results are written, s. Only
-            with several workers.
+        drain_s: time after a stop in which requests are finished and results are written, s.
         journal: the folder of journals of the sessions; None: no journal is kept.
         realtime: simulated seconds per wall-clock second of sessions in real time; None: they are
             not in real time.
@@ -126,7 +125,7 @@ def serve_scenarios(
             )
         service = new_service(report=tell, watch=watch)
         recovery.recover(service)
-        serve(service, address, parent)
+        serve(service, address, parent, drain_s)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

@@ -159,6 +159,20 @@ class Disk:
         path.unlink()
 
 
+def open_to_read(path: Path) -> DiskFile:
+    """Open a journal that is not changed.
+
+    Raises:
+        JournalError: it cannot be opened.
+    """
+    try:
+        if not path.is_file():
+            raise JournalError(f"{path}: expected a journal, got no regular file")
+        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        raise JournalError(f"{path}: {error.strerror or error}") from None
+
+
 def _sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

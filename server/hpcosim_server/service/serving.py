@@ -17,7 +17,7 @@ from hpcosim_server.service.front import Front
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.sessions import FIRST_WORKER
-from hpcosim_server.service.socket_loop import announce, bounds_of
+from hpcosim_server.service.socket_loop import DRAIN_S, announce, bounds_of
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.service.supervisor import Plan, Supervisor
@@ -28,8 +28,6 @@ from hpcosim_server.wire.zmtp import INNER_FRAMES
 
 log = structlog.get_logger()
 
-DRAIN_S = 300.0
-"""Time after a stop in which requests are finished and results are written, s."""
 LONGEST_PATH = 90  # bytes of the path of a local socket; the kernel allows 107
 INNER_BOUNDS = Bounds(
     message_bytes=2**31,

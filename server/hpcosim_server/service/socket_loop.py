@@ -25,6 +25,8 @@ TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
 FLUSH_S = 2.0  # timeout for sending the last replies, s
+DRAIN_S = 300.0
+"""Time after a stop in which requests are finished and results are written, s."""
 RESERVED_FILES = 64  # descriptors that connections leave free, for results and logs
 MOST_PEERS = 4096
 ALL_OVER = "all sessions are over"
@@ -79,13 +81,16 @@ class PublicDoor:
         self._peers.send(address, [*before, reply])
 
 
-def serve(service: Service, address: str, parent: int | None = None) -> str:
+def serve(
+    service: Service, address: str, parent: int | None = None, drain_s: float = DRAIN_S
+) -> str:
     """Reply to requests in this process until a signal, or until the service is done.
 
     Args:
         service: the service.
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a signal in which the process must end, s.
 
     Returns:
         Reason for the end.
@@ -93,7 +98,7 @@ def serve(service: Service, address: str, parent: int | None = None) -> str:
     Raises:
         BindError: the address is malformed, in use or not permitted.
     """
-    stop = Stop(parent)
+    stop = Stop(parent, drain_s)
     listener = listen(address)
     try:
         announce(endpoint_of(listener))
