@@ -193,7 +193,7 @@ class Observer:
         self, requests: int, while_runs: Callable[[], bool] = lambda: False
     ) -> dict[str, float]:
         """Return the median, the 99th percentile and the worst round trip, ms."""
-        took = []
+        took: list[float] = []
         while len(took) < max(1, requests) or while_runs():
             began_s = time.perf_counter()
             self._client.ask(self._request)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import time
 from collections.abc import Callable
@@ -185,4 +184,4 @@ def _timeout_s(service: Service) -> float:
     """Return the receive timeout, so that the next held reply is sent in time, s."""
     if not service.held:
         return TICK_S
-    return min(HELD_TICK_S, math.ceil(1000 * service.held.wait_s()) / 1000)
+    return min(HELD_TICK_S, service.held.wait_s())
