@@ -77,7 +77,7 @@ class CurvePeers:
     @property
     def has_message(self) -> bool:
         """Whether `receive` returns a message without waiting."""
-        return bool(self._socket.getsockopt(zmq.EVENTS) & zmq.POLLIN)
+        return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
         """Return the next message and the address of its sender; None: none came in time."""
