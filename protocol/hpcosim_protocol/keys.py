@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcosim_protocol.errors import ProtocolError
+from hpcosim_protocol.files import read_regular
 
 if TYPE_CHECKING:
     import zmq
@@ -157,12 +157,7 @@ def read_public(path: Path) -> bytes:
 
 def _read(path: Path) -> dict[bytes, bytes]:
     try:
-        # Without O_NONBLOCK, opening a pipe without a writer would wait.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise KeysError(f"{path} is not a regular file; expected a key certificate")
-            data = file.read(MAX_BYTES)
+        data = read_regular(path, MAX_BYTES)
     except OSError as error:
         raise KeysError(
             f"{path}: cannot read the key: {error.strerror}; `hpcosim keygen` makes keys"

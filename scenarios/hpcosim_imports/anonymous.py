@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hpcosim_imports.errors import InputError
+from hpcosim_protocol.files import read_regular
 
 KINDS = ("user", "group", "account", "name")
 KEPT = frozenset(("", "root"))  # `root` is the topmost account of every site
@@ -65,7 +66,7 @@ class Pseudonyms:
 
 def _read(path: Path) -> dict[str, dict[str, str]]:
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, str]])
+        found = msgspec.json.decode(read_regular(path), type=dict[str, dict[str, str]])
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror}", path) from None
     except msgspec.DecodeError as error:

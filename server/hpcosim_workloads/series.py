@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_protocol.files import open_table
 from hpcosim_workloads.errors import WorkloadError, check
 from hpcosim_workloads.series_units import Quantity, check_unit
 
@@ -147,7 +148,7 @@ def read_series(
     check(valid, "repeat_s", repeat_s, f"from {LEAST_PERIOD_S:g} to {MOST_S:g}")
     check(abs(origin_s) <= MOST_S, "origin_s", origin_s, f"from {-MOST_S:g} to {MOST_S:g}")
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_table(path) as file:
             first_date, rows = _table(file, path, quantity)
     except OSError as error:
         raise WorkloadError(f"cannot be read: {error.strerror or error}", path) from None

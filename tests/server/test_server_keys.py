@@ -83,7 +83,7 @@ def test_invalid_names_of_clients(name: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"\xff" * 5000, b'public-key = "short"'])
+@pytest.mark.parametrize("content", [b"", b"\xff" * 500, b'public-key = "short"'])
 def test_invalid_key_files(content: bytes, tmp_path: Path) -> None:
     """A file that is no certificate is an error with its path."""
     make_keys(tmp_path)

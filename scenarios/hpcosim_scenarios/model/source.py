@@ -6,10 +6,12 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
+from hpcosim_protocol.files import open_regular
 from hpcosim_scenarios.model.logs import log_path
 from hpcosim_scenarios.model.workload import SOURCES, Imitated, Workload
 from hpcosim_server.record.results import WorkloadSource
 from hpcosim_workloads.errors import WorkloadError
+from hpcosim_workloads.logs.log_file import MOST_BYTES
 
 
 def source_of(
@@ -66,7 +68,7 @@ def sha256_of(path: Path) -> str:
         WorkloadError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path, MOST_BYTES) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise WorkloadError(f"cannot be read: {error.strerror}", path) from None

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from hpcosim_protocol.files import read_regular
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, parse_yaml
 
@@ -49,7 +50,7 @@ def read_text(path: Path, what: str) -> str:
         if (size := path.stat().st_size) > MOST_BYTES:
             expected = f"expected {_a(what)} of at most {MOST_BYTES} bytes, got {size} bytes"
             raise ScenarioError(expected, path)
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, MOST_BYTES).decode()
     except OSError as error:
         raise ScenarioError(f"cannot be read: {error.strerror}", path) from None
     except UnicodeDecodeError:

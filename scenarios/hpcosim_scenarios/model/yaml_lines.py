@@ -15,6 +15,13 @@ class DuplicateKeyError(yaml.MarkedYAMLError):  # type: ignore[misc]
     """A mapping has a key twice."""
 
 
+class ExpansionError(yaml.MarkedYAMLError):  # type: ignore[misc]
+    """Aliases expand a document to too many values, or without end."""
+
+
+MOST_NODES = 1_000_000
+"""Maximum number of scalars, lists and mappings in a document, after expansion of aliases."""
+
 _Loader: Any = type("_Loader", (yaml.SafeLoader,), {})
 
 # PyYAML reads YAML 1.1, in which 1e10 is text, off is false, 7_1 is 71 and 1:30 is 90. In YAML 1.2
@@ -85,9 +92,48 @@ def parse_yaml(text: str) -> Any:
     """
     loader = _Loader(text)
     try:
-        return loader.get_single_data()
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check_expansion(node)
+        return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+def _check_expansion(root: yaml.Node) -> None:
+    """Check how many nodes a document has when each alias is replaced by what it names.
+
+    A kilobyte of aliases of aliases, or of merge keys, names billions.
+
+    Raises:
+        ExpansionError: it has more than `MOST_NODES`, or an alias names what it is in.
+    """
+    sizes: dict[int, int] = {}
+    todo = [(root, False)]
+    while todo:
+        node, is_counted = todo.pop()
+        if id(node) in sizes and not is_counted:
+            if not sizes[id(node)]:  # its children are being counted
+                what = "an alias names a list or mapping that it is in"
+                raise ExpansionError(problem=what, problem_mark=node.start_mark)
+            continue
+        inner = _inner(node)
+        if is_counted:
+            sizes[id(node)] = 1 + sum(sizes[id(each)] for each in inner)
+            if sizes[id(node)] > MOST_NODES:
+                what = f"its aliases expand it to more than {MOST_NODES} values"
+                raise ExpansionError(problem=what, problem_mark=node.start_mark)
+        else:
+            sizes[id(node)] = 0
+            todo.append((node, True))
+            todo += [(each, False) for each in inner]
+
+
+def _inner(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [each for pair in node.value for each in pair]
+    return node.value if isinstance(node, yaml.SequenceNode) else []
 
 
 def steps_of(field: str) -> list[str | int]:

@@ -13,6 +13,7 @@ from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.logs import log_path
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Imitated
+from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 
 MOST_JOBS = 2_000_000
@@ -65,14 +66,11 @@ def _file_state(scenario: Scenario, folder: Path) -> tuple[str | int, ...]:
     """Return the path, size and time of change of the file of jobs; empty: there is none."""
     workload = scenario.workload
     which = workload.synthetic if isinstance(workload.synthetic, Imitated) else workload
-    if workload.json is not None:
-        path = folder / workload.json
-    elif which.swf is not None or which.trace is not None:
-        path = log_path(which, folder)
-    else:
+    if workload.json is None and which.swf is None and which.trace is None:
         return ()
     try:
+        path = folder / workload.json if workload.json else log_path(which, folder)
         state = path.stat()
-    except OSError:  # reading it reports the error
-        return (str(path),)
+    except (OSError, WorkloadError):  # reading it reports the error
+        return ()
     return (str(path), state.st_size, state.st_mtime_ns, state.st_ino)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from hpcosim_client.errors import PolicyError
 
 Metadata = TypeVar("Metadata", bound=msgspec.Struct)
+MOST_BYTES = 2**30
 CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_FORM = "hpcosim training checkpoint 2"
 """Kind and version of the checkpoint of a training."""
@@ -60,10 +61,12 @@ def read_network(
     if not path.is_file():
         raise PolicyError(_missing(path))
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise PolicyError(f"{path}: expected a {what} of at most {MOST_BYTES} bytes")
         with safe_open(path, framework="pt") as file:
             found = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise PolicyError(
             f"{path}: cannot be read as a {what} in safetensors format: {error}"
         ) from None
@@ -76,7 +79,7 @@ def read_network(
         raise PolicyError(f"{path}: expected a {what} with metadata {form!r}, got {forms}")
     try:
         return msgspec.json.decode(found[form], type=metadata), tensors
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise PolicyError(f"{path}: invalid metadata {form!r}: {error}") from None
 
 
@@ -110,8 +113,11 @@ def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tenso
     Raises:
         PolicyError: a weight is missing, unknown, or of another shape or type.
     """
-    with torch.device("meta"):
-        network = new()
+    try:
+        with torch.device("meta"):
+            network = new()
+    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
+        raise PolicyError(f"{path}: its settings fit no network: {error}") from None
     expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
     found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
     for name in sorted(expected.keys() | found.keys()):

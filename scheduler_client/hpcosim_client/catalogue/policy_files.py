@@ -24,11 +24,13 @@ from typing import TYPE_CHECKING
 
 from hpcosim_client.catalogue.policy_imports import modules_beside
 from hpcosim_client.errors import ClientError, PolicyError
+from hpcosim_protocol.files import read_regular
 
 if TYPE_CHECKING:  # names are checked without NumPy
     from hpcosim_client.view import Policy, View
 
 SUFFIX = ".py"
+MOST_SOURCE_BYTES = 2**24
 
 _executions = itertools.count()
 _loaded_by_policies: set[str] = set()  # names of modules beside policy files
@@ -88,7 +90,7 @@ def make_from_file(name: str) -> Policy:
 
 def _execute(path: Path) -> ModuleType:
     try:
-        source = path.read_bytes()
+        source = read_regular(path, MOST_SOURCE_BYTES)
     except OSError as error:
         where = "" if path.is_absolute() else f" (in {Path.cwd()})"
         raise PolicyError(f"{path}: cannot be read: {error.strerror}{where}") from None

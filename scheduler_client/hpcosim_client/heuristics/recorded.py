@@ -20,6 +20,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Ints, Job
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol.errors import HostListError
+from hpcosim_protocol.files import open_table
 from hpcosim_protocol.hosts import NodeNames
 
 COLUMNS = ("job_id", "submit_s", "start_s", "end_s", "nodes", "state")
@@ -61,7 +62,7 @@ def read_recorded(path: Path) -> dict[int, list[RecordedRun]]:
     """
     found: dict[int, list[RecordedRun]] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_table(path) as file:
             rows = csv.DictReader(file)
             missing = [name for name in COLUMNS[:5] if name not in (rows.fieldnames or ())]
             if missing:

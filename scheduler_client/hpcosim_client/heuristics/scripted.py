@@ -15,6 +15,7 @@ from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import Policy, View
+from hpcosim_protocol.files import open_table
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")
 LATEST_S = 1e15
@@ -53,7 +54,7 @@ def read_schedule(path: Path) -> dict[int, Start]:
     """
     lines: dict[int, list[Start]] = {}
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_table(path) as file:
             rows = csv.DictReader(file)
             missing = [name for name in COLUMNS[:3] if name not in (rows.fieldnames or ())]
             if missing:

@@ -138,11 +138,13 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
     """
     from safetensors import SafetensorError, safe_open
 
+    if not path.is_file():
+        raise PolicyError(f"{path}: there is no such file of learned timeouts")
     try:
         with safe_open(path, framework="numpy") as file:
             said = file.metadata() or {}
             weights = file.get_tensor("weights")
-    except (OSError, SafetensorError) as error:
+    except (OSError, SafetensorError, TypeError, ValueError) as error:
         raise PolicyError(f"{path}: cannot be read as learned timeouts: {error}") from None
     if FORMAT not in said or weights.shape != (3, FEATURES):
         raise PolicyError(
@@ -151,4 +153,10 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
         )
     if weights.dtype != np.float64 or not np.isfinite(weights).all():
         raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
-    return TimeoutRule(weights, float(said[FORMAT]) if origin_s is None else origin_s)
+    try:
+        found_s = float(said[FORMAT])
+    except ValueError:
+        found_s = math.nan
+    if not math.isfinite(found_s):
+        raise PolicyError(f"{path}: expected a finite time in {FORMAT!r}, got {said[FORMAT]!r:.60}")
+    return TimeoutRule(weights, found_s if origin_s is None else origin_s)

@@ -17,6 +17,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.power.manager import Manager, managed
 from hpcosim_client.view import Policy, View
+from hpcosim_protocol.files import read_regular
 
 State = Literal["on", "off"]
 Time = Annotated[float, Meta(ge=0, le=1e15)]
@@ -121,7 +122,7 @@ def read_plan(path: Path) -> SwitchingPlan:
         PolicyError: the file cannot be read, or a field is invalid.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=SwitchingPlan)
+        return msgspec.json.decode(read_regular(path), type=SwitchingPlan)
     except msgspec.DecodeError as error:
         raise PolicyError(f"{path}: expected a plan of `hpcosim oracle`: {error}") from None
     except (OSError, ValueError) as error:  # a null byte in the path

@@ -17,6 +17,7 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.json_fields import kind_of_value
 from hpcosim_batsim.inputs.workload_model import Json
+from hpcosim_protocol.files import read_regular
 from hpcosim_workloads.table import MAX_TIME_S
 
 UNAVAILABLE, AVAILABLE = "machine_unavailable", "machine_available"
@@ -54,7 +55,7 @@ def read_external_events(
     events = []
     for path in paths:
         try:
-            lines = path.read_bytes().splitlines()
+            lines = read_regular(path).splitlines()
         except OSError as error:
             raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error
         for number, line in enumerate(lines, start=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from hpcosim_batsim.errors import InputError
+from hpcosim_protocol.files import open_regular
 from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_BYTES = 2**30  # of a file
@@ -114,7 +116,7 @@ def read_json(path: Path) -> Any:
         InputError: the file cannot be read, is too large or is not JSON; names the line.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path, sys.maxsize) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error

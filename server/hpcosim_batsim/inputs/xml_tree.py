@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +10,7 @@ from xml.parsers import expat
 
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.units import amount
+from hpcosim_protocol.files import open_regular
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
@@ -94,7 +96,7 @@ def read_xml(path: Path) -> Element:
     """
     name = str(path)
     try:
-        with path.open("rb") as file:
+        with open_regular(path, sys.maxsize) as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(name, "", f"cannot be read: {error.strerror or error}") from error

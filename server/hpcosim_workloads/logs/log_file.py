@@ -7,11 +7,16 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import cast
 
+from hpcosim_protocol.files import open_regular
 from hpcosim_workloads.errors import CutOffError, WorkloadError
 
+MOST_LINE_BYTES = 2**24
+MOST_BYTES = 2**36
+"""Maximum size of a file after decompression, bytes: more than a hundred million jobs have."""
 GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -28,7 +33,12 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with _opened(path) as file:
-            for number, line in enumerate(file, start=1):
+            left = MOST_BYTES
+            lines = iter(partial(file.readline, MOST_LINE_BYTES + 1), b"")
+            for number, line in enumerate(lines, start=1):
+                left -= len(line)
+                if len(line) > MOST_LINE_BYTES or left < 0:
+                    raise _too_large(path, number, line)
                 yield number, line if number > 1 else line.removeprefix(codecs.BOM_UTF8)
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be read further: {_plain(error)}"
@@ -36,9 +46,17 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:
         raise kind(what, path, number or None) from None
 
 
+def _too_large(path: Path, number: int, line: bytes) -> WorkloadError:
+    if len(line) > MOST_LINE_BYTES:
+        what = f"expected lines of at most {MOST_LINE_BYTES} bytes"
+    else:
+        what = f"expected at most {MOST_BYTES} bytes in all"
+    return WorkloadError(what, path, number)
+
+
 def _opened(path: Path) -> io.BufferedIOBase:
     try:
-        with path.open("rb") as file:
+        with open_regular(path, MOST_BYTES) as file:
             zipped = file.read(2) == GZIP_MAGIC
     except FileNotFoundError:
         raise WorkloadError("there is no such file", path) from None
