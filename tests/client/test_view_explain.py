@@ -171,7 +171,7 @@ def test_explaining_changes_no_result(name: str, jobs: Jobs) -> None:
         for explain in (False, True)
     )
     for table in (JOBS, NODE_STATES_OVER_TIME, SCHEDULE):
-        assert list(table.lines(explained.record())) == list(table.lines(plain.record()))
+        assert list(table.text(explained.record())) == list(table.text(plain.record()))
     assert len(plain.recording.explanations) == 0
 
 
@@ -204,7 +204,7 @@ def test_explaining_changes_no_result_beside_a_power_manager(
         for explain in (False, True)
     )
     for table in (JOBS, NODE_STATES_OVER_TIME, SCHEDULE):
-        assert list(table.lines(explained.record())) == list(table.lines(plain.record()))
+        assert list(table.text(explained.record())) == list(table.text(plain.record()))
 
 
 def watched(name: str, look: Callable[[View], None]) -> Policy:

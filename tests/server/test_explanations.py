@@ -171,7 +171,7 @@ def test_explanations_have_no_effect(jobs: list[tuple[int, int, int, int]], seed
     plain = simulate(cluster_of(2, 4), table_of(jobs), "easy").record()
     explained = simulate(cluster_of(2, 4), table_of(jobs), talkative(seed)).record()
     for table in (JOBS_TABLE, NODE_STATES_OVER_TIME, SCHEDULE):
-        assert list(table.lines(explained)) == list(table.lines(plain))
+        assert list(table.text(explained)) == list(table.text(plain))
     metrics = measure(explained)
     assert {name: metrics[name] for name in measure(plain)} == measure(plain)
     assert set(metrics) - set(measure(plain)) == set(start_forecasts(explained))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import subprocess
 import sys
@@ -98,7 +99,7 @@ def test_every_row_has_the_columns_of_its_table(table: Table) -> None:
     simulation = small_run(2)
     simulation.advance([Explain(2, "Resources", 4.5)])
     simulation.recording.changed_drain(4.5, 0, drained=True)
-    rows = list(csv.reader(table.lines(simulation.record())))
+    rows = list(csv.reader(io.StringIO("".join(table.text(simulation.record())))))
     assert len(rows) > 1
     assert {len(row) for row in rows} == {len(table.columns)}
     assert all(column.meaning for column in table.columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 OwnerField = Literal["user", "group", "partition", "account", "qos"]
@@ -52,6 +53,15 @@ class Owners:
         """Return the names in one field of consecutive rows."""
         known = self._known
         return [getattr(known[code], field) for code in self._codes[rows]]
+
+    @property
+    def known(self) -> Sequence[Owner]:
+        """The distinct owners, in order of their first rows."""
+        return self._known
+
+    def codes(self, rows: slice = slice(None)) -> list[int]:
+        """Return the owners of consecutive rows, as indices into `known`."""
+        return self._codes[rows].tolist()
 
     def append(self, owner: tuple[str, str, str, str, str]) -> None:
         """Append the owner of the next row, with the fields of `Owner` in their order."""

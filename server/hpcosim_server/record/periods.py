@@ -150,6 +150,28 @@ class Periods:
         first = self.first_place[period]
         return self.tasks[first : first + self.places[period]].tolist()
 
+    def allocations(self, periods: NDArray[np.int64]) -> tuple[NDArray[np.int64], Ints, Ints]:
+        """Return where the tasks of any periods are.
+
+        Args:
+            periods: int64[n], numbers of periods.
+
+        Returns:
+            int64[n], index of the first entry of each period in what follows; the node number and
+            the number of tasks of each entry, period by period in the order of the allocation.
+        """
+        if not len(periods):
+            return np.empty(0, np.int64), np.empty(0, np.intc), np.empty(0, np.intc)
+        least, beyond = int(periods.min()), int(periods.max()) + 1
+        places = np.array(self.places[least:beyond], np.int64)[periods - least]
+        begins = np.array(self.first_place[least:beyond])[periods - least]
+        first = np.cumsum(places) - places
+        least, beyond = int(begins.min()), int((begins + places).max())
+        entry = np.repeat(begins - least - first, places)
+        entry += np.arange(len(entry))
+        nodes, tasks = np.array(self.nodes[least:beyond]), np.array(self.tasks[least:beyond])
+        return first, nodes[entry], tasks[entry]
+
     def placements(self, first: int = 0, last: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return where the tasks of consecutive periods are.
 

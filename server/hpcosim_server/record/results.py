@@ -159,7 +159,7 @@ def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also
         git=git_checkout(),
     )
     files: dict[str, Iterable[str]] = {
-        table.file: table.lines(record) for table in tables_of(record)
+        table.file: table.text(record) for table in tables_of(record)
     }
     metrics = metrics_of(record, run)
     files["metrics.json"] = [to_json(metrics)]

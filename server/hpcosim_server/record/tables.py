@@ -10,10 +10,10 @@ from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.table_rows import (
     drain_lines,
     explanation_lines,
-    job_lines,
-    node_lines,
-    run_lines,
-    schedule_lines,
+    job_rows,
+    node_rows,
+    run_rows,
+    schedule_rows,
 )
 from hpcosim_workloads.table import PLACEMENTS
 
@@ -40,18 +40,19 @@ class Table(NamedTuple):
         file: file name.
         rows: meaning and order of the rows.
         columns: columns in file order.
-        lines_of: yields the rows as text, with cells in the order of `columns`.
+        rows_of: yields the rows as text in pieces of any length, with cells in the order of
+            `columns`.
     """
 
     file: str
     rows: str
     columns: tuple[Column, ...]
-    lines_of: Callable[[RunRecord], Iterator[str]]
+    rows_of: Callable[[RunRecord], Iterator[str]]
 
-    def lines(self, record: RunRecord) -> Iterator[str]:
-        """Yield the lines of the file, header line first."""
+    def text(self, record: RunRecord) -> Iterator[str]:
+        """Yield the text of the file in pieces, header line first."""
         yield ",".join(column.name for column in self.columns) + "\n"
-        yield from self.lines_of(record)
+        yield from self.rows_of(record)
 
 
 INTEGER, NUMBER, TEXT = "integer", "number", "text"
@@ -116,7 +117,7 @@ JOBS = Table(
             "core-seconds: the part of the run since its last checkpoint, or all of it",
         ),
     ),
-    job_lines,
+    job_rows,
 )
 NODE_STATES_OVER_TIME = Table(
     "nodes.csv",
@@ -135,7 +136,7 @@ NODE_STATES_OVER_TIME = Table(
         ),
         Column("power_w", NUMBER, "power of each of the nodes, W"),
     ),
-    node_lines,
+    node_rows,
 )
 SCHEDULE = Table(
     "schedule.csv",
@@ -147,7 +148,7 @@ SCHEDULE = Table(
         Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
-    schedule_lines,
+    schedule_rows,
 )
 RUNS = Table(
     "runs.csv",
@@ -172,7 +173,7 @@ RUNS = Table(
         Column("nodes", NODE_LIST, "allocated nodes, in the order of the allocation"),
         Column("tasks", COUNTS, "number of tasks on each of `nodes`"),
     ),
-    run_lines,
+    run_rows,
 )
 DRAINS = Table(
     "drains.csv",
