@@ -9,9 +9,9 @@ from typing import NamedTuple, Protocol
 import structlog
 
 from hpcosim_protocol.keys import ServerKeys
+from hpcosim_protocol.zmtp import Message
 from hpcosim_server.errors import BindError
 from hpcosim_server.wire.peers import Bounds, Peers
-from hpcosim_server.wire.zmtp import Message
 
 log = structlog.get_logger()
 

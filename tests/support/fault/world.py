@@ -120,7 +120,7 @@ class World:
             structlog.configure(**config)
             logger.disabled = was
 
-    def _link(self, address: str, timeout_s: float) -> Link:
+    def _link(self, address: str, timeout_s: float, keys: object = None) -> Link:
         number = int(address.removeprefix("sim://"))
         return self.operators[number].link(address, timeout_s)
 
