@@ -7,7 +7,7 @@ portions of consecutive instants, so that memory is bounded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from hpcosim_server.record.run_record import RunRecord
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 MAX_INSTANTS = 60_000
 MAX_CHANGES = 500_000
@@ -203,7 +204,7 @@ def _last_of_instants(changes: _Changes) -> _Changes:
     return _Changes(instant[last], node[last], tasks[last], power[last])
 
 
-def _before(node: Ints, values: NDArray[np.generic], first: NDArray[np.generic]) -> NDArray:
+def _before(node: Ints, values: NDArray[T], first: NDArray[T]) -> NDArray[T]:
     """Return the previous value of the same node.
 
     Args:
