@@ -37,6 +37,13 @@ def run(
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
     ] = None,
     force: Force = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for a journal of the run, for `hpcosim replay`. Needs ipc or tcp.",
+        ),
+    ] = None,
     formats: Formats = None,
     as_json: Json = False,
     watch: WatchRun = False,
@@ -58,6 +65,8 @@ def run(
         if speed is not None and not watch:
             raise ScenariosError("--speed needs --watch")
         check_realtime(realtime, speed)
+        if journal is not None and transport == "inproc":
+            raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
         overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
@@ -74,6 +83,7 @@ def run(
                     warn=print_warning,
                     watched=watched,
                     realtime=realtime,
+                    journal=journal,
                 )
         except ResultsError as error:
             if error.metrics is not None:

@@ -53,6 +53,7 @@ def run_scenario(
     warn: Warn = ignore_warning,
     watched: WatchedRun | None = None,
     realtime: float | None = None,
+    journal: Path | None = None,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -70,6 +71,7 @@ def run_scenario(
         watched: how people watch the run; None: it is not watched.
         realtime: simulated seconds per wall-clock second, for a run in real time; None: as fast as
             possible.
+        journal: folder for a journal of the run, with separate processes; None: none is kept.
 
     Returns:
         The metrics, and the results folder.
@@ -102,6 +104,8 @@ def run_scenario(
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
         if realtime is not None:
             options += ["--realtime", repr(realtime)]
+        if journal is not None:
+            options += ["--journal", str(journal)]
         metrics = _run_processes(
             path, chosen, folder, transport, overrides or {}, options, report, watched
         )
