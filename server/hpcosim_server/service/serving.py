@@ -76,7 +76,7 @@ def serve_workers(
     """
     public = listen(address)
     try:
-        with _private_socket() as (private, path):
+        with private_socket() as (private, path):
 
             def front(control: Control, expected: Iterable[int]) -> None:
                 clients = Peers(public, bounds_of(limits))
@@ -105,7 +105,7 @@ def serve_workers(
 
 
 @contextmanager
-def _private_socket() -> Iterator[tuple[socket.socket, Path]]:
+def private_socket() -> Iterator[tuple[socket.socket, Path]]:
     """Yield the listening socket for workers, and its file in a folder that only we can enter."""
     folder = Path(tempfile.mkdtemp(prefix="hpcosim-"))  # has mode 0700
     if len(str(folder)) > LONGEST_PATH:

@@ -77,7 +77,7 @@ class FrontDoor:
     def _introduction(self) -> list[bytes]:
         load = self._load()
         nonces = [nonce for nonce in self._service.nonces() if len(nonce) <= LONGEST_NONCE]
-        return [TO_FRONT, msgspec.json.encode(replace(load, nonces=nonces[-MOST_NONCES:]))]
+        return [TO_FRONT, msgspec.json.encode(replace(load, nonces=tuple(nonces[-MOST_NONCES:])))]
 
     def _load(self) -> Load:
         return Load(self._number, *self._service.counts)
