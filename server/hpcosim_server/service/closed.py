@@ -6,7 +6,10 @@ from collections import OrderedDict
 from typing import NamedTuple
 
 from hpcosim_protocol import Decisions
+from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
+
+UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class ClosedSession(NamedTuple):
@@ -37,9 +40,6 @@ class ClosedSessions:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
-    def __getitem__(self, name: str) -> ClosedSession:
-        return self._by_name[name]
-
     def add(self, session: Session) -> None:
         """Add a session that has ended; drop the oldest one beyond the limit."""
         closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
@@ -50,6 +50,14 @@ class ClosedSessions:
         self._by_name[name] = closed
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
+
+    def refusal(self, name: str) -> SessionRefused:
+        """Return the error for a session that is not open."""
+        if name in self._by_name:
+            what = f"the session is closed: {self._by_name[name].why}"
+        else:
+            what = UNKNOWN_SESSION
+        return SessionRefused("unknown_session", what)
 
     def repeated_reply(self, request: Decisions) -> bytes | None:
         """Return the reply to a repeated last request of a closed session, otherwise None."""

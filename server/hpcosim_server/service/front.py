@@ -12,11 +12,11 @@ import msgspec
 import structlog
 
 from hpcosim_protocol import Decisions, Error, Hello, encode
+from hpcosim_server.service.closed import UNKNOWN_SESSION
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.routes import Routes, WorkerRoute
-from hpcosim_server.service.service import UNKNOWN_SESSION
 from hpcosim_server.service.worker import LEAVE, TO_FRONT
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.zmtp import Message

@@ -8,19 +8,11 @@ from pathlib import Path
 
 import structlog
 
-from hpcosim_protocol import (
-    ClientMessage,
-    Decisions,
-    Error,
-    GetHistory,
-    Goodbye,
-    Hello,
-    encode,
-)
+from hpcosim_protocol import ClientMessage, Decisions, Error, GetHistory, Goodbye, Hello, encode
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
-from hpcosim_server.service.closed import ClosedSession, ClosedSessions
+from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.history import has_history, history_of
@@ -40,7 +32,6 @@ SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 PROGRESS_INTERVAL_S = 0.25
-UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class Service:
@@ -65,6 +56,7 @@ class Service:
     Attributes:
         held: the replies that the pace of their sessions holds back.
         new_session: creates the simulation of a new session.
+        closed: the sessions that are over, or that could not be restored.
     """
 
     def __init__(
@@ -97,7 +89,7 @@ class Service:
         self._name = name
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
-        self._closed = ClosedSessions(REMEMBERED)
+        self.closed = ClosedSessions(REMEMBERED)
         self._stopped = ""
         self._busy_s = 0.0
         self._progress_due_s = 0.0
@@ -191,9 +183,8 @@ class Service:
         for session in self._open:
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
-            heard_s = max(session.last_message_s, self.held.heard_s(session.name))
             timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
-            if now_s - heard_s > timeout_s:
+            if now_s - max(session.last_message_s, self.held.heard_s(session.name)) > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent")
 
@@ -212,10 +203,6 @@ class Service:
         log.info("session_restored", **names_of(session), seq=session.seq)
         if session.ended_because:
             self._close(session, cause)
-
-    def remember(self, name: str, closed: ClosedSession) -> None:
-        """Remember a session that is over, or that cannot be restored."""
-        self._closed.remember(name, closed)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -245,18 +232,15 @@ class Service:
         if isinstance(message, Decisions):
             return self._decide(message, data, envelope)
         if isinstance(message, GetHistory):
+            return encode(history_of(self._heard(message.session), message))
+        if message.session not in self.closed:  # or the client did not receive the goodbye
             session = self._find(message.session)
-            session.note_message(self._idle_clock_s())
-            return encode(history_of(session, message))
-        if message.session in self._closed:  # the client did not receive the goodbye
-            return encode(Goodbye())
-        session = self._find(message.session)
-        session.end("the client left")
-        self._close(session, "client_left")
+            session.end("the client left")
+            self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self._closed.repeated_reply(request)
+        repeated = self.closed.repeated_reply(request)
         if repeated is None:
             repeated = self.held.repeated(request, envelope, self._idle_clock_s())
         if repeated is not None:
@@ -270,18 +254,13 @@ class Service:
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
-        pace = session.pace
-        if pace is not None and not pace.is_free and session.seq > before:
-            now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
-            heard_s = session.last_message_s
-            held = HeldReply(envelope, request, now_s, answer, pace, understood, heard_s)
-            return self.held.hold(held)
+        if session.pace is not None and not session.pace.is_free and session.seq > before:
+            return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
     def _hello(self, hello: Hello, data: bytes) -> bytes:
         if hello.session:
-            session = self._find(hello.session)
-            session.note_message(self._idle_clock_s())
+            session = self._heard(hello.session)
             if hello.history and has_history(session):
                 return session.resume_with_history()
             reply = session.resume()
@@ -290,7 +269,7 @@ class Service:
         known = self._open.opened_by(hello)
         if known is not None:
             return known.welcome()
-        self._check_room()
+        self._open.check_room(self.limits.sessions)
         opened = self._opened_by(hello)
         if hello.policy:
             opened.run.policy = hello.policy
@@ -309,11 +288,6 @@ class Service:
             session.pace = self._watch.pace_of(session.opened)
             self._watch.observer.opened(session.label, session.opened, session.pace)
 
-    def _check_room(self) -> None:
-        if len(self._open) >= self.limits.sessions:
-            what = f"{self.limits.sessions} sessions are open, the maximum of this server"
-            raise SessionRefused("too_many_sessions", what)
-
     def _opened_by(self, hello: Hello) -> Opened:
         """Return the simulation of a new session."""
         if not self._left.take():
@@ -331,17 +305,20 @@ class Service:
 
     def _find(self, name: str) -> Session:
         session = self._open.get(name)
-        if session is not None:
-            return session
-        if name in self._closed:
-            why = self._closed[name].why
-            raise SessionRefused("unknown_session", f"the session is closed: {why}")
-        raise SessionRefused("unknown_session", UNKNOWN_SESSION)
+        if session is None:
+            raise self.closed.refusal(name)
+        return session
+
+    def _heard(self, name: str) -> Session:
+        """Return an open session whose client has sent a message."""
+        session = self._find(name)
+        session.note_message(self._idle_clock_s())
+        return session
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         self._open.remove(session)
         self.held.drop(session.name)
-        self._closed.add(session)
+        self.closed.add(session)
         self._outcomes.add(session)
         self._journals.ended(session, failed)
         self._report(progress_of(session))

@@ -84,6 +84,16 @@ class OpenSessions:
             raise SessionRefused("invalid_message", what)
         return known
 
+    def check_room(self, most: int) -> None:
+        """Check that one more session may be opened.
+
+        Raises:
+            SessionRefused: `most` sessions are open.
+        """
+        if len(self) >= most:
+            what = f"{most} sessions are open, the maximum of this server"
+            raise SessionRefused("too_many_sessions", what)
+
     def nonces(self) -> list[str]:
         """Return the nonces of the hellos that opened these sessions."""
         return list(self._by_nonce)
