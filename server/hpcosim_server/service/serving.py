@@ -22,8 +22,9 @@ from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.service.supervisor import Plan, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.zmtp import INNER_FRAMES
 
 log = structlog.get_logger()
