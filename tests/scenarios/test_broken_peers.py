@@ -137,17 +137,17 @@ def test_idle_connections_take_no_descriptor_of_the_results(folder: Path, tmp_pa
     limited = ("prlimit", "--nofile=256:256")
     words = [*limited, *HPCOSIM, "serve", str(folder / "small.yaml"), *map(str, options)]
     server = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    idle: list[Connection] = []
+    idle: list[RawPeer] = []
     try:
         schedule(make_policy("fcfs"), address, timeouts=EAGER)
-        idle.extend(Connection(address, EAGER) for _ in range(400))
+        idle.extend(RawPeer(address) for _ in range(400))
         schedule(make_policy("fcfs"), address, timeouts=EAGER)
         server.terminate()
         assert server.wait(SOON_S) == 0
         for path in (tmp_path / "out").glob("[!.]*"):
             assert {*read(path)} == FILES
     finally:
-        for connection in idle:
-            connection.close()
+        for peer in idle:
+            peer.close()
         server.kill()
         server.wait()

@@ -85,7 +85,10 @@ class Peers:
             if message is None:
                 peer.has_turn = False
                 continue
-            self._turns.append(peer)
+            if peer.decoder.held_bytes:
+                self._turns.append(peer)
+            else:
+                peer.has_turn = False
             peer.heard_s = time.monotonic()
             peer.is_waiting = True
             return peer.address, message
