@@ -11,7 +11,8 @@ import structlog
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_protocol.zmtp import Message
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.peers import Peers
 
 log = structlog.get_logger()
 
