@@ -37,6 +37,13 @@ def run(
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
     ] = None,
     force: Force = False,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for a journal of the run, for `hpcosim replay`. Needs ipc or tcp.",
+        ),
+    ] = None,
     formats: Formats = None,
     as_json: Json = False,
     watch: WatchRun = False,
@@ -56,6 +63,8 @@ def run(
 
         if speed is not None and not watch:
             raise ScenariosError("--speed needs --watch")
+        if journal is not None and transport == "inproc":
+            raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
         overrides = overrides_of(changes, seed, lenient, explain=explain)
         currency = load_scenario(scenario, overrides).currency
         try:
@@ -70,6 +79,7 @@ def run(
                     formats=formats_of(formats),
                     warn=print_warning,
                     watched=watched,
+                    journal=journal,
                 )
         except ResultsError as error:
             if error.metrics is not None:

@@ -16,8 +16,8 @@ from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader
 from hpcosim_server.journal.records import HEADER, ExchangeRecord, OpenedRecord, framed
 from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
-from support.commands import invoke
-from support.journaled import JournaledScheduler, JournaledServer
+from support.commands import command, invoke
+from support.journaled import SCENARIO, JournaledScheduler, JournaledServer
 from support.memory_disk import MemoryDisk, MemoryFile
 
 Results = dict[str, bytes]
@@ -215,3 +215,21 @@ def test_the_command(recorded: Recorded, tmp_path: Path) -> None:
     done = invoke("replay", str(tmp_path / "small.yaml"))
     assert done.status == 2
     assert "small.yaml: expected a journal of hpcosim, got another file" in done.error
+
+
+@pytest.mark.slow
+def test_a_run_with_a_journal(tmp_path: Path) -> None:
+    """`hpcosim run --journal` keeps a journal whose replay has the same results."""
+    (tmp_path / "small.yaml").write_text(SCENARIO.format(jobs=12))
+    words = ("run", str(tmp_path / "small.yaml"), "--journal", str(tmp_path / "journals"))
+    done = command(*words, "--out", str(tmp_path / "out"))
+    assert done.status == 0, done.err
+    (journal,) = (tmp_path / "journals/ended").iterdir()
+    replay(journal, out=tmp_path / "again")
+    results = [
+        {file.name: file.read_bytes() for file in (tmp_path / name).iterdir()}
+        for name in ("out", "again")
+    ]
+    assert results[0] == results[1]
+    done = invoke(*words, "--transport", "inproc")
+    assert "--journal needs --transport ipc or tcp" in done.error

@@ -53,6 +53,7 @@ def run_scenario(
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
     watched: WatchedRun | None = None,
+    journal: Path | None = None,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -68,6 +69,7 @@ def run_scenario(
         formats: additional formats of results.
         warn: called with each warning about the scenario or the run.
         watched: how people watch the run; None: it is not watched.
+        journal: folder for a journal of the run, with separate processes; None: none is kept.
 
     Returns:
         The metrics, and the results folder.
@@ -95,6 +97,8 @@ def run_scenario(
             loaded = Library([path], overrides).default
             return run_chosen(chosen, loaded, folder, report, formats, warn, watched), folder
         options = [*as_options(overrides or {}), *formats_as_options(formats)]
+        if journal is not None:
+            options += ["--journal", str(journal)]
         metrics = _run_processes(
             path, chosen, folder, transport, overrides or {}, options, report, watched
         )
