@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-SEEDS = 250
+SEEDS = 200
 """Number of simulated runs in the full test suite; `make fault` has more."""
 CHUNK = 25
 """Simulated runs in a test."""

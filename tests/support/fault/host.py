@@ -287,8 +287,11 @@ class Host:
             self._simulator.note("server: gets SIGTERM")
             for envelope, reply in self.service.held.all():
                 self._send(envelope[0], reply)
-            self._guarded(partial(self.service.stop, "stopped by SIGTERM"))
+            self._guarded(self._stop)
             self._simulator.after(SHUTDOWN_S, partial(self._exit, self.starts, term.for_s))
+
+    def _stop(self) -> None:
+        self.service.stop("stopped by SIGTERM")
 
     def _exit(self, start: int, away_s: float) -> None:
         if self._up and start == self.starts:
