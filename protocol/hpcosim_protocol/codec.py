@@ -11,10 +11,8 @@ from hpcosim_protocol.events import Event
 from hpcosim_protocol.messages import (
     PROTOCOL_VERSION,
     ClientMessage,
-    Events,
     Hello,
     ServerMessage,
-    Welcome,
 )
 from hpcosim_protocol.policy import check_policy
 
@@ -91,18 +89,35 @@ def _raise_if_unsupported(data: bytes) -> None:
         raise UnsupportedVersionError(offer.versions, PROTOCOL_VERSION)
 
 
-def _without_unknown_events(data: bytes) -> Events | Welcome | None:
+def _without_unknown_events(data: bytes) -> ServerMessage | None:
     """Decode a message event by event; None: unknown events are not its only fault."""
     try:
-        name = _EVENTS_OF[_type_decoder.decode(data).type]
+        kind = _type_decoder.decode(data).type
         fields = _fields_decoder.decode(data)
-        events = _list_decoder.decode(fields[name])
-        known = [each for each in events if _type_decoder.decode(each).type in _EVENT_KINDS]
-        fields[name] = msgspec.Raw(_encoder.encode(known))
-        message = _server_decoder.decode(_encoder.encode(fields))
+        for name in _EVENTS_OF[kind] & fields.keys():
+            fields[name] = _known(fields[name])
+        if "exchanges" in fields and kind == "history":
+            fields["exchanges"] = _known_exchanges(fields["exchanges"])
+        return _server_decoder.decode(_encoder.encode(fields))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
         return None
-    return message if isinstance(message, Events | Welcome) else None
+
+
+def _known(data: msgspec.Raw) -> msgspec.Raw:
+    """Return an encoded list of events without those of unknown kinds."""
+    events = _list_decoder.decode(data)
+    known = [each for each in events if _type_decoder.decode(each).type in _EVENT_KINDS]
+    return msgspec.Raw(_encoder.encode(known))
+
+
+def _known_exchanges(data: msgspec.Raw) -> msgspec.Raw:
+    """Return encoded exchanges without events of unknown kinds."""
+    exchanges = [_fields_decoder.decode(each) for each in _list_decoder.decode(data)]
+    for exchange in exchanges:
+        reply = _fields_decoder.decode(exchange["reply"])
+        reply["events"] = _known(reply["events"])
+        exchange["reply"] = msgspec.Raw(_encoder.encode(reply))
+    return msgspec.Raw(_encoder.encode(exchanges))
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -114,5 +129,5 @@ def _raise(error: Exception) -> NoReturn:
     raise DecodeError(what[:MAX_ERROR_CHARACTERS], where[:MAX_ERROR_CHARACTERS]) from None
 
 
-_EVENTS_OF = {"events": "events", "welcome": "snapshot"}
+_EVENTS_OF = {"events": {"events"}, "welcome": {"snapshot"}, "history": {"snapshot"}}
 _EVENT_KINDS = {str(kind.__struct_config__.tag) for kind in Event.__args__}

@@ -14,7 +14,7 @@ from hpcosim_protocol.requests import Name
 from hpcosim_protocol.tags import snake_case
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.7"
+PROTOCOL_EDITION = "1.8"
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]
 
@@ -52,6 +52,8 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
         held_replies: whether the client understands `held`.
         workload_manager: whether the client understands the events of jobs that are not eligible,
             are requeued, suspended or updated. For other clients the server translates them.
+        history: whether a client that resumes a session asks for its history instead of a
+            snapshot. A server that has no history sends a snapshot.
     """
 
     versions: Annotated[list[int], Meta(max_length=100)]
@@ -64,6 +66,7 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
     policy: Annotated[dict[Name, Any], Meta(max_length=MAX_POLICY_ENTRIES)] = {}
     held_replies: bool = False
     workload_manager: bool = False
+    history: bool = False
 
 
 class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
@@ -86,6 +89,18 @@ class Decisions(Struct, tag_field="type", tag=snake_case, kw_only=True):
     elapsed_s: NotNegative = 0.0
 
 
+class GetHistory(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """Ask for requests and replies of a session; the server must have said that it has them.
+
+    Attributes:
+        session: name of the session.
+        after: `seq` of the last request whose reply the client has; 0: none.
+    """
+
+    session: Name
+    after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+
+
 class Bye(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """Close a session. The server writes the results recorded so far."""
 
@@ -104,6 +119,8 @@ class Options(Struct, kw_only=True):
         explain: whether the client may send `explain`.
         workload_manager: whether the session has the events, decisions, states and codes of
             section 5.14 of the specification, because its hello had `workload_manager`.
+        history: whether the client may send `get_history`. Only in the reply to a hello with
+            `history`.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -115,6 +132,7 @@ class Options(Struct, kw_only=True):
     signals: bool = False
     explain: bool = False
     workload_manager: bool = False
+    history: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0
@@ -176,6 +194,35 @@ class Held(Struct, tag_field="type", tag=snake_case, kw_only=True):
     now_s: float
 
 
+class Exchange(Struct, kw_only=True):
+    """A request and its reply.
+
+    Attributes:
+        request: the request.
+        reply: the reply.
+    """
+
+    request: Decisions
+    reply: Events
+
+
+class History(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """Requests and replies of a session, in order.
+
+    Attributes:
+        after: `after` of the request.
+        exchanges: the requests after `after` with their replies, as many as fit into a message.
+        snapshot: if a client got a snapshot after `after`: the last one; `exchanges` then begins
+            with the request after it. Empty: none did.
+        snapshot_s: simulated time of the snapshot, s.
+    """
+
+    after: int
+    exchanges: list[Exchange] = []
+    snapshot: list[Event] = []
+    snapshot_s: float = 0.0
+
+
 class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """All jobs are over, and the session is closed.
 
@@ -212,5 +259,5 @@ class Goodbye(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """The session is closed, as requested by `bye`."""
 
 
-ClientMessage = Hello | Decisions | Bye
-ServerMessage = Welcome | Events | Held | SimulationEnded | Goodbye | Error
+ClientMessage = Hello | Decisions | GetHistory | Bye
+ServerMessage = Welcome | Events | Held | History | SimulationEnded | Goodbye | Error

@@ -42,6 +42,10 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim schedule easy",
         "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
     ),
+    "replay": _examples(
+        "hpcosim replay out/.journal/ended/demo-easy-1f3a9c02.journal",
+        "hpcosim replay easy.journal --until 86400 --from-here fcfs --out results/what-if",
+    ),
     "ping": _examples("hpcosim ping tcp://127.0.0.1:28080 --timeout-s 10"),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",

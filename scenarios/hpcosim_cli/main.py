@@ -20,6 +20,7 @@ from hpcosim_cli.export import export
 from hpcosim_cli.keygen import keygen
 from hpcosim_cli.oracle import oracle
 from hpcosim_cli.ping import ping
+from hpcosim_cli.replay import replay
 from hpcosim_cli.report_page import report
 from hpcosim_cli.reproduce import reproduce
 from hpcosim_cli.run import run
@@ -58,7 +59,7 @@ BATSIM = "Batsim"
 PANELS: Mapping[str, tuple[Callable[..., Any], ...]] = {
     SIMULATE: (run, compare, experiment, oracle),
     CONNECT: (serve, schedule, ping, keygen, conformance),
-    INSPECT: (scenarios, schedulers, validate, draw, report, squeue, sinfo, top, export),
+    INSPECT: (scenarios, schedulers, validate, draw, report, squeue, sinfo, top, export, replay),
 }
 """The commands of each panel of the help text, in their order there."""
 

@@ -45,6 +45,13 @@ def schedule(
     session: Annotated[
         str, typer.Option(metavar="ID", help="Session to resume after its client died.")
     ] = "",
+    from_snapshot: Annotated[
+        bool,
+        typer.Option(
+            "--from-snapshot",
+            help="Resume --session with another scheduler, or one that is not deterministic.",
+        ),
+    ] = False,
     explain: Explain = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout of each reply, in s.")] = 60.0,
     hello_timeout_s: Annotated[
@@ -77,6 +84,7 @@ def schedule(
             scenario=scenario,
             seed=seed,
             session=session,
+            from_snapshot=from_snapshot,
             explain=explain,
             timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
             welcomed=_show_session,

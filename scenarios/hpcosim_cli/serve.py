@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,6 +16,9 @@ from hpcosim_cli.parent import Parent
 
 LIMITS = "Limits"
 MIB = 2**20
+JOURNAL = "Journal"
+
+SyncWhen = Literal["always", "interval", "never"]
 
 Scenarios = Annotated[
     list[Path],
@@ -76,7 +79,35 @@ Workers = Annotated[
 Drain = Annotated[
     float,
     typer.Option(
-        min=0.0, help="Time after a stop in which workers finish and write results, in s."
+        min=0.1, help="Time after a stop in which requests end and results are written, in s."
+    ),
+]
+Journal = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals, from which --resume restores sessions. "
+        "Default: .journal in --out, or none without --out or with --once.",
+    ),
+]
+NoJournal = Annotated[
+    bool, typer.Option("--no-journal", rich_help_panel=JOURNAL, help="Keep no journal.")
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        rich_help_panel=JOURNAL,
+        help="Folder of journals whose open sessions are restored, and go on.",
+    ),
+]
+Sync = Annotated[
+    SyncWhen,
+    typer.Option(
+        rich_help_panel=JOURNAL,
+        help="When a record is on the disk, in case the machine fails: before its reply is sent, "
+        "about every second, or when the operating system writes it.",
     ),
 ]
 IdleTimeout = Annotated[
@@ -195,6 +226,10 @@ def serve(
     http: Http = None,
     http_token: HttpToken = None,
     speed: Speed = None,
+    journal: Journal = None,
+    no_journal: NoJournal = False,
+    resume: Resume = None,
+    sync: Sync = "interval",
     idle_timeout_s: IdleTimeout = 600.0,
     max_message_bytes: MaxMessageBytes = 16 * 2**20,
     max_decisions: MaxDecisions = 100_000,
@@ -223,7 +258,7 @@ def serve(
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.running.formats import writers_of
-        from hpcosim_scenarios.running.serving import serve_scenarios
+        from hpcosim_scenarios.running.serving import JournalFolder, serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.keys import Access
         from hpcosim_server.service.limits import Limits
@@ -237,6 +272,11 @@ def serve(
             raise ScenariosError(what)
         one_process = once or http is not None
         most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
+        if sum((journal is not None, no_journal, resume is not None)) > 1:
+            raise ScenariosError("expected one of --journal, --no-journal and --resume")
+        folder = journal or resume
+        if folder is None and out is not None and not (once or no_journal):
+            folder = out / ".journal"
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
@@ -273,6 +313,7 @@ def serve(
                 workers=workers or most_workers,
                 parent=parent,
                 drain_s=drain_s,
+                journal=JournalFolder(folder, sync, resume is not None) if folder else None,
             )
     failed = any(failure.cause != "stopped" for failure in failures)  # a stop is no failure
     if failed and (once or sessions):

@@ -28,8 +28,10 @@ from hpcosim_protocol import (
     Event,
     EventKind,
     Events,
+    GetHistory,
     Held,
     Hello,
+    History,
     ServerMessage,
     SimulationEnded,
     Welcome,
@@ -39,6 +41,7 @@ from hpcosim_protocol import (
 from hpcosim_protocol.keys import ClientKeys
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
+HISTORY = -1  # instead of the number of a request: it is `get_history`
 NOTICE_S = 1.0  # after which a missing server is reported
 
 LOG = logging.getLogger("hpcosim_client")
@@ -100,6 +103,7 @@ class Connection:
         self._timeouts = timeouts or Timeouts()
         self._seq = 0
         self._held = False
+        self._after = 0
         self._link = link or ZmqLink(address, self._timeouts.resend_s, keys)
 
     def __enter__(self) -> Self:
@@ -121,6 +125,7 @@ class Connection:
         overrides: Mapping[str, bool | int | float | str] | None = None,
         session: str = "",
         policy: Mapping[str, object] | None = None,
+        history: bool = False,
     ) -> Welcome:
         """Open a session, or resume one.
 
@@ -131,6 +136,8 @@ class Connection:
             overrides: values of the scenario to change, by dotted path.
             session: identifier of the session to resume; empty: a new session.
             policy: description of the policy, which the server records with the results.
+            history: ask for the history of the session to resume instead of a snapshot; the option
+                `history` of the welcome says whether the server has it.
 
         Raises:
             ServerRefusedError: the server rejects the session.
@@ -148,6 +155,7 @@ class Connection:
             policy=dict(policy or {}),
             held_replies=True,
             workload_manager=True,
+            history=history,
         )
         try:
             answer = self._request(message, 0)
@@ -187,22 +195,51 @@ class Connection:
         """
         if self.welcome is None:
             raise ServerFaultError("no session is open: call hello() before decide()")
-        if wake_on is not None and not self.welcome.options.workload_manager:
-            wake_on = set(wake_on) - WORKLOAD_MANAGER_EVENTS
         self._seq += 1
-        message = Decisions(
-            session=self.welcome.session,
-            seq=self._seq,
-            decisions=list(decisions),
-            wake_on=None if wake_on is None else sorted(wake_on),
-            elapsed_s=elapsed_s,
-        )
+        message = self.request(self._seq, decisions, wake_on, elapsed_s)
         answer = self._request(message, self._seq)
         if isinstance(answer, Events):
             return Answer(answer.now_s, answer.events, False, {})
         if isinstance(answer, SimulationEnded):
             return Answer(answer.now_s, (), True, answer.metrics)
         raise ServerFaultError(_unexpected("decisions", answer))
+
+    def request(
+        self,
+        seq: int,
+        decisions: Sequence[Decision],
+        wake_on: Collection[EventKind] | None,
+        elapsed_s: float,
+    ) -> Decisions:
+        """Return the message with these decisions; see `decide`."""
+        assert self.welcome is not None
+        if wake_on is not None and not self.welcome.options.workload_manager:
+            wake_on = set(wake_on) - WORKLOAD_MANAGER_EVENTS
+        return Decisions(
+            session=self.welcome.session,
+            seq=seq,
+            decisions=list(decisions),
+            wake_on=None if wake_on is None else sorted(wake_on),
+            elapsed_s=elapsed_s,
+        )
+
+    def history(self, after: int) -> History:
+        """Return requests and replies of the session, in order; see `hello`.
+
+        Args:
+            after: number of the last request whose reply is known; 0: none.
+
+        Raises:
+            ServerRefusedError: the server has no history of the session.
+            ServerGoneError, ServerFaultError: as `decide`.
+        """
+        if self.welcome is None:
+            raise ServerFaultError("no session is open: call hello() before history()")
+        self._after = after
+        answer = self._request(GetHistory(session=self.welcome.session, after=after), HISTORY)
+        if not isinstance(answer, History):
+            raise ServerFaultError(_unexpected("get_history", answer))
+        return answer
 
     def bye(self) -> None:
         """Leave the session before the simulation is over."""
@@ -266,6 +303,9 @@ class Connection:
                 raise ServerFaultError(f"the server's reply cannot be decoded: {error}") from error
             if isinstance(answer, Held):
                 self._held = self._held or answer.seq == seq
+            elif isinstance(answer, History):
+                if seq == HISTORY and answer.after == self._after:
+                    return answer
             elif _answers(answer, seq):
                 return answer
 

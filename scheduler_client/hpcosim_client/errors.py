@@ -59,3 +59,29 @@ class ServerFaultError(ClientError):
 
 class PolicyError(ClientError):
     """A policy makes an impossible decision, or its name or its settings are invalid."""
+
+
+class PolicyDiffersError(ClientError):
+    """A policy that comes back to its session decides differently from what was recorded.
+
+    Args:
+        seq: number of the request.
+        now_s: simulated time of the decisions, s.
+        expected: the recorded decisions.
+        got: the decisions of the policy.
+    """
+
+    def __init__(self, seq: int, now_s: float, expected: str, got: str) -> None:
+        super().__init__(seq, now_s, expected, got)
+        self.seq = seq
+        self.now_s = now_s
+        self.expected = expected
+        self.got = got
+
+    def __str__(self) -> str:
+        return (
+            f"the policy differs from the recorded session at request {self.seq}, simulated time "
+            f"{self.now_s} s: expected {self.expected}, got {self.got}. It is not deterministic, "
+            "or it or its settings have changed; --from-snapshot (from_snapshot=True) goes on "
+            "without its earlier state"
+        )

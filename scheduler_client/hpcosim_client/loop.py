@@ -7,8 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from hpcosim_client.connection import Connection, Timeouts
-from hpcosim_client.errors import ServerFaultError, ServerGoneError, ServerRefusedError
+from hpcosim_client.connection import Answer, Connection, Timeouts
+from hpcosim_client.errors import (
+    PolicyDiffersError,
+    ServerFaultError,
+    ServerGoneError,
+    ServerRefusedError,
+)
+from hpcosim_client.history import RecordedLink
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
 from hpcosim_protocol.keys import read_client_keys
@@ -83,6 +89,7 @@ def run(
     seed: int | None = None,
     overrides: Mapping[str, bool | int | float | str] | None = None,
     session: str = "",
+    from_snapshot: bool = False,
     description: Mapping[str, object] | None = None,
     timeouts: Timeouts | None = None,
     explain: bool = False,
@@ -105,6 +112,10 @@ def run(
         seed: seed of the simulation; None: the scenario's own.
         overrides: values of the scenario to change, by dotted path: `{"workload.load": 1.2}`.
         session: identifier of the session to resume, after its client ended; empty: a new session.
+            If the server has its history, the policy decides again on the recorded replies, and so
+            gets the state that it had; otherwise it starts from a snapshot.
+        from_snapshot: start from a snapshot of the session even if the server has its history: for
+            another policy, or one that is not deterministic.
         description: description of the policy, recorded in `run.json`, such as `describe` returns;
             None: `{"name": name}`.
         timeouts: the timeouts; None: the defaults of `Timeouts`.
@@ -120,6 +131,8 @@ def run(
         ServerRefusedError: the server rejects the session, or the simulation is stuck.
         PolicyError: the policy made an impossible decision.
         KeysError: a file of keys is missing or invalid.
+        PolicyDiffersError: its decisions differ from the recorded ones of the session; the session
+            stays open.
 
     Example:
         >>> metrics = run(make_policy("easy"), overrides={"workload.load": 1.2})
@@ -135,21 +148,26 @@ def run(
             overrides=overrides,
             session=session,
             policy={"name": name} if description is None else description,
+            history=bool(session) and not from_snapshot,
         )
         welcomed(welcome)
-        snapshot = (welcome.now_s, welcome.snapshot)
+        snapshot: tuple[float, Sequence[Event]] = (welcome.now_s, welcome.snapshot)
+        send: Send[Answer] = connection.decide
+        if welcome.options.history:
+            recorded = RecordedLink(connection, welcome)
+            snapshot, send = recorded.snapshot, recorded.decide
         try:
             end = play(
                 policy,
                 welcome.platform,
-                connection.decide,
+                send,
                 snapshot,
                 welcome.seed,
                 wake_on_allocation=welcome.options.wake_on_allocation,
                 explains=explain and welcome.options.explain,
             )
-        except (ServerGoneError, ServerRefusedError, ServerFaultError):
-            raise  # there is no session to leave
+        except (ServerGoneError, ServerRefusedError, ServerFaultError, PolicyDiffersError):
+            raise  # there is no session to leave, or it can go on from a snapshot
         except KeyboardInterrupt:
             LOG.warning(
                 "session %s stays open for %g s; resume it with --session %s",

@@ -21,11 +21,11 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
     """Schedule one simulation as a script does: read options, run, print the metrics.
 
-    The options are `--connect`, `--scenario`, `--seed`, `--set`, `--session`, `--timeout-s`,
-    `--explain`, `--keys`, `--server-key` and `--json`; `--help` describes them. An error of the
-    client or the server ends the script with one line on standard error and exit status 1, an
-    invalid address or option with status 2, Ctrl-C with 130. An exception of the policy itself
-    keeps its traceback.
+    The options are `--connect`, `--scenario`, `--seed`, `--set`, `--session`, `--from-snapshot`,
+    `--timeout-s`, `--explain`, `--keys`, `--server-key` and `--json`; `--help` describes them. An
+    error of the client or the server ends the script with one line on standard error and exit
+    status 1, an invalid address or option with status 2, Ctrl-C with 130. An exception of the
+    policy itself keeps its traceback.
 
     Args:
         policy: the policy.
@@ -44,6 +44,7 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
             seed=options.seed,
             overrides=dict(options.overrides),
             session=options.session,
+            from_snapshot=options.from_snapshot,
             timeouts=Timeouts(hello_s=options.timeout_s),
             explain=options.explain,
             keys=options.keys,
@@ -83,6 +84,7 @@ def _parser(policy: Policy) -> argparse.ArgumentParser:
         help="change a value of the scenario, such as workload.load=1.2; repeatable",
     )
     add("--session", default="", metavar="ID", help="session to resume after its client ended")
+    add("--from-snapshot", action="store_true", help="resume a session with another policy")
     add("--timeout-s", type=float, default=20.0, help="timeout of the server's first reply, in s")
     add("--explain", action="store_true", help="send explanations of view.explain")
     add("--keys", metavar="PATH", help="folder or secret key of this client")

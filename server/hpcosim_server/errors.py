@@ -129,6 +129,10 @@ class SessionRefused(ServerError):  # noqa: N818 - a reply to a client; the serv
         return self.what
 
 
+class JournalError(ServerError):
+    """A journal cannot be read, or the folder of journals cannot be used."""
+
+
 class BindError(ServerError):
     """The server cannot listen at the address: it is malformed, in use or not permitted."""
 

@@ -71,7 +71,7 @@ def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
         assert server.returncode == 1
         events = [json.loads(line)["event"] for line in log.splitlines()]
         assert events.count("results_not_written") == 2
-        assert written("out") == []
+        assert written("out") == [".journal"]
     finally:
         server.kill()
         server.wait()

@@ -44,6 +44,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("decides_at_once", "simulation", "R-first-request"),
     ("skips_a_seq", "simulation", "R-seq"),
     ("leaves_early", "simulation", "R-in-order"),
+    ("asks_for_history", "simulation", "R-history-only"),
     ("never_satisfied", "simulation", "R-in-order"),
     ("counts_from_one", "simulation", "R-allocation"),
     ("overbooks", "simulation", "R-bad-allocation"),

@@ -10,8 +10,10 @@ import pytest
 from hpcosim_conformance import CommandError, Verdict, try_server
 from hpcosim_conformance.servers.checks import CHECKS
 from hpcosim_scenarios.running.library import Library
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.service import Service
 from support.broken_server import BrokenServer
+from support.memory_disk import MemoryDisk
 from support.paths import ROOT
 from support.processes import SOON_S, Processes, Server
 
@@ -55,6 +57,8 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("never_heard_of", "unknown_session", "R-unknown-session"),
     ("stays_open", "bye", "R-bye"),
     ("no_snapshot", "coming_back", "R-coming-back"),
+    ("short_history", "history", "R-history"),
+    ("no_snapshot_in_history", "history", "R-history-snapshot"),
     ("no_beginning", "first_events", "R-first-events"),
     ("no_rejections", "rejected_decisions", "R-rejected"),
     ("one_rejection", "rejected_decisions", "R-rejected"),
@@ -122,7 +126,9 @@ AT_A_SITE = (
 def verdicts_of(fault: str, *only: str) -> list[Verdict]:
     """Return the verdicts for a server with a fault."""
     scenario = SITE if set(only).intersection(AT_A_SITE) else SCENARIO
-    with BrokenServer(Service(Library([scenario]).open), fault) as server:
+    journals = Journals(Path("/journals"), "never", MemoryDisk())
+    service = Service(Library([scenario]).open, journals=journals)
+    with BrokenServer(service, fault) as server:
         timeout_s = TIMEOUTS_S.get(fault, SOON_S)
         return list(try_server(server.address, only, timeout_s=timeout_s))
 

@@ -40,7 +40,7 @@ from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.outcomes import REMEMBERED
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
-from hpcosim_server.service.socket_loop import MOST_FRAMES
+from hpcosim_server.wire.zmtp import MOST_FRAMES
 from support.protocol import (
     REJECT,
     SPECIFICATION,
@@ -135,7 +135,7 @@ def test_spec_has_the_wake_sets_of_the_code() -> None:
 def test_spec_has_the_limits_of_the_code() -> None:
     """The limits of this server in the specification are those of its code."""
     words = " ".join(SPECIFICATION.split())
-    assert f"at most {MOST_FRAMES - 2} frames as the client sends them" in words
+    assert f"at most {MOST_FRAMES} frames as the client sends them" in words
     assert f"more than {MAX_REJECTED_IN_A_ROW} requests in a row" in words
     assert f"for the last {REMEMBERED} sessions" in words
     assert f"({Limits().message_bytes // 2**20} MiB in this server" in words

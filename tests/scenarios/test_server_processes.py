@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -41,10 +42,10 @@ class Game:
 
     all: ClassVar[list[Game]] = []
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, scenario: str = "small") -> None:
         self.all.append(self)
         self.connection = Connection(server.address, EAGER)
-        self.welcome = self.connection.hello(client="easy", scenario="small")
+        self.welcome = self.connection.hello(client="easy", scenario=scenario)
         self._view, self._policy = View(self.welcome.platform), make_policy("easy")
 
     @property
@@ -137,18 +138,20 @@ def test_endless_frames_neither_stall_others_nor_fill_memory(server: Server, siz
     game = Game(server)
     bad = RawPeer(server.address)
     piece = frame(bytes(size), MORE) * (1 if size else 2**16)
-    stop = threading.Event()
+    stop, closed = threading.Event(), list[RawPeer]()
 
     def pester() -> None:
         nonlocal bad
         while not stop.is_set():
             if not bad.send(piece):
+                closed.append(bad)
                 bad.close()
                 bad = RawPeer(server.address)
 
     thread = threading.Thread(target=pester)
     thread.start()
     try:
+        eventually(lambda: len(closed) > 2)
         assert game.step()
     finally:
         stop.set()
@@ -186,20 +189,44 @@ def test_sessions_survive_the_front(workers: Server) -> None:
     assert [entry["how"] for entry in workers.log("process_ended")] == ["SIGKILL"]
 
 
-def test_a_killed_worker_loses_only_its_own_sessions(workers: Server) -> None:
-    """Its clients are told, other sessions go on, and the worker is there again."""
-    lost, kept = Game(workers), Game(workers)
-    number = int(lost.welcome.session[-4:], 16)
-    assert number != int(kept.welcome.session[-4:], 16)
-    pid = process_of(workers, f"worker {number}")
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(ServerRefusedError, match="unknown session"):
-        lost.step()
-    assert kept.step()
-    assert process_of(workers, f"worker {number}") != pid
-    assert [entry["lost"] for entry in workers.log("process_ended")] == [1]
+def kill_worker_of(server: Server, game: Game) -> str:
+    """Kill the worker that has a session; return its name."""
+    name = f"worker {int(game.welcome.session[-4:], 16)}"
+    os.kill(process_of(server, name), signal.SIGKILL)
+    return name
+
+
+def test_a_killed_worker_restores_its_sessions(workers: Server) -> None:
+    """The worker runs again and goes on, from the journals; another session is not concerned."""
+    game, other = Game(workers), Game(workers)
+    assert game.welcome.session[-4:] != other.welcome.session[-4:]
+    for _ in range(2):
+        game.step(5)
+        other.step(5)
+        kill_worker_of(workers, game)
+    assert game.step()
+    assert other.step()
+    for each in (game, other):
+        run = json.loads(workers.results(each.label)["run.json"])
+        assert run["complete"]
+    assert [entry["sessions"] for entry in workers.log("process_ended")] == [1, 1]
     workers.process.terminate()
     assert workers.end() == 0
+
+
+def test_without_journals_a_killed_worker_loses_its_own_sessions(
+    folder: Path, tmp_path: Path
+) -> None:
+    """Its clients are told, other sessions go on, and the server fails when all are over."""
+    with new_server(
+        folder, tmp_path, "--no-journal", "--workers", "3", "--sessions", "2"
+    ) as server:
+        lost, kept = Game(server), Game(server)
+        kill_worker_of(server, lost)
+        with pytest.raises(ServerRefusedError, match="unknown session"):
+            lost.step()
+        assert kept.step()
+        assert server.end() == 1
 
 
 def test_the_other_processes_end_with_the_supervisor(workers: Server) -> None:
@@ -224,7 +251,7 @@ def test_sessions_are_counted_over_all_workers(folder: Path, tmp_path: Path) -> 
             Game(server)
         assert all(game.step() for game in games)
         assert server.end() == 0
-        assert len(list(server.out.iterdir())) == 3
+        assert len(list(server.out.glob("[!.]*"))) == 3
 
 
 def test_open_sessions_are_bounded_over_all_workers(folder: Path, tmp_path: Path) -> None:
@@ -246,7 +273,7 @@ def test_stop_signals_write_results_and_others_are_ignored(
 ) -> None:
     """SIGUSR1 changes nothing; SIGHUP stops the server in order."""
     with new_server(folder, tmp_path, *options) as server:
-        game = Game(server)
+        game = Game(server, "long")
         server.process.send_signal(signal.SIGUSR1)
         game.step(10)
         server.process.send_signal(signal.SIGHUP)
@@ -311,7 +338,7 @@ def test_a_log_that_nobody_reads_delays_nothing(folder: Path, tmp_path: Path, wo
         schedule(make_policy("fcfs"), address, timeouts=EAGER)
         server.terminate()
         assert server.wait(SOON_S) == 0
-        assert len(list((tmp_path / "out").iterdir())) == 2
+        assert len(list((tmp_path / "out").glob("[!.]*"))) == 2
     finally:
         server.kill()
         server.wait()
@@ -343,7 +370,7 @@ def test_idle_connections_take_no_descriptor_of_the_results(folder: Path, tmp_pa
         schedule(make_policy("fcfs"), address, timeouts=EAGER)
         server.terminate()
         assert server.wait(SOON_S) == 0
-        for path in (tmp_path / "out").iterdir():
+        for path in (tmp_path / "out").glob("[!.]*"):
             assert {*read(path)} == FILES
     finally:
         for connection in idle:

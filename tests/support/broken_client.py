@@ -125,6 +125,8 @@ class Scheduler:
         if self.fault == "needs_snapshot":
             welcome["snapshot"]
         session = welcome["session"]
+        if self.fault == "asks_for_history":
+            self.ask({"type": "get_history", "session": session})
         if self.fault == "plain_text":
             session = session.encode("ascii", "replace").decode()
         if self.fault == "no_session":

@@ -94,6 +94,16 @@ def in_events(change: Callable[[Map], Map]) -> Fault:
     return fault
 
 
+def in_history(changed: Callable[[Map], Map]) -> Fault:
+    """Return a fault that changes fields of replies with a history."""
+
+    def fault(talk: Talk) -> Map:
+        answer = talk.sound()
+        return answer | changed(answer) if answer["type"] == "history" else answer
+
+    return fault
+
+
 def _in_event(kind: str, **fields: Any) -> Fault:
     def change(answer: Map) -> Map:
         changed = [e | fields if e["type"] == kind else e for e in answer["events"]]
@@ -295,6 +305,8 @@ FAULTS: Mapping[str, Fault] = {
     "never_heard_of": changing("unknown_session", code="internal_error"),
     "stays_open": _stays_open,
     "no_snapshot": in_welcome(snapshot=[]),
+    "short_history": in_history(lambda answer: {"exchanges": answer["exchanges"][1:]}),
+    "no_snapshot_in_history": in_history(lambda answer: {"snapshot": []}),
     "no_beginning": events_without("simulation_began"),
     "no_rejections": events_without("decision_rejected"),
     "one_rejection": in_events(_first_rejection_only),

@@ -14,6 +14,7 @@ from hpcosim_protocol import (
     Decision,
     Dependency,
     Event,
+    Exchange,
     JobRequest,
     NodeGroup,
     NodeReservation,
@@ -46,6 +47,7 @@ PARTS = [
     JobRequest,
     Dependency,
     Checkpointing,
+    Exchange,
     Options,
 ]
 STRUCTS = [*MESSAGES, *EVENTS, *DECISIONS, *PARTS]

@@ -9,7 +9,17 @@ from hpcosim_conformance.clients.program import describe_status
 from hpcosim_conformance.clients.script import Script
 from hpcosim_conformance.clients.simulated_server import SimulatedServer, number_of, repeats
 from hpcosim_conformance.errors import BrokenRuleError, expect
-from hpcosim_protocol import Bye, ClientMessage, Decisions, Error, Goodbye, Held, Hello, encode
+from hpcosim_protocol import (
+    Bye,
+    ClientMessage,
+    Decisions,
+    Error,
+    GetHistory,
+    Goodbye,
+    Held,
+    Hello,
+    encode,
+)
 
 MAX_REQUESTS = 20_000
 CHECK_S = 300.0  # timeout for a whole script, wall s
@@ -98,6 +108,9 @@ class Conversation:
             self._connection.reply(request, encode(Goodbye()))
             what = "the client sent bye before the simulation was over"
             raise BrokenRuleError(self._script.rule, what)
+        if isinstance(message, GetHistory):
+            what = "the client sent get_history; the welcome did not have the option history"
+            raise BrokenRuleError("R-history-only", what)
         number = number_of(message, self._last, self._session)
         self._reply = self._body(number, message)
         self._last = message

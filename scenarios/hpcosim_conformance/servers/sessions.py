@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_conformance.errors import expect
+from hpcosim_conformance.errors import NotTriedError, expect
 from hpcosim_conformance.servers.server import ServerUnderTest
 from hpcosim_conformance.servers.session import Map, OpenSession, of_kind
 
@@ -91,6 +91,49 @@ def coming_back(server: ServerUnderTest) -> None:
     for _ in range(2):
         _check_snapshot(session, server.welcome(server.hello(session=session.name)))
     session.step()
+
+
+def history(server: ServerUnderTest) -> None:
+    """A client that asks for the history of its session gets all requests and replies."""
+    session = server.open()
+    for _ in range(SOME_STEPS):
+        session.step()
+    _check_history(server, session, len(session.log))
+    _check_snapshot(session, server.welcome(server.hello(session=session.name)))
+    before, seq = len(session.log), session.seq
+    for _ in range(SOME_STEPS):
+        session.step()
+    first = _check_history(server, session, len(session.log) - before, seq)
+    what = "the history after a snapshot does not begin with the snapshot"
+    expect(bool(first.get("snapshot")), "R-history-snapshot", what)
+    session.step()
+
+
+def _check_history(server: ServerUnderTest, session: OpenSession, events: int, seq: int = 0) -> Map:
+    """Compare the last events of a session with its history; return the first reply."""
+    rule = "R-history-snapshot" if seq else "R-history"
+    welcome = server.welcome(server.hello(session=session.name, history=True))
+    if not welcome["options"].get("history"):
+        raise NotTriedError("the server keeps no history")
+    expect(not welcome.get("snapshot"), rule, "the welcome has a snapshot")
+    pages: list[Map] = []
+    recorded: list[Map] = []
+    after = 0
+    while after < session.seq:
+        request = {"type": "get_history", "session": session.name, "after": after}
+        pages.append(server.exchange(request))
+        exchanges = pages[-1].get("exchanges")
+        expect(bool(exchanges), rule, f"the reply to get_history after {after} has no exchanges")
+        assert exchanges is not None
+        for exchange in exchanges:
+            seq += 1
+            got = exchange["request"].get("seq"), exchange["reply"].get("seq")
+            expect(got == (seq, seq), rule, f"the history has the seq {got}; expected {seq}")
+            recorded += exchange["reply"]["events"]
+        after = seq
+    same = recorded == session.log[-events:]
+    expect(same, rule, "the history has other events than the replies")
+    return pages[0]
 
 
 def _check_snapshot(session: OpenSession, welcome: Map) -> None:

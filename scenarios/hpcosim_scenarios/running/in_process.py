@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hpcosim_client import Policy, PolicyError, play
-from hpcosim_protocol import Decision, EventKind
+from hpcosim_protocol import Decision, Event, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
@@ -37,6 +37,7 @@ def run_in_process(
     *,
     explain: bool = False,
     watch: Watch | None = None,
+    snapshot: tuple[float, Sequence[Event]] = (0.0, ()),
 ) -> dict[str, int | float]:
     """Run a simulation with a policy, write the results, and return the metrics.
 
@@ -49,6 +50,8 @@ def run_in_process(
         warn: called with each warning at the end of the run.
         watch: an observer of the run, and its pace; None: no observer, as fast as possible.
         explain: record explanations of the policy (`View.explain`).
+        snapshot: simulated time, in seconds, and events with which the policy begins in the middle
+            of a simulation; none: at its start.
 
     Raises:
         RunError: the simulation is stuck, or the policy raised PolicyError. The results up to then
@@ -62,6 +65,7 @@ def run_in_process(
             policy,
             simulation.cluster.platform,
             link if watch is None else _PacedLink(link, opened, watch),
+            snapshot,
             seed=run.seed,
             wake_on_allocation=simulation.rules.wake_on_allocation,
             explains=explain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,7 +131,8 @@ class Library:
             changes["seed"] = hello.seed
         if changes:
             loaded = self._changed(name, changes)
-        return open_loaded(loaded, hello.client, self._max_jobs)
+        opened = open_loaded(loaded, hello.client, self._max_jobs)
+        return replace(opened, file=str(self._paths[name].absolute()))
 
     def _changed(self, name: str, changes: dict[str, Any]) -> LoadedScenario:
         check_overrides(changes, self._allowed)

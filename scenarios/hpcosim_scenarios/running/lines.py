@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import select
-import socket
 import stat
 import threading
 from collections.abc import Callable
@@ -40,27 +39,27 @@ class Lines:
             wait_s: time to wait for a reader that does not read, s.
         """
         with self._lock:
+            self._rest = self._rest[self._write(self._rest, wait_s) :]
+            if self._rest:  # of a line that is begun
+                self._lost += 1
+                return
             if self._lost and self._lost_line is not None:
                 line = self._lost_line(self._lost) + line
-            if self._write_all(self._rest, wait_s) and self._write_all(line, wait_s):
-                self._lost = 0
+            sent = self._write(line, wait_s)
+            if sent:
+                self._lost, self._rest = 0, line[sent:]
             else:
                 self._lost += 1
 
-    def _write_all(self, data: bytes, wait_s: float) -> bool:
-        """Write bytes; return whether none of them is lost.
-
-        The rest of a line that is begun is kept, and comes before the next line.
-        """
+    def _write(self, data: bytes, wait_s: float) -> int:
+        """Write bytes, as many as the reader takes; return their number."""
         sent = 0
         while sent < len(data):
             some = self._some(data[sent : sent + PIECE_BYTES], wait_s)
             if not some:
                 break
             sent += some
-        if sent or not data:
-            self._rest = data[sent:]
-        return sent > 0 or not data
+        return sent
 
     def _some(self, piece: bytes, wait_s: float) -> int:
         """Write some of a piece; return the number of bytes."""
@@ -78,10 +77,6 @@ def _non_blocking(descriptor: int) -> tuple[int, Callable[[bytes], int]]:
     """Return a descriptor for the same file, and the function that writes to it."""
     try:
         mode = os.fstat(descriptor).st_mode
-        if stat.S_ISSOCK(mode):
-            connection = socket.socket(fileno=os.dup(descriptor))
-            flags = socket.MSG_DONTWAIT
-            return connection.fileno(), lambda data: connection.send(data, flags)
         if stat.S_ISFIFO(mode) or os.isatty(descriptor):
             flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             descriptor = os.open(f"/proc/self/fd/{descriptor}", flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import Overrides
@@ -12,17 +13,34 @@ from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.json_log import log_as_json
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
+from hpcosim_server.journal.store import Journals
+from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.serving import DRAIN_S, serve_workers
-from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.serving import serve_workers
+from hpcosim_server.service.socket_loop import DRAIN_S, serve
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_workloads.errors import WorkloadError
+
+
+class JournalFolder(NamedTuple):
+    """A folder of journals.
+
+    Attributes:
+        path: the folder.
+        sync: when records are synchronised with the disk.
+        resume: restore the sessions that are open in it.
+    """
+
+    path: Path
+    sync: SyncPolicy = "interval"
+    resume: bool = False
 
 
 def serve_scenarios(
@@ -43,6 +61,7 @@ def serve_scenarios(
     workers: int = 1,
     parent: int | None = None,
     drain_s: float = DRAIN_S,
+    journal: JournalFolder | None = None,
 ) -> list[Failure]:
     """Serve scenarios until a signal or the last session ends the server; return the failures.
 
@@ -66,13 +85,14 @@ def serve_scenarios(
         workers: largest number of processes for sessions; 1: this process has all of them. An
             observer needs 1.
         parent: number of the process whose end stops the server; None: none.
-        drain_s: time after a stop in which requests are finished and results are written, s. Only
-            with several workers.
+        drain_s: time after a stop in which requests are finished and results are written, s.
+        journal: the folder of journals of the sessions; None: no journal is kept.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
         BindError: the server cannot listen at the address.
         ResultsFolderError: `out` cannot be used, see `folder.prepare`.
+        JournalError: the folder of journals cannot be used.
     """
     log_as_json()
     limits = limits or Limits()
@@ -80,6 +100,7 @@ def serve_scenarios(
         # A folder per session is new, so other content of `out` is in no danger.
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
+        journals = Journals(journal.path, journal.sync) if journal else None
         new_service = partial(
             Service,
             Library(paths, overrides, limits.jobs, allowed).open,
@@ -88,13 +109,16 @@ def serve_scenarios(
             sessions=Countdown(sessions),
             folder_per_session=folder_per_session,
             also=also,
+            journals=journals,
         )
+        recovery = Recovery(journals, resume=bool(journal and journal.resume))
         if workers > 1:
             return serve_workers(
                 new_service,
                 address,
                 limits,
                 workers,
+                recovery,
                 sessions=sessions,
                 tell=tell,
                 parent=parent,
@@ -102,7 +126,8 @@ def serve_scenarios(
                 access=access,
             )
         service = new_service(report=tell, watch=watch)
-        serve(service, address, parent, access)
+        recovery.recover(service)
+        serve(service, address, parent, drain_s, access)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

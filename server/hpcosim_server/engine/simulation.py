@@ -138,6 +138,28 @@ class Simulation(Engine):
             self.validate()
         return Batch(self.clock.now, events, ended=not events)
 
+    def advance_until(
+        self, until_s: float, decisions: Sequence[Decision], *, elapsed_s: float, seq: int
+    ) -> None:
+        """Carry out decisions as `advance` does, then let time pass, whatever happens.
+
+        Args:
+            until_s: simulated time, s; not before now. Decisions after it are not carried out.
+            decisions: carried out in this order.
+            elapsed_s: simulated duration before the decisions are carried out, s.
+            seq: request number for the `decision_rejected` events.
+        """
+        if (decided_s := self.now_s + elapsed_s) <= until_s:
+            if elapsed_s > 0.0:
+                self._advance_to(decided_s)
+            for index, decision in enumerate(decisions):
+                try:
+                    carry_out(self, decision)
+                except Rejection as rejection:
+                    self._reject(seq, index, decision, rejection)
+            self.clock.finish_instant()
+        self._advance_to(until_s)
+
     def snapshot(self) -> list[Event]:
         """Return events that bring an empty view to the current state.
 

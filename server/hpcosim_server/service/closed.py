@@ -46,16 +46,19 @@ class ClosedSessions:
 
     def add(self, session: Session) -> None:
         """Add a session that has ended; drop the oldest one beyond the limit."""
-        self._by_name[session.name] = ClosedSession(
-            session.ended_because, session.seq, session.last_answer
-        )
-        self._bytes += len(session.last_answer)
-        self._with_answer.append(session.name)
+        closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
+        self.remember(session.name, closed)
+
+    def remember(self, name: str, closed: ClosedSession) -> None:
+        """Add a session by its name; drop the oldest one beyond the limit."""
+        self._by_name[name] = closed
+        self._bytes += len(closed.last_answer)
+        self._with_answer.append(name)
         while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
-            name = self._with_answer.popleft()
-            closed = self._by_name[name]
-            self._bytes -= len(closed.last_answer)
-            self._by_name[name] = closed._replace(last_answer=b"")
+            oldest = self._with_answer.popleft()
+            dropped = self._by_name[oldest]
+            self._bytes -= len(dropped.last_answer)
+            self._by_name[oldest] = dropped._replace(last_answer=b"")
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 

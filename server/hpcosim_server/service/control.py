@@ -23,12 +23,14 @@ class Load(Struct, frozen=True, tag_field="status", tag="load"):
         opened: number of sessions that it has opened.
         active: number of those that are open.
         over: number of those that are closed and whose results are written, or cannot be.
+        nonces: for a new front, nonces of the hellos of the open sessions.
     """
 
     worker: int
     opened: int = 0
     active: int = 0
     over: int = 0
+    nonces: Sequence[str] = ()
 
 
 class Want(Struct, frozen=True, tag_field="status", tag="want"):

@@ -15,7 +15,7 @@ from hpcosim_protocol import Decisions, Error, Hello, encode
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
 from hpcosim_server.service.keys import Clients
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.requests import decode_request, refusal, too_large
+from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.routes import Routes, WorkerRoute
 from hpcosim_server.service.service import UNKNOWN_SESSION
 from hpcosim_server.service.worker import LEAVE, TO_FRONT
@@ -170,7 +170,7 @@ class Front:
             self._hello(request, frames)
         else:
             seq = request.seq if isinstance(request, Decisions) else 0
-            self._reply(frames, refusal("unknown_session", UNKNOWN_SESSION, seq=seq))
+            self._reply(frames, error_reply("unknown_session", UNKNOWN_SESSION, seq=seq))
 
     def _hello(self, hello: Hello, frames: list[bytes]) -> None:
         if hello.session:
@@ -180,12 +180,12 @@ class Front:
         if self._pass_on(route, is_expected, frames):
             return
         if hello.session:
-            self._reply(frames, refusal("unknown_session", UNKNOWN_SESSION))
+            self._reply(frames, error_reply("unknown_session", UNKNOWN_SESSION))
         elif self._stopping:
-            self._reply(frames, refusal("shutting_down", self._stopping.reason, fatal=True))
+            self._reply(frames, error_reply("shutting_down", self._stopping.reason, fatal=True))
         elif self._routes.sessions + len(self._waiting) >= self._limits.sessions:
             what = f"{self._limits.sessions} sessions are open, the maximum of this server"
-            self._reply(frames, refusal("too_many_sessions", what))
+            self._reply(frames, error_reply("too_many_sessions", what))
         elif len(self._waiting) < MOST_WAITING:
             key = hello.nonce.encode() or frames[0]
             self._waiting[key] = _Waiting(hello, frames, time.monotonic())
@@ -200,7 +200,7 @@ class Front:
             self._workers.send(route.address, frames)
             return True
         if self._stopping is not None:
-            self._reply(frames, refusal("shutting_down", self._stopping.reason, fatal=True))
+            self._reply(frames, error_reply("shutting_down", self._stopping.reason, fatal=True))
             return True
         return is_expected
 

@@ -78,11 +78,12 @@ class Outcomes:
         return finished
 
     def _write(self, session: Session) -> None:
-        if self._out is None or (self._folder_per_session and not self._is_kept(session)):
-            return
-        folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        if failure := write_session(folder, session, self._also):
-            self.fail(failure)
+        if self._out is not None and (not self._folder_per_session or self._is_kept(session)):
+            folder = self._out / folder_name(session) if self._folder_per_session else self._out
+            if failure := write_session(folder, session, self._also):
+                self.fail(failure)
+                return
+        session.results_written = True
 
     def _is_kept(self, session: Session) -> bool:
         """Return whether a session gets a folder; clients must not fill the disk with them."""

@@ -25,13 +25,19 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         max_bytes: maximum size of a message, bytes.
     """
     if len(data) > max_bytes:
-        return _too_large(len(data), max_bytes)
+        what = f"the message has {len(data)} bytes; expected at most {max_bytes}"
+        return Error(code="message_too_large", message=what)
     try:
         return decode_client_message(data)
     except UnsupportedVersionError as error:
         return Error(code="unsupported_version", message=str(error))
     except DecodeError as error:
         return Error(code="invalid_message", message=error.what, where=error.where)
+
+
+def error_reply(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+    """Return an encoded error."""
+    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))
 
 
 def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
@@ -57,14 +63,5 @@ def too_large(size: int, max_bytes: int) -> bytes:
         size: its size, bytes.
         max_bytes: maximum size, bytes.
     """
-    return encode(_too_large(size, max_bytes))
-
-
-def _too_large(size: int, max_bytes: int) -> Error:
     what = f"the message has {size} bytes; expected at most {max_bytes}"
-    return Error(code="message_too_large", message=what)
-
-
-def refusal(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
-    """Return the encoded reply to a request that is refused; the arguments are those of `Error`."""
-    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))
+    return error_reply("message_too_large", what)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from hpcosim_server.service.control import Load
-from hpcosim_server.service.sessions import worker_of
+from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
 
 MOST_NONCES = 4096
 IDLE_WORKER_S = 60.0
@@ -21,7 +21,7 @@ class WorkerRoute:
     Attributes:
         number: its number.
         address: address of its connection.
-        active: number of its open sessions.
+        load: its sessions, as it told last.
         opening: addresses of the clients whose hello it is answering.
         used_s: time of its last hello or change of its load, s.
         is_leaving: whether it was asked to end.
@@ -29,7 +29,7 @@ class WorkerRoute:
 
     number: int
     address: bytes
-    active: int
+    load: Load
     used_s: float
     opening: set[bytes] = field(default_factory=set)
     is_leaving: bool = False
@@ -37,7 +37,12 @@ class WorkerRoute:
     @property
     def sessions(self) -> int:
         """Number of sessions that are open or about to be."""
-        return self.active + len(self.opening)
+        return self.load.active + len(self.opening)
+
+    @property
+    def busy(self) -> int:
+        """Number of these, and of those whose results are not written yet."""
+        return self.load.opened - self.load.over + len(self.opening)
 
 
 class Routes:
@@ -76,12 +81,14 @@ class Routes:
         if route is None or route.address != address:
             if route is not None:
                 self.lose(route.address)
-            route = WorkerRoute(load.worker, address, load.active, now_s)
+            route = WorkerRoute(load.worker, address, load, now_s)
             self._by_number[load.worker] = self._by_address[address] = route
             self.expected.add(load.worker)
-        route.active, route.used_s = load.active, now_s
+        route.load, route.used_s = load, now_s
         if load.active:
             route.is_leaving = False
+        for nonce in load.nonces:
+            self._remember(nonce, route)
         return route
 
     def lose(self, address: bytes) -> WorkerRoute | None:
@@ -93,7 +100,7 @@ class Routes:
 
     def of_session(self, name: str) -> tuple[WorkerRoute | None, bool]:
         """Return the worker of a session, and whether it will be there if it is not now."""
-        number = worker_of(name)
+        number = worker_of(name) or FIRST_WORKER
         return self._by_number.get(number), number in self.expected
 
     def of_nonce(self, nonce: str) -> tuple[WorkerRoute | None, bool]:
@@ -105,25 +112,28 @@ class Routes:
 
     def free(self) -> list[WorkerRoute]:
         """Return the workers without sessions, by number."""
-        free = [r for r in self._by_number.values() if not r.sessions and not r.is_leaving]
+        free = [r for r in self._by_number.values() if not r.busy and not r.is_leaving]
         return sorted(free, key=lambda route: route.number)
 
     def fewest(self) -> WorkerRoute | None:
         """Return the worker with the fewest sessions; None: there is none."""
         routes = [route for route in self._by_number.values() if not route.is_leaving]
-        return min(routes, key=lambda route: (route.sessions, route.number), default=None)
+        return min(routes, key=lambda route: (route.busy, route.number), default=None)
 
     def give(self, route: WorkerRoute, nonce: str, client: bytes, now_s: float) -> None:
         """Note that a worker gets a hello."""
         route.opening.add(client)
         route.used_s = now_s
         if nonce:
-            self._by_nonce[nonce] = route.number
-            self._by_nonce.move_to_end(nonce)
-            if len(self._by_nonce) > MOST_NONCES:
-                self._by_nonce.popitem(last=False)
+            self._remember(nonce, route)
 
     def idle(self, now_s: float) -> list[WorkerRoute]:
         """Return the workers that may end: without sessions for long, and one stays."""
         free = self.free()
         return [route for route in free[1:] if now_s - route.used_s > IDLE_WORKER_S]
+
+    def _remember(self, nonce: str, route: WorkerRoute) -> None:
+        self._by_nonce[nonce] = route.number
+        self._by_nonce.move_to_end(nonce)
+        if len(self._by_nonce) > MOST_NONCES:
+            self._by_nonce.popitem(last=False)

@@ -13,22 +13,26 @@ from hpcosim_protocol import (
     ClientMessage,
     Decisions,
     Error,
+    GetHistory,
     Goodbye,
     Hello,
     encode,
 )
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.admission import Admission, SessionFactory
-from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closed import ClosedSession, ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.history import has_history, history_of
+from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.reporting import log_internal_error, log_progress, names_of, progress_of
-from hpcosim_server.service.requests import decode_request, options_of, refusal
+from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
@@ -57,9 +61,11 @@ class Service:
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
         clock: returns the wall-clock time, s.
         name: returns the secret name of each new session.
+        journals: the folder of journals of the sessions; None: no journal is kept.
 
     Attributes:
         held: the replies that the pace of their sessions holds back.
+        new_session: creates the simulation of a new session.
     """
 
     def __init__(
@@ -75,9 +81,12 @@ class Service:
         watch: Watch | None = None,
         clock: Callable[[], float] = time.monotonic,
         name: NewName = new_name,
+        journals: Journals | None = None,
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
+        self.new_session = new_session
+        self._journals = Journaling(journals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._opened = 0
         self._report = report or log_progress
@@ -115,6 +124,10 @@ class Service:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
 
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos of the open sessions."""
+        return self._open.nonces()
+
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
 
@@ -143,15 +156,15 @@ class Service:
 
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         if self._stopped:
-            return refusal("shutting_down", self._stopped, fatal=True)
+            return error_reply("shutting_down", self._stopped, fatal=True)
         message = decode_request(data, self.limits.message_bytes)
         if isinstance(message, Error):
             return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
-            return self._dispatch(message, envelope)
+            return self._dispatch(message, data, envelope)
         except SessionRefused as refused:
-            return refusal(refused.code, refused.what, seq=seq)
+            return error_reply(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
             session = self._open.get("" if isinstance(message, Hello) else message.session)
             what = log_internal_error(error, session)
@@ -159,18 +172,21 @@ class Service:
                 session.end(what)
                 self._close(session, "internal_error")
             told = "internal error; see the server's log"
-            return refusal("internal_error", told, fatal=True, seq=seq)
+            return error_reply("internal_error", told, fatal=True, seq=seq)
 
     def tidy(self) -> None:
         """Write results, report progress, close idle sessions. Call it between requests."""
         if self._outcomes:
             began_s = self._clock()
             for session in self._outcomes.write():
+                if session.results_written:
+                    self._journals.written(session)
                 if self._watch is not None:
                     self._watch.observer.closed(session.label)
             self._busy_s += self._clock() - began_s
         if self._ticker is not None:
             self._ticker.tick()
+        self._journals.tick()
         wall_s = self._clock()
         if wall_s < self._progress_due_s:
             return
@@ -189,6 +205,27 @@ class Service:
                 if not session.seq:  # a stranger must not use up `--once`
                     self._left.put_back()
 
+    def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
+        """Add a restored session. One that is over is closed, and its results are written.
+
+        Args:
+            session: the session, with its journal.
+            cause: cause of the end of a session that is over; None: it is complete.
+            counted: whether it is among the sessions that the server has opened.
+        """
+        if not counted:
+            self._left.take()
+        session.note_message(self._idle_clock_s())
+        session.limits = self.limits
+        self._add(session)
+        log.info("session_restored", **names_of(session), seq=session.seq)
+        if session.ended_because:
+            self._close(session, cause)
+
+    def remember(self, name: str, closed: ClosedSession) -> None:
+        """Remember a session that is over, or that cannot be restored."""
+        self._closed.remember(name, closed)
+
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
 
@@ -204,17 +241,22 @@ class Service:
         return interrupted
 
     def close(self, why: str) -> None:
-        """Close every open session and write its results."""
+        """Close every open session and write its results. Its journal can restore it."""
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
         self.tidy()
+        self._journals.close()
 
-    def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
+    def _dispatch(self, message: ClientMessage, data: bytes, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
-            return self._hello(message, address_of(envelope))
+            return self._hello(message, data, address_of(envelope))
         if isinstance(message, Decisions):
-            return self._decide(message, envelope)
+            return self._decide(message, data, envelope)
+        if isinstance(message, GetHistory):
+            session = self._find(message.session, address_of(envelope))
+            session.note_message(self._idle_clock_s())
+            return encode(history_of(session, message))
         if message.session in self._closed:  # the client did not receive the goodbye
             return encode(Goodbye())
         session = self._find(message.session, address_of(envelope))
@@ -222,7 +264,7 @@ class Service:
         self._close(session, "client_left")
         return encode(Goodbye())
 
-    def _decide(self, request: Decisions, envelope: Envelope) -> bytes:
+    def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
         repeated = self._closed.repeated_reply(request)
         if repeated is not None:
             return repeated
@@ -233,6 +275,8 @@ class Service:
         before, session.address = session.seq, address_of(envelope)
         answer = session.decide(request)
         session.note_message(self._idle_clock_s())
+        if session.seq > before:
+            self._journals.exchanged(session, data, answer)
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
@@ -244,29 +288,38 @@ class Service:
             return self.held.hold(held)
         return answer
 
-    def _hello(self, hello: Hello, address: bytes) -> bytes:
+    def _hello(self, hello: Hello, data: bytes, address: bytes) -> bytes:
         if hello.session:
             session = self._find(hello.session, address)
             session.note_message(self._idle_clock_s())
-            return session.resume()
+            if hello.history and has_history(session):
+                return session.resume_with_history()
+            reply = session.resume()
+            self._journals.resumed(session, reply)
+            return reply
         known = self._open.opened_by(hello, address)
         if known is not None:
             return known.welcome()
         opened = self._admission.open(hello)
         if hello.policy:
             opened.run.policy = hello.policy
-        self._opened += 1
         options = options_of(opened, self.limits, hello)
         now_s = self._idle_clock_s()
         session = Session(self._name(), hello, opened, options, now_s, address, self.limits)
+        self._journals.opened(session, data, self.limits.jobs)
+        self._add(session)
+        log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
+        return session.welcome()
+
+    def _add(self, session: Session) -> None:
+        """Add an open session."""
+        self._opened += 1
         self._open.add(session)
         if self.limits.events_per_s < math.inf:
             session.pace = EventRate(self.limits.events_per_s, lambda: session.events, self._clock)
         if self._watch is not None:
-            session.pace = self._watch.pace_of(opened)
-            self._watch.observer.opened(session.label, opened, session.pace)
-        log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
-        return session.welcome()
+            session.pace = self._watch.pace_of(session.opened)
+            self._watch.observer.opened(session.label, session.opened, session.pace)
 
     def _idle_clock_s(self) -> float:
         """Return a clock that pauses while the server is busy and cannot receive messages, s."""
@@ -286,6 +339,7 @@ class Service:
         self.held.drop(session.name)
         self._closed.add(session)
         self._outcomes.add(session)
+        self._journals.ended(session, failed)
         self._report(progress_of(session))
         if failed:
             self._outcomes.fail(Failure(failed, session.ended_because))

@@ -7,6 +7,7 @@ import socket
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -15,7 +16,9 @@ from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, clients_of
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.socket_loop import announce, bounds_of
+from hpcosim_server.service.recovery import Recovery
+from hpcosim_server.service.sessions import FIRST_WORKER
+from hpcosim_server.service.socket_loop import DRAIN_S, announce, bounds_of
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.service.supervisor import Plan, Supervisor
@@ -26,8 +29,6 @@ from hpcosim_server.wire.zmtp import INNER_FRAMES
 
 log = structlog.get_logger()
 
-DRAIN_S = 300.0
-"""Time after a stop in which requests are finished and results are written, s."""
 LONGEST_PATH = 90  # bytes of the path of a local socket; the kernel allows 107
 INNER_BOUNDS = Bounds(
     message_bytes=2**31,
@@ -47,6 +48,7 @@ def serve_workers(
     address: str,
     limits: Limits,
     workers: int,
+    recovery: Recovery,
     *,
     sessions: int | None = None,
     tell: Callable[[Status], None] | None = None,
@@ -61,6 +63,7 @@ def serve_workers(
         address: address to listen at, see `listen`.
         limits: limits of requests and sessions; `sessions` bounds those of all workers together.
         workers: largest number of workers, > 1.
+        recovery: restores sessions.
         sessions: number of sessions after which the server ends; None: no limit.
         tell: called with the progress of sessions and with every failure; None: progress goes to
             the log.
@@ -85,12 +88,15 @@ def serve_workers(
                 if control.is_closed:  # the supervisor did not live to do it
                     shutil.rmtree(path.parent, ignore_errors=True)
 
-            def worker(control: Control, number: int) -> None:
+            def worker(control: Control, number: int, again: bool) -> None:
                 public.close()
                 private.close()
-                run_worker(number, path, control, new_service, tells=tell is not None)
+                recover = partial(recovery.recover, worker=number, again=again)
+                tells = tell is not None
+                run_worker(number, path, control, new_service, recover, tells=tells)
 
-            plan = Plan(front, worker, workers, sessions, drain_s)
+            first = frozenset((recovery.workers() - {0}) | {FIRST_WORKER})
+            plan = Plan(front, worker, workers, first, sessions, drain_s, recovery.keeps_journals)
             supervisor = Supervisor(plan, stop := Stop(parent), tell)
             stop.before_end = supervisor.kill
             announce(endpoint_of(public), access)

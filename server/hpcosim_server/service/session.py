@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     Decisions,
@@ -18,6 +20,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
+from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
@@ -36,12 +39,14 @@ class Opened:
         jobs: number of jobs in the workload.
         span_s: simulated time from the start to the end of the last job if no job waited, s;
             0: unknown.
+        file: absolute path of the scenario's file, for journals; empty: unknown.
     """
 
     simulation: Simulation
     run: Run
     jobs: int
     span_s: float = 0.0
+    file: str = ""
 
     def complete(self) -> None:
         """Mark the run as complete: every job is over."""
@@ -71,9 +76,16 @@ class Session:
         pace: when its replies are sent; None: at once.
         address: address of the connection of its hello or, later, of its last request.
         events: number of events in its replies.
+        limits: limits of its requests.
+        journal: its journal; None: it has none.
+        resumed_at: `seq` of the last snapshot in the journal; -1: none.
+        results_written: whether its results are written, if they are to be written.
     """
 
     pace: Pace | None = None
+    journal: JournalWriter | None = None
+    resumed_at = -1
+    results_written = False
 
     def __init__(
         self,
@@ -95,7 +107,7 @@ class Session:
         self.hello = hello
         self.address = address
         self.events = 0
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._options = options
         self._start_s = opened.simulation.now_s
         self._translation: Translation | None = None
@@ -137,6 +149,12 @@ class Session:
             welcome.snapshot = self._translation.snapshot(welcome.snapshot)
         return encode(welcome)
 
+    def resume_with_history(self) -> bytes:
+        """Return an encoded welcome without a snapshot, for a client that asks for the history."""
+        welcome = self._make_welcome()
+        welcome.options = replace(welcome.options, history=True)
+        return encode(welcome)
+
     def decide(self, request: Decisions) -> bytes:
         """Return the encoded reply to a request. A repeated request gets the same reply."""
         if request.seq == self.seq and request == self._last_request:
@@ -166,7 +184,7 @@ class Session:
             return Error(code="simulation_stuck", message=str(stuck), fatal=True, seq=request.seq)
         self.events += len(batch.events)
         if not batch.ended:
-            if batch.now_s - self._start_s > self._limits.simulated_s:
+            if batch.now_s - self._start_s > self.limits.simulated_s:
                 return self._end_at_limit(request)
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.complete()
@@ -175,7 +193,7 @@ class Session:
 
     def _end_at_limit(self, request: Decisions) -> Error:
         what = (
-            f"the session has simulated {self._limits.simulated_s:g} s, the maximum of this server "
+            f"the session has simulated {self.limits.simulated_s:g} s, the maximum of this server "
             "(--max-simulated-s)"
         )
         self.end(what)
@@ -199,11 +217,11 @@ class Session:
                 where="$.decisions",
                 seq=request.seq,
             )
-        if request.elapsed_s > min(self._limits.elapsed_s, MAX_TIME_S):
+        if request.elapsed_s > min(self.limits.elapsed_s, MAX_TIME_S):
             return Error(
                 code="invalid_message",
                 message=f"elapsed_s is {request.elapsed_s}; expected at most "
-                f"{min(self._limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
+                f"{min(self.limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
                 "(--max-elapsed-s)",
                 where="$.elapsed_s",
                 seq=request.seq,

@@ -16,6 +16,9 @@ NAME_BYTES = 12
 WORKER_DIGITS = 4
 """Hexadecimal digits at the end of a session's name: the number of the worker that has it."""
 
+FIRST_WORKER = 1
+"""Number of the first worker. It gets the requests of sessions whose name has no worker."""
+
 NewName = Callable[[], str]
 """Returns the secret name of a new session."""
 
@@ -91,6 +94,10 @@ class OpenSessions:
             what = "hello.nonce is in use; expected a new nonce for another hello"
             raise SessionRefused("invalid_message", what)
         return known
+
+    def nonces(self) -> list[str]:
+        """Return the nonces of the hellos that opened these sessions."""
+        return list(self._by_nonce)
 
     def add(self, session: Session) -> None:
         """Add a session that was opened."""

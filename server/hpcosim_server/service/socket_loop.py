@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import resource
 import time
 from collections.abc import Callable
@@ -25,6 +24,8 @@ TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
 SHUTDOWN_S = 1.0  # duration of `shutting_down` replies before the socket closes, s
 FLUSH_S = 2.0  # timeout for sending the last replies, s
+DRAIN_S = 300.0
+"""Time after a stop in which requests are finished and results are written, s."""
 RESERVED_FILES = 64  # descriptors that connections leave free, for results and logs
 MOST_PEERS = 4096
 ALL_OVER = "all sessions are over"
@@ -80,7 +81,11 @@ class PublicDoor:
 
 
 def serve(
-    service: Service, address: str, parent: int | None = None, access: Access = LOCAL_ONLY
+    service: Service,
+    address: str,
+    parent: int | None = None,
+    drain_s: float = DRAIN_S,
+    access: Access = LOCAL_ONLY,
 ) -> str:
     """Reply to requests in this process until a signal, or until the service is done.
 
@@ -88,6 +93,7 @@ def serve(
         service: the service.
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a signal in which the process must end, s.
         access: who may connect.
 
     Returns:
@@ -96,7 +102,7 @@ def serve(
     Raises:
         BindError: the address is malformed, in use or not permitted.
     """
-    stop = Stop(parent)
+    stop = Stop(parent, drain_s)
     listener = listen(address)
     try:
         announce(endpoint_of(listener), access)
@@ -182,4 +188,4 @@ def _timeout_s(service: Service) -> float:
     """Return the receive timeout, so that the next held reply is sent in time, s."""
     if not service.held:
         return TICK_S
-    return min(HELD_TICK_S, math.ceil(1000 * service.held.wait_s()) / 1000)
+    return min(HELD_TICK_S, service.held.wait_s())

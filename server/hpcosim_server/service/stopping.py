@@ -20,16 +20,18 @@ class Stop:
 
     Args:
         parent: number of the process whose end stops the server; None: none.
+        limit_s: time after the first signal at which the process ends at once, s; 0: never.
 
     Attributes:
         reason: name of the first signal, or `PARENT_GONE`; empty before it.
         before_end: called before the second signal ends the process.
     """
 
-    def __init__(self, parent: int | None = None) -> None:
+    def __init__(self, parent: int | None = None, limit_s: float = 0.0) -> None:
         self.reason = ""
         self.before_end: Callable[[], None] = lambda: None
         self._parent = parent
+        self._limit_s = limit_s
         for number in STOPPING:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
@@ -47,3 +49,6 @@ class Stop:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.reason = signal.Signals(number).name
+        if self._limit_s:
+            signal.signal(signal.SIGALRM, self._on_signal)
+            signal.setitimer(signal.ITIMER_REAL, self._limit_s)

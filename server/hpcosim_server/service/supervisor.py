@@ -26,8 +26,8 @@ FORK_AGAIN_S = 1.0  # after a fork that failed
 
 RunFront = Callable[[Control, Iterable[int]], None]
 """Runs the front, with the numbers of the workers that are there."""
-RunWorker = Callable[[Control, int], None]
-"""Runs the worker with a number."""
+RunWorker = Callable[[Control, int, bool], None]
+"""Runs the worker with a number; the last argument says whether it has run before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +38,19 @@ class Plan:
         front: runs the front.
         worker: runs a worker.
         workers: largest number of workers.
+        first: numbers of the workers that run from the start.
         sessions: number of sessions after which the server ends; None: no limit.
         drain_s: time after a stop in which workers must end, s.
+        restores: whether a worker that runs again has its sessions again.
     """
 
     front: RunFront
     worker: RunWorker
     workers: int
+    first: frozenset[int]
     sessions: int | None
     drain_s: float
+    restores: bool = False
 
 
 class Supervisor:
@@ -67,9 +71,10 @@ class Supervisor:
         self._stop = stop
         self._tell = tell
         self._children: dict[int, Child] = {}
-        self._due_s: dict[int, float] = {FRONT: 0.0, 1: 0.0}
+        self._due_s = dict.fromkeys((FRONT, *plan.first), 0.0)
         self._pauses = Pauses()
-        self._last_number = 1
+        self._last_number = max(plan.first)
+        self._owed: dict[int, int] = {}  # sessions that a worker is about to restore
         self._sessions_over = 0  # of workers that have ended
 
     def run(self) -> str:
@@ -113,7 +118,8 @@ class Supervisor:
             workers = self._numbers()
             child = fork(number, lambda control: self._plan.front(control, workers), others)
         else:
-            child = fork(number, lambda control: self._plan.worker(control, number), others)
+            again = number in self._owed
+            child = fork(number, lambda control: self._plan.worker(control, number, again), others)
         self._children[number] = child
         log.info("process_started", process=child.name, pid=child.pid)
 
@@ -136,6 +142,7 @@ class Supervisor:
         while (report := child.control.report()) is not None:
             if isinstance(report, Load):
                 child.load = report
+                self._check_restored(child)
             elif isinstance(report, Want):
                 self._grow(report.workers)
             else:
@@ -177,19 +184,32 @@ class Supervisor:
                 self._end(child, status, again=again)
 
     def _end(self, child: Child, status: int, *, again: bool) -> None:
-        lost = child.load.opened - child.load.over
-        self._sessions_over += child.load.opened
+        lost = child.load.opened - child.load.over + self._owed.pop(child.number, 0)
+        self._sessions_over += child.load.over
         if status == 0 and (not again or (child.number != FRONT and not lost)):
             self._order_front(Workers(self._numbers()))
             return
         how = how_it_ended(status)
         pause_s = self._pauses.next_s(child)
-        log.error("process_ended", process=child.name, how=how, lost=lost, pause_s=pause_s)
-        if lost:
-            count = "1 session is" if lost == 1 else f"{lost} sessions are"
-            self._pass_on(Failure("internal_error", f"{child.name} ended by {how}: {count} lost"))
+        log.error("process_ended", process=child.name, how=how, sessions=lost, pause_s=pause_s)
+        if again and self._plan.restores and child.number != FRONT:
+            self._owed[child.number] = lost
+        else:
+            self._lose(child, lost)
         if again:
             self._due_s[child.number] = time.monotonic() + pause_s
+
+    def _check_restored(self, child: Child) -> None:
+        """Note sessions that a worker has not restored, when it tells how many it has."""
+        lost = self._owed.pop(child.number, 0) - child.load.opened
+        self._lose(child, lost)
+
+    def _lose(self, child: Child, count: int) -> None:
+        """Note that sessions are lost."""
+        if count > 0:
+            self._sessions_over += count
+            what = "a session is lost" if count == 1 else f"{count} sessions are lost"
+            self._pass_on(Failure("internal_error", f"{child.name} ended: {what}"))
 
     def _drain(self, reason: str) -> None:
         """Let workers finish their requests and write their results; then end the front."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
@@ -22,6 +23,10 @@ TO_FRONT = b""
 """Instead of the address of a client: the message is for the front, or from it."""
 LEAVE = b"leave"
 """The front has no more use for a worker without sessions."""
+MOST_NONCES = 1000
+LONGEST_NONCE = 100
+"""Nonces that a worker tells a new front; with another, a hello whose reply was lost opens a second
+session after the front was killed."""
 
 ServiceFactory = Callable[..., Service]
 """Returns the service of a worker; takes the arguments `report` and `name` of `Service`."""
@@ -45,7 +50,7 @@ class FrontDoor:
         self._number = number
         self._control = control
         self._service = service
-        self._told = Load(number)
+        self._told: Load | None = None
         self._link = Link(str(path), service.limits.message_bytes, self._introduction)
 
     def receive(self, timeout_s: float) -> Request | None:
@@ -71,11 +76,12 @@ class FrontDoor:
         self._link.close()
 
     def _introduction(self) -> list[bytes]:
-        return [TO_FRONT, msgspec.json.encode(self._load())]
+        load = self._load()
+        nonces = [nonce for nonce in self._service.nonces() if len(nonce) <= LONGEST_NONCE]
+        return [TO_FRONT, msgspec.json.encode(replace(load, nonces=nonces[-MOST_NONCES:]))]
 
     def _load(self) -> Load:
-        counts = self._service.counts
-        return Load(self._number, counts.opened, counts.active, counts.over)
+        return Load(self._number, *self._service.counts)
 
     def _tell_load(self) -> None:
         load = self._load()
@@ -99,7 +105,13 @@ class FrontDoor:
 
 
 def run_worker(
-    number: int, path: Path, control: Control, new_service: ServiceFactory, *, tells: bool
+    number: int,
+    path: Path,
+    control: Control,
+    new_service: ServiceFactory,
+    recover: Callable[[Service], None],
+    *,
+    tells: bool,
 ) -> None:
     """Serve sessions until the supervisor or the front ends it.
 
@@ -108,6 +120,7 @@ def run_worker(
         path: file of the front's socket for workers.
         control: connection to the supervisor.
         new_service: makes the service.
+        recover: restores the sessions of the worker.
         tells: whether the supervisor wants to hear of progress; otherwise the worker logs it.
     """
 
@@ -118,6 +131,7 @@ def run_worker(
             log_progress(status)
 
     service = new_service(report=report, name=lambda: new_name(number))
+    recover(service)
     if service.limits.memory_bytes:
         limit_more(2 * service.limits.memory_bytes)
     door = FrontDoor(number, path, control, service)

@@ -1,0 +1,1 @@
+"""Journals: one append-only file per session, from which the session can be restored."""

@@ -1,0 +1,182 @@
+"""The disk of journals: what they need of a file system, and the real one.
+
+A test passes a simulated disk instead, which fails or loses what was not synchronised.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from hpcosim_server.errors import JournalError
+
+FOLDER_MODE, FILE_MODE = 0o700, 0o600  # a journal has the secret name of its session
+LOCK = "lock"
+
+
+class JournalFile(Protocol):
+    """An open file. Each method raises OSError."""
+
+    def append(self, data: bytes) -> None:
+        """Write all bytes at the end of the file."""
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return at most `size` bytes from `offset`; fewer only at the end of the file."""
+
+    def size(self) -> int:
+        """Return the size of the file, bytes."""
+
+    def truncate(self, size: int) -> None:
+        """Remove the bytes from `size` on."""
+
+    def sync(self) -> None:
+        """Wait until the content is on the disk."""
+
+    def close(self) -> None:
+        """Close the file."""
+
+
+class Storage(Protocol):
+    """A file system. Each method raises OSError."""
+
+    def make_folder(self, folder: Path) -> None:
+        """Create a folder that only its owner can read; it may exist."""
+
+    def lock(self, folder: Path) -> None:
+        """Lock a folder until this process and its children end.
+
+        Raises:
+            JournalError: another process has locked it.
+        """
+
+    def create(self, path: Path) -> JournalFile:
+        """Create a file that only its owner can read; it must not exist."""
+
+    def open(self, path: Path) -> JournalFile:
+        """Open a file."""
+
+    def names(self, folder: Path) -> list[str]:
+        """Return the names of the files in a folder, the least recently changed first."""
+
+    def move(self, path: Path, target: Path) -> None:
+        """Move a file."""
+
+    def remove(self, path: Path) -> None:
+        """Remove a file."""
+
+
+class DiskFile:
+    """A file of the operating system."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def append(self, data: bytes) -> None:
+        """See `JournalFile`."""
+        written = os.write(self._descriptor, data)
+        while written < len(data):  # a full disk takes a part, and fails at the next call
+            written += os.write(self._descriptor, data[written:])
+
+    def read(self, offset: int, size: int) -> bytes:
+        """See `JournalFile`."""
+        parts = []
+        while size and (part := os.pread(self._descriptor, size, offset)):
+            parts.append(part)
+            offset, size = offset + len(part), size - len(part)
+        return b"".join(parts)
+
+    def size(self) -> int:
+        """See `JournalFile`."""
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        """See `JournalFile`."""
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        """See `JournalFile`."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """See `JournalFile`."""
+        os.close(self._descriptor)
+
+
+class Disk:
+    """The file system of the operating system."""
+
+    def __init__(self) -> None:
+        self._locks: list[int] = []
+
+    def make_folder(self, folder: Path) -> None:
+        """See `Storage`."""
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        folder.chmod(FOLDER_MODE)
+
+    def lock(self, folder: Path) -> None:
+        """See `Storage`."""
+        descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise JournalError(
+                f"{folder}: another server keeps its journals here; stop it, or choose another "
+                "folder with --journal"
+            ) from None
+        self._locks.append(descriptor)
+
+    def create(self, path: Path) -> DiskFile:
+        """See `Storage`."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        file = DiskFile(os.open(path, flags, FILE_MODE))
+        _sync_folder(path.parent)
+        return file
+
+    def open(self, path: Path) -> DiskFile:
+        """See `Storage`."""
+        return DiskFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW))
+
+    def names(self, folder: Path) -> list[str]:
+        """See `Storage`."""
+        files = []
+        with os.scandir(folder) as entries:
+            for each in entries:
+                with suppress(FileNotFoundError):  # another worker has moved it
+                    files.append((each.stat(follow_symlinks=False).st_mtime_ns, each.name))
+        return [name for _, name in sorted(files)]
+
+    def move(self, path: Path, target: Path) -> None:
+        """See `Storage`."""
+        path.rename(target)
+        _sync_folder(target.parent)
+
+    def remove(self, path: Path) -> None:
+        """See `Storage`."""
+        path.unlink()
+
+
+def open_to_read(path: Path) -> DiskFile:
+    """Open a journal that is not changed.
+
+    Raises:
+        JournalError: it cannot be opened.
+    """
+    try:
+        if not path.is_file():
+            raise JournalError(f"{path}: expected a journal, got no regular file")
+        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        raise JournalError(f"{path}: {error.strerror or error}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

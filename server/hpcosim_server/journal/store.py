@@ -1,0 +1,202 @@
+"""A folder of journals: `open/` has those of open sessions, `ended/` those of ended ones.
+
+The folder belongs to one server at a time, and only its owner can read it. A journal in `open/` is
+moved when the results of its session are written. `ended/` keeps the last `KEPT` journals.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import structlog
+
+from hpcosim_server.errors import JournalError
+from hpcosim_server.journal.storage import Disk, JournalFile, Storage
+from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
+
+log = structlog.get_logger()
+
+KEPT = 1000
+"""Number of journals of ended sessions that a folder keeps."""
+SYNC_INTERVAL_S = 1.0
+"""Least time between two synchronisations of all journals with `--sync interval`, s."""
+SYNC_SHARE = 20
+"""The time between two synchronisations is at least so many times that of a synchronisation."""
+SUFFIX = ".journal"
+
+
+class Journals:
+    """The journals of a server.
+
+    Args:
+        folder: the folder; it is created, and locked for this process and its children.
+        sync: when records are synchronised with the disk.
+        storage: the file system; None: that of the operating system.
+        clock: returns the wall-clock time, s.
+
+    Attributes:
+        folder: the folder.
+        failed: number of journals that could not be written.
+
+    Raises:
+        JournalError: the folder cannot be used, or another server uses it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        sync: SyncPolicy = "interval",
+        storage: Storage | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder = folder
+        self.failed = 0
+        self._sync = sync
+        self._storage: Storage = storage or Disk()
+        self._clock = clock
+        self._sync_due_s = 0.0
+        self._writers: set[JournalWriter] = set()
+        self._open, self._ended = folder / "open", folder / "ended"
+        try:
+            for each in (folder, self._open, self._ended):
+                self._storage.make_folder(each)
+            self._storage.lock(folder)
+        except OSError as error:
+            why = error.strerror or error
+            raise JournalError(f"{folder}: journals cannot be kept here: {why}") from None
+
+    def create(self, name: str) -> JournalWriter | None:
+        """Create the journal of a new session; None: it cannot be created, as the log says.
+
+        Args:
+            name: name of the journal: letters, digits, `_` and `-`.
+        """
+        try:
+            file = self._storage.create(self._open / f"{name}{SUFFIX}")
+        except OSError as error:
+            self.failed += 1
+            log.error("journal_failed", journal=name, error=error.strerror or str(error))
+            return None
+        return self._writer(file, name)
+
+    def open_names(self) -> list[str]:
+        """Return the names of the journals of open sessions, the least recently changed first."""
+        return self._names(self._open)
+
+    def ended_names(self) -> list[str]:
+        """Return the names of the journals of ended sessions, the least recently ended first."""
+        return self._names(self._ended)
+
+    def read(self, name: str, *, ended: bool = False) -> JournalFile:
+        """Open a journal to read it. The caller closes it.
+
+        Raises:
+            JournalError: it cannot be opened.
+        """
+        folder = self._ended if ended else self._open
+        try:
+            return self._storage.open(folder / f"{name}{SUFFIX}")
+        except OSError as error:
+            raise JournalError(f"{name}: {error.strerror or error}") from None
+
+    def go_on(self, name: str, end: int, *, keep_rest: bool) -> JournalWriter:
+        """Return a writer that appends to a journal, after its last readable record.
+
+        Args:
+            name: name of the journal.
+            end: offset after its last readable record.
+            keep_rest: keep what follows in a file of its own: it is more than a record that was
+                cut off.
+
+        Raises:
+            JournalError: the journal cannot be opened or cut.
+        """
+        file = self.read(name)
+        try:
+            if keep_rest and file.size() > end:
+                self._put_aside(file, name, end)
+            file.truncate(end)
+            return self._writer(file, name)
+        except OSError as error:
+            file.close()
+            raise JournalError(f"{name}: {error.strerror or error}") from None
+
+    def tick(self) -> None:
+        """Synchronise the journals with the disk if it is time. Call it between requests.
+
+        With `interval`, a failing machine loses the records of at most `SYNC_INTERVAL_S`, or of
+        `SYNC_SHARE` times the time that the disk needs.
+        """
+        if self._sync == "interval" and (began_s := self._clock()) >= self._sync_due_s:
+            self.sync()
+            over_s = self._clock()
+            self._sync_due_s = over_s + max(SYNC_INTERVAL_S, SYNC_SHARE * (over_s - began_s))
+
+    def sync(self) -> None:
+        """Synchronise all journals with the disk."""
+        for writer in list(self._writers):
+            writer.sync()
+            if writer.failure:
+                self._forget(writer)
+
+    def finish(self, writer: JournalWriter) -> None:
+        """Close the journal of a session whose results are written, and move it to `ended/`.
+
+        A journal that lacks records is removed: it could not restore the session as it ended.
+        """
+        self._forget(writer)
+        if not writer.failure:
+            writer.sync()
+            writer.close()
+        path = self._open / f"{writer.name}{SUFFIX}"
+        try:
+            if writer.failure:
+                self._storage.remove(path)
+                return
+            self._storage.move(path, self._ended / path.name)
+            for name in self._names(self._ended)[:-KEPT]:
+                with suppress(FileNotFoundError):  # another worker has removed it
+                    self._storage.remove(self._ended / f"{name}{SUFFIX}")
+        except OSError as error:
+            log.error("journal_not_moved", journal=writer.name, error=error.strerror or str(error))
+
+    def discard(self, name: str) -> None:
+        """Remove a journal without records: no client has got a reply from its session."""
+        try:
+            self._storage.remove(self._open / f"{name}{SUFFIX}")
+        except OSError as error:
+            log.error("journal_not_removed", journal=name, error=error.strerror or str(error))
+
+    def close(self) -> None:
+        """Synchronise and close all journals. Open sessions can be restored from them."""
+        for writer in list(self._writers):
+            if self._sync != "never":
+                writer.sync()
+            writer.close()
+            self._forget(writer)
+
+    def _writer(self, file: JournalFile, name: str) -> JournalWriter:
+        writer = JournalWriter(file, name, self._sync)
+        self._writers.add(writer)
+        return writer
+
+    def _forget(self, writer: JournalWriter) -> None:
+        if writer in self._writers:
+            self._writers.remove(writer)
+            self.failed += bool(writer.failure)
+
+    def _put_aside(self, file: JournalFile, name: str, end: int) -> None:
+        """Keep the bytes after the last readable record in a file of their own."""
+        aside = self._storage.create(self._open / f"{name}.after-{end}")
+        try:
+            aside.append(file.read(end, file.size() - end))
+            aside.sync()
+        finally:
+            aside.close()
+
+    def _names(self, folder: Path) -> list[str]:
+        names = self._storage.names(folder)
+        return [name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)]

@@ -1,0 +1,114 @@
+"""What a service writes to the journals of its sessions, and when."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import structlog
+
+from hpcosim_server.journal.records import (
+    EndedRecord,
+    ExchangeRecord,
+    OpenedRecord,
+    ResumedRecord,
+    WrittenRecord,
+)
+from hpcosim_server.journal.store import Journals
+from hpcosim_server.service.reporting import folder_name
+from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.status import Cause
+
+log = structlog.get_logger()
+
+
+class Journaling:
+    """Keeps the journals of the sessions of a service. Each record is written before the reply.
+
+    Args:
+        journals: the folder of journals; None: no journal is kept.
+    """
+
+    def __init__(self, journals: Journals | None) -> None:
+        self._journals = journals
+
+    def opened(self, session: Session, hello: bytes, max_jobs: int) -> None:
+        """Begin the journal of a session.
+
+        Args:
+            session: the session, before its first request.
+            hello: the message that opened it, as it was received.
+            max_jobs: limit for the jobs of the session.
+        """
+        if self._journals is None:
+            return
+        opened = session.opened
+        record = OpenedRecord(
+            session=session.name,
+            hello=hello,
+            welcome=session.welcome(),
+            scenario_file=opened.file,
+            overrides=dict(opened.run.overrides),
+            checksum=checksum_of(opened),
+            max_jobs=max_jobs,
+        )
+        session.journal = self._journals.create(folder_name(session))
+        if session.journal is not None:
+            session.journal.append(record)
+
+    def exchanged(self, session: Session, request: bytes, reply: bytes) -> None:
+        """Record decisions that a session has carried out, and its reply."""
+        if session.journal is not None:
+            session.journal.append_exchange(ExchangeRecord(request, reply), session.seq)
+
+    def resumed(self, session: Session, reply: bytes) -> None:
+        """Record that a client got a snapshot. Another one at the same request changes nothing."""
+        if session.journal is not None and session.resumed_at != session.seq:
+            session.journal.append_snapshot(ResumedRecord(reply))
+        session.resumed_at = session.seq
+
+    def ended(self, session: Session, cause: Cause | None) -> None:
+        """Record the end of a session. The stop of the server does not end it: it can go on."""
+        if session.journal is None:
+            return
+        if cause == "stopped":
+            log.info("session_kept", session=session.label, journal=session.journal.name)
+            session.journal = None
+        else:
+            session.journal.append(EndedRecord(session.ended_because, cause or ""))
+
+    def written(self, session: Session) -> None:
+        """Finish the journal of a session whose results are written."""
+        if self._journals is not None and session.journal is not None:
+            session.journal.append(WrittenRecord())
+            self._journals.finish(session.journal)
+            session.journal = None
+
+    def tick(self) -> None:
+        """Synchronise the journals with the disk if it is time."""
+        if self._journals is not None:
+            self._journals.tick()
+
+    def close(self) -> None:
+        """Close the journals. Sessions that are open can be restored from them."""
+        if self._journals is not None:
+            self._journals.close()
+
+
+def checksum_of(opened: Opened) -> str:
+    """Return the SHA-256 of what a simulation depends on, except for the code and the client.
+
+    It covers the scenario with its overrides, and by their checksums the files of its workload and
+    of its economics.
+    """
+    run = opened.run
+    parts = (
+        run.scenario,
+        run.seed,
+        run.effective_scenario,
+        run.workload_source,
+        run.economics,
+        run.skipped,
+        opened.jobs,
+    )
+    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
