@@ -11,7 +11,7 @@ import io
 import os
 import stat
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO
 
 MIB = 2**20
 MOST_BYTES = 1024 * MIB
@@ -41,7 +41,7 @@ def open_regular(path: Path, most_bytes: int = MOST_BYTES) -> io.BufferedReader:
         if state.st_size > most_bytes:
             what = f"larger than {most_bytes // MIB} MiB, the maximum"
             raise OSError(errno.EFBIG, what, str(path))
-        return cast("io.BufferedReader", open(descriptor, "rb"))
+        return open(descriptor, "rb")
     except BaseException:
         os.close(descriptor)
         raise
