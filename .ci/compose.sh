@@ -201,7 +201,7 @@ check_run() {
   mkdir "$results"
   docker cp --quiet "$(docker ps --all --quiet --filter "$ours" \
     --filter "label=com.docker.compose.service=$server"):/results/." "$results"
-  found=$(find "$results" -mindepth 1 -maxdepth 1 | wc -l)
+  found=$(find "$results" -mindepth 1 -maxdepth 1 -not -name '.*' | wc -l)
   [ "$found" = ${#schedulers[@]} ] || die "$found results, not ${#schedulers[@]}: $(ls -A "$results")"
   for name in "${schedulers[@]}"; do compare_with_plain "$name" "$results/demo-$name"-????????; done
   LOG=$WORK/down.log
