@@ -11,7 +11,8 @@ RUN pip install --no-cache-dir --prefix=/install .
 FROM python:3.11-slim
 # A new volume takes over the owner of the folder that it is mounted on.
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin hpcosim \
-    && install --directory --owner=hpcosim --group=hpcosim /results
+    && install --directory --owner=hpcosim --group=hpcosim /results \
+    && install --directory --mode=0700 --owner=hpcosim --group=hpcosim /keys/server /keys/scheduler
 COPY --from=build /install /usr/local
 # Last, so that a changed scenario costs no second installation.
 COPY scenarios/*.yaml /scenarios/

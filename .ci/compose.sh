@@ -188,8 +188,8 @@ check_run() {
 
   local ours=label=com.docker.compose.project=$PROJECT containers
   mapfile -t containers < <(docker ps --all --quiet --filter "$ours")
-  [ ${#containers[@]} = $((1 + ${#schedulers[@]})) ] \
-    || die "${#containers[@]} containers came up, not $((1 + ${#schedulers[@]}))"
+  [ ${#containers[@]} = $((2 + ${#schedulers[@]})) ] \
+    || die "${#containers[@]} containers came up, not $((2 + ${#schedulers[@]})) with that of the keys"
   # Compose waits for the services it was told to start, not for those they depend on.
   timeout 120 docker wait "${containers[@]}" >/dev/null || die "a container does not end"
   local ends
@@ -201,7 +201,7 @@ check_run() {
   mkdir "$results"
   docker cp --quiet "$(docker ps --all --quiet --filter "$ours" \
     --filter "label=com.docker.compose.service=$server"):/results/." "$results"
-  found=$(find "$results" -mindepth 1 -maxdepth 1 | wc -l)
+  found=$(find "$results" -mindepth 1 -maxdepth 1 -not -name '.*' | wc -l)
   [ "$found" = ${#schedulers[@]} ] || die "$found results, not ${#schedulers[@]}: $(ls -A "$results")"
   for name in "${schedulers[@]}"; do compare_with_plain "$name" "$results/demo-$name"-????????; done
   LOG=$WORK/down.log

@@ -212,3 +212,15 @@ def test_cached_jobs_are_those_of_the_settings(path: Path) -> None:
         drawn = source_jobs(scenario, path.parent, 1000)
         assert cache.jobs(scenario, path.parent).submit_s.tolist() == drawn.submit_s.tolist()
         assert len(cache) <= 100
+
+
+def test_allocation_of_millions_of_nodes_costs_what_the_platform_costs(path: Path) -> None:
+    """Of a list of nodes that is longer than the platform, only so many are read."""
+    service = Service(Library([path]).open)
+    session = ask(service, "hello", versions=[1])["session"]
+    ask(service, "decisions", session=session, seq=1, decisions=[])
+    nodes = [0, 1, 2, 3, 4, 0, *[0] * 100]
+    decision = {"type": "allocate_job", "job_id": 1, "nodes": nodes}
+    reply = ask(service, "decisions", session=session, seq=2, decisions=[decision])
+    rejected = next(event for event in reply["events"] if event["type"] == "decision_rejected")
+    assert "node 0 occurs 2 times" in rejected["reason"]

@@ -7,13 +7,18 @@ the reader of a pipe does not read or the disk is full. A later line gives their
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
+from typing import Any
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
 from hpcosim_scenarios.running.lines import Lines
+from hpcosim_server.wire.log_rate import LogRate
 
 STDERR = 2
+ERRORS = ("error", "critical", "exception")
+LINES_PER_S, LINES_BURST = 20.0, 1000
 
 
 def log_as_json() -> None:
@@ -21,13 +26,40 @@ def log_as_json() -> None:
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
+            BoundedLines(),
             structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.dict_tracebacks,
+            # Local variables have names of sessions and contents of messages.
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             structlog.processors.JSONRenderer(),
         ],
         logger_factory=_logger_factory(),
         cache_logger_on_first_use=True,
     )
+
+
+class BoundedLines:
+    """Leaves out lines beyond a rate, so that a client cannot fill the log.
+
+    Errors have a bound of their own. The next line after those left out has their number.
+
+    Args:
+        per_s: lines per second in the long run.
+        burst: lines that may follow each other at once.
+    """
+
+    def __init__(self, per_s: float = LINES_PER_S, burst: int = LINES_BURST) -> None:
+        self._rates = {False: LogRate(per_s, burst), True: LogRate(per_s, burst)}
+
+    def __call__(
+        self, _logger: object, method: str, event: MutableMapping[str, Any]
+    ) -> MutableMapping[str, Any]:
+        """Return an entry, or leave it out."""
+        rate = self._rates[method in ERRORS]
+        if not rate.admits():
+            raise structlog.DropEvent
+        if left_out := rate.take_left_out():
+            event["left_out"] = left_out
+        return event
 
 
 class LineLogger:

@@ -64,7 +64,7 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
     if job.blocked:
         raise engine.eligibility.rejection(job)
     if not engine.availability.are_all:
-        engine.availability.check(wanted.nodes)
+        engine.availability.check(wanted.nodes[: len(engine.cluster.free) + 1])
     cluster, grant = engine.cluster, None
     if job.spec.request is None and cluster.site.is_plain and not wanted.gres:
         tasks = tasks_by_node(cluster, job.spec, wanted)

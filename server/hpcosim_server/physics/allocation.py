@@ -145,6 +145,8 @@ def check_nodes(cluster: Cluster, nodes: list[int]) -> None:
     if not nodes:
         raise Rejection("bad_allocation", "allocate_job.nodes is empty; expected at least 1 node")
     count = len(cluster.free)
+    if len(nodes) > count:  # one of the first is unknown or repeated; a client may name millions
+        nodes = nodes[: count + 1]
     if min(nodes) < 0 or max(nodes) >= count:
         unknown = next(node for node in nodes if not 0 <= node < count)
         raise _unknown_node("allocate_job.nodes", unknown, count)

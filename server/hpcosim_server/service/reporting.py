@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import time
 import traceback
-from collections.abc import Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import structlog
@@ -16,6 +18,9 @@ from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Progress, Status
 
 log = structlog.get_logger()
+
+MOST_INTERVAL_S = 60.0
+MOST_SESSIONS = 1024  # whose last line is remembered
 
 
 def progress_of(session: Session) -> Progress:
@@ -29,9 +34,31 @@ def progress_of(session: Session) -> Progress:
     )
 
 
-def log_progress(status: Status) -> None:
-    """Log the progress of a session. The service logs failures itself."""
-    if isinstance(status, Progress):
+class ProgressLog:
+    """Logs the progress of sessions. The service logs failures itself.
+
+    The time between two lines of a session is first 1 s and doubles up to `MOST_INTERVAL_S`.
+
+    Args:
+        clock: returns the wall-clock time, s.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._next: OrderedDict[str, tuple[float, float]] = OrderedDict()  # time, interval
+
+    def __call__(self, status: Status) -> None:
+        """Log a progress, unless the session has had a line just now."""
+        if not isinstance(status, Progress):
+            return
+        now_s = self._clock()
+        due_s, interval_s = self._next.get(status.session, (now_s, 1.0))
+        if now_s < due_s:
+            return
+        self._next[status.session] = now_s + interval_s, min(2.0 * interval_s, MOST_INTERVAL_S)
+        self._next.move_to_end(status.session)
+        if len(self._next) > MOST_SESSIONS:
+            self._next.popitem(last=False)
         log.info("progress", **asdict(status))
 
 

@@ -25,7 +25,7 @@ from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.realtime import RealTime
-from hpcosim_server.service.reporting import log_internal_error, log_progress, names_of, progress_of
+from hpcosim_server.service.reporting import ProgressLog, log_internal_error, names_of, progress_of
 from hpcosim_server.service.requests import decode_request, error_reply, options_of
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
@@ -89,7 +89,7 @@ class Service:
         self._journals = Journaling(journals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._opened = 0
-        self._report = report or log_progress
+        self._report = report or ProgressLog()
         self._outcomes = Outcomes(
             self._report,
             out,
@@ -214,6 +214,7 @@ class Service:
         if not counted:
             self._left.take()
         session.note_message(self._idle_clock_s())
+        session.limits = self.limits
         self._add(session)
         log.info("session_restored", **names_of(session), seq=session.seq)
         if session.ended_because:

@@ -79,6 +79,7 @@ class Session:
         results_written: whether its results are written, if they are to be written.
         address: address of the connection of its hello or, later, of its last request.
         events: number of events in its replies.
+        limits: limits of its requests.
     """
 
     pace: Pace | None = None
@@ -106,7 +107,7 @@ class Session:
         self.hello = hello
         self.address = address
         self.events = 0
-        self._limits = limits or Limits()
+        self.limits = limits or Limits()
         self._options = options
         self._start_s = opened.simulation.now_s
         self._translation: Translation | None = None
@@ -190,7 +191,7 @@ class Session:
             return Error(code="simulation_stuck", message=str(stuck), fatal=True, seq=request.seq)
         self.events += len(batch.events)
         if not batch.ended:
-            if batch.now_s - self._start_s > self._limits.simulated_s:
+            if batch.now_s - self._start_s > self.limits.simulated_s:
                 return self._end_at_limit(request)
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.complete()
@@ -199,7 +200,7 @@ class Session:
 
     def _end_at_limit(self, request: Decisions) -> Error:
         what = (
-            f"the session has simulated {self._limits.simulated_s:g} s, the maximum of this server "
+            f"the session has simulated {self.limits.simulated_s:g} s, the maximum of this server "
             "(--max-simulated-s)"
         )
         self.end(what)
@@ -223,11 +224,11 @@ class Session:
                 where="$.decisions",
                 seq=request.seq,
             )
-        if request.elapsed_s > min(self._limits.elapsed_s, MAX_TIME_S):
+        if request.elapsed_s > min(self.limits.elapsed_s, MAX_TIME_S):
             return Error(
                 code="invalid_message",
                 message=f"elapsed_s is {request.elapsed_s}; expected at most "
-                f"{min(self._limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
+                f"{min(self.limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
                 "(--max-elapsed-s)",
                 where="$.elapsed_s",
                 seq=request.seq,

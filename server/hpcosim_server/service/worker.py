@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.memory import limit_more
-from hpcosim_server.service.reporting import log_progress
+from hpcosim_server.service.reporting import ProgressLog
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import Counts, new_name
 from hpcosim_server.service.socket_loop import Request, answer_all
@@ -127,6 +127,7 @@ def run_worker(
         recover: restores the sessions of the worker.
         tells: whether the supervisor wants to hear of progress; otherwise the worker logs it.
     """
+    log_progress = ProgressLog()
 
     def report(status: Status) -> None:
         if isinstance(status, Failure) or (tells and isinstance(status, Progress)):
