@@ -104,6 +104,9 @@ class MemoryDisk:
         """Return the names of the files in a folder."""
         return [path.name for path in self.files if path.parent == folder]
 
+    def sync_folder(self, folder: Path) -> None:
+        """Do nothing: names are never lost."""
+
     def move(self, path: Path, target: Path) -> None:
         """Move a file."""
         self.files[target] = self.files.pop(path)

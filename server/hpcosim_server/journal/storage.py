@@ -64,6 +64,9 @@ class Storage(Protocol):
     def names(self, folder: Path) -> list[str]:
         """Return the names of the files in a folder, the least recently changed first."""
 
+    def sync_folder(self, folder: Path) -> None:
+        """Wait until the names in a folder are on the disk."""
+
     def move(self, path: Path, target: Path) -> None:
         """Move a file."""
 
@@ -142,9 +145,7 @@ class Disk:
     def create(self, path: Path) -> DiskFile:
         """See `Storage`."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        file = DiskFile(os.open(path, flags, FILE_MODE))
-        _sync_folder(path.parent)
-        return file
+        return DiskFile(os.open(path, flags, FILE_MODE))
 
     def open(self, path: Path) -> DiskFile:
         """See `Storage`."""
@@ -159,10 +160,17 @@ class Disk:
                     files.append((each.stat(follow_symlinks=False).st_mtime_ns, each.name))
         return [name for _, name in sorted(files)]
 
+    def sync_folder(self, folder: Path) -> None:
+        """See `Storage`."""
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
     def move(self, path: Path, target: Path) -> None:
         """See `Storage`."""
         path.rename(target)
-        _sync_folder(target.parent)
 
     def remove(self, path: Path) -> None:
         """See `Storage`."""
@@ -190,12 +198,3 @@ def open_to_read(path: Path) -> DiskFile:
         return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror or error}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

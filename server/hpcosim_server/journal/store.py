@@ -57,7 +57,8 @@ class Journals:
         self._sync = sync
         self._storage: Storage = storage or Disk()
         self._clock = clock
-        self._sync_due_s = 0.0
+        self._sync_due_s = clock() + SYNC_INTERVAL_S
+        self._has_new_names = False
         self._writers: set[JournalWriter] = set()
         self._open, self._ended = folder / "open", folder / "ended"
         try:
@@ -76,6 +77,9 @@ class Journals:
         """
         try:
             file = self._storage.create(self._open / f"{name}{SUFFIX}")
+            self._has_new_names = True
+            if self._sync == "always":
+                self._sync_names()
         except OSError as error:
             self.failed += 1
             log.error("journal_failed", journal=name, error=error.strerror or str(error))
@@ -137,6 +141,10 @@ class Journals:
 
     def sync(self) -> None:
         """Synchronise all journals with the disk."""
+        try:
+            self._sync_names()
+        except OSError as error:
+            log.error("journals_not_synced", error=error.strerror or str(error))
         for writer in list(self._writers):
             writer.sync()
             if writer.failure:
@@ -148,9 +156,7 @@ class Journals:
         A journal that lacks records is removed: it could not restore the session as it ended.
         """
         self._forget(writer)
-        if not writer.failure:
-            writer.sync()
-            writer.close()
+        writer.close()
         path = self._open / f"{writer.name}{SUFFIX}"
         try:
             if writer.failure:
@@ -177,6 +183,12 @@ class Journals:
                 writer.sync()
             writer.close()
             self._forget(writer)
+
+    def _sync_names(self) -> None:
+        """Wait until the names of new journals are on the disk."""
+        if self._has_new_names:
+            self._storage.sync_folder(self._open)
+            self._has_new_names = False
 
     def _writer(self, file: JournalFile, name: str) -> JournalWriter:
         writer = JournalWriter(file, name, self._sync)
