@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 SEEDS = 200
@@ -19,6 +21,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--fault-long", action="store_true", help="run the long tests, too")
 
 
+def option(config: pytest.Config, name: str, default: Any) -> Any:
+    """Return an option; its default if pytest was not called with this folder, and has none."""
+    return config.getoption(f"--fault-{name}", default=default)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Add the marker of long tests."""
     config.addinivalue_line("markers", "fault: takes long; only `make fault` runs it")
@@ -26,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skip the long tests, unless `--fault-long` is given."""
-    if config.getoption("--fault-long"):
+    if option(config, "long", False):
         return
     for item in items:
         if item.get_closest_marker("fault"):
@@ -37,8 +44,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test of simulated runs its seeds."""
     if "seeds" not in metafunc.fixturenames:
         return
-    option = metafunc.config.getoption
-    one, first, count = (option(f"--fault-{name}") for name in ("seed", "first", "seeds"))
+    config = metafunc.config
+    one, first = option(config, "seed", None), option(config, "first", 0)
+    count = option(config, "seeds", SEEDS)
     starts = range(first, first + count, CHUNK)
     chunks = [range(start, min(start + CHUNK, first + count)) for start in starts]
     if one is not None:

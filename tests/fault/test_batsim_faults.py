@@ -117,7 +117,7 @@ def test_any_fault_of_a_batsim_scheduler_is_an_error_with_results_so_far(
         scheduler = FaultyBatsimScheduler(seed, len(jobs_of(scene)), HOSTS)
         files, error = run(scheduler, scene)
         what = f"seed {seed}: {scheduler.fault or 'no fault'}, {scheduler.habit or 'no habit'}"
-        if pytestconfig.getoption("--fault-seed") is not None:
+        if pytestconfig.getoption("--fault-seed", default=None) is not None:
             print(what, error)  # noqa: T201 - what the option asks for
         try:
             check(scheduler, files, error, expected[scene], scene)

@@ -38,7 +38,7 @@ def test_any_faults_keep_the_invariants_for_all_seeds(
     for seed in seeds:
         world = run(seed)
         wrong = violations(world)
-        if pytestconfig.getoption("--fault-seed") is not None:
+        if pytestconfig.getoption("--fault-seed", default=None) is not None:
             print(explained(world, wrong))  # noqa: T201 - what the option asks for
         assert not wrong, explained(world, wrong)
 
