@@ -40,7 +40,7 @@ BATSIM = "Batsim"
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("run", "compare", "experiment", "oracle"), SIMULATE),
-    **dict.fromkeys(("serve", "schedule", "ping", "conformance"), CONNECT),
+    **dict.fromkeys(("serve", "schedule", "ping", "status", "conformance"), CONNECT),
     **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
     **dict.fromkeys(("squeue", "sinfo", "top", "export", "replay", "traces"), INSPECT),
     "import": CONNECT,

@@ -29,10 +29,12 @@ from hpcosim_protocol import (
     EventKind,
     Events,
     GetHistory,
+    GetStatus,
     Held,
     Hello,
     History,
     ServerMessage,
+    ServerStatus,
     SimulationEnded,
     Welcome,
     decode_server_message,
@@ -257,6 +259,18 @@ class Connection:
         except ServerRefusedError:
             return  # a server rejects a hello that offers no protocol version
 
+    def status(self) -> ServerStatus:
+        """Return what the server does.
+
+        Raises:
+            ServerRefusedError: the server does not tell it; it has an edition before 1.8.
+            ServerGoneError, ServerFaultError: as `decide`.
+        """
+        answer = self._request(GetStatus(), 0)
+        if not isinstance(answer, ServerStatus):
+            raise ServerFaultError(_unexpected("get_status", answer))
+        return answer
+
     def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
         data = encode(message)
         timeout_s = self._timeouts.reply_s
@@ -311,7 +325,7 @@ def _answers(answer: ServerMessage, seq: int) -> bool:
     if isinstance(answer, Error):
         return answer.seq in (0, seq)
     # A hello that was sent twice has two welcomes; the second one is late.
-    return seq == 0 or not isinstance(answer, Welcome)
+    return seq == 0 or not isinstance(answer, Welcome | ServerStatus)
 
 
 def _is_label(session: str) -> str:

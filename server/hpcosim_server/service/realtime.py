@@ -1,4 +1,4 @@
-"""Sessions in real time: simulated time follows the wall clock, also while the scheduler decides."""
+"""Sessions in real time: simulated time follows the wall clock, and deciding takes time."""
 
 from __future__ import annotations
 

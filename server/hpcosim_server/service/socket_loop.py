@@ -102,6 +102,7 @@ def serve(
     try:
         announce(endpoint_of(listener))
         peers = Peers(listener, bounds_of(service.limits))
+        service.vitals.messages_lost = lambda: peers.lost
         reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
         peers.flush(FLUSH_S)
         peers.close()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
+from hpcosim_protocol import encode
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.reporting import log_progress
@@ -20,6 +22,9 @@ from hpcosim_server.wire.link import Link
 
 TO_FRONT = b""
 """Instead of the address of a client: the message is for the front, or from it."""
+STATUS = b"status"
+"""Before the status of a worker, for the front."""
+STATUS_INTERVAL_S = 1.0
 LEAVE = b"leave"
 """The front has no more use for a worker without sessions."""
 MOST_NONCES = 1000
@@ -50,11 +55,13 @@ class FrontDoor:
         self._control = control
         self._service = service
         self._told: Load | None = None
+        self._status_due_s = 0.0
         self._link = Link(str(path), service.limits.message_bytes, self._introduction)
 
     def receive(self, timeout_s: float) -> Request | None:
         """See `Door`."""
         self._tell_load()
+        self._tell_status()
         frames = self._link.receive(timeout_s, self._control.fileno())
         self._obey_supervisor()
         if frames is None:
@@ -88,6 +95,11 @@ class FrontDoor:
             self._told = load
             self._link.send([TO_FRONT, msgspec.json.encode(load)])
             self._control.send(load)
+
+    def _tell_status(self) -> None:
+        if (now_s := time.monotonic()) >= self._status_due_s:
+            self._status_due_s = now_s + STATUS_INTERVAL_S
+            self._link.send([TO_FRONT, STATUS, encode(self._service.status())])
 
     def _obey_supervisor(self) -> None:
         order = self._control.order()
