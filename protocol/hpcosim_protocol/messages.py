@@ -18,6 +18,10 @@ PROTOCOL_EDITION = "1.8"
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]
 
+ServerState = Literal["serving", "draining"]
+Writing = Literal["none", "ok", "failing"]
+"""Whether something is written, such as journals, and whether it can be."""
+
 ErrorCode = Literal[
     "unsupported_version",
     "invalid_message",
@@ -99,6 +103,10 @@ class GetHistory(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
     session: Name
     after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+
+
+class GetStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """Ask what the server does. It needs no session."""
 
 
 class Bye(Struct, tag_field="type", tag=snake_case, kw_only=True):
@@ -223,6 +231,79 @@ class History(Struct, tag_field="type", tag=snake_case, kw_only=True):
     snapshot_s: float = 0.0
 
 
+class SessionStatus(Struct, kw_only=True):
+    """An open session.
+
+    Attributes:
+        label: public label of the session, with which it cannot be resumed.
+        scenario: name of the scenario.
+        scheduler: name of the scheduler, as the client gave it.
+        now_s: simulated time, s.
+        jobs_over: number of jobs that have ended or were rejected.
+        jobs: number of jobs in the workload.
+        silent_s: time since the last message of the client, wall s.
+    """
+
+    label: str
+    scenario: str = ""
+    scheduler: str = ""
+    now_s: float = 0.0
+    jobs_over: int = 0
+    jobs: int = 0
+    silent_s: float = 0.0
+
+
+class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
+    """What the server does.
+
+    Attributes:
+        server: name and version of the server.
+        edition: edition of the protocol.
+        state: `serving` or `draining`: the server ends, and opens no session.
+        uptime_s: time since the start of the server, wall s.
+        scenarios: names of the scenarios.
+        workers: number of processes for sessions.
+        memory_mb: memory of these processes, MB; 0: unknown.
+        max_sessions: maximum number of open sessions.
+        sessions: the open sessions, at most 1,000.
+        sessions_active: number of open sessions.
+        sessions_over: number of sessions that are closed.
+        sessions_refused: number of sessions that were not opened.
+        failures: number of failures, by cause.
+        messages_lost: number of messages that were not sent because the peer did not read.
+        journal: `none`, `ok`, or `failing`: a session that is open cannot be restored.
+        journals_failed: number of journals that could not be written.
+        results: `none`, `ok`, or `failing`: the last results could not be written.
+    """
+
+    server: str
+    edition: str = PROTOCOL_EDITION
+    state: ServerState = "serving"
+    uptime_s: float = 0.0
+    scenarios: list[str] = []
+    workers: int = 1
+    memory_mb: float = 0.0
+    max_sessions: int = 0
+    sessions: list[SessionStatus] = []
+    sessions_active: int = 0
+    sessions_over: int = 0
+    sessions_refused: int = 0
+    failures: dict[str, int] = {}
+    messages_lost: int = 0
+    journal: Writing = "none"
+    journals_failed: int = 0
+    results: Writing = "none"
+
+    def problems(self) -> list[str]:
+        """Return why the server should not get new sessions; empty: it is healthy."""
+        problems = ["draining"] if self.state == "draining" else []
+        if self.journal == "failing":
+            problems.append("journals cannot be written")
+        if self.results == "failing":
+            problems.append("results cannot be written")
+        return problems
+
+
 class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """All jobs are over, and the session is closed.
 
@@ -259,5 +340,5 @@ class Goodbye(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """The session is closed, as requested by `bye`."""
 
 
-ClientMessage = Hello | Decisions | GetHistory | Bye
-ServerMessage = Welcome | Events | Held | History | SimulationEnded | Goodbye | Error
+ClientMessage = Hello | Decisions | GetHistory | GetStatus | Bye
+ServerMessage = Welcome | Events | Held | History | ServerStatus | SimulationEnded | Goodbye | Error

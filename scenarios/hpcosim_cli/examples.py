@@ -47,6 +47,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim replay easy.journal --until 86400 --from-here fcfs --out results/what-if",
     ),
     "ping": _examples("hpcosim ping tcp://127.0.0.1:28080 --timeout-s 10"),
+    "status": _examples("hpcosim status", "hpcosim status --connect tcp://127.0.0.1:5555 --json"),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",
         "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",

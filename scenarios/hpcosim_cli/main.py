@@ -48,7 +48,7 @@ BATSIM = "Batsim"
 
 COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("run", "compare", "experiment", "oracle"), SIMULATE),
-    **dict.fromkeys(("serve", "schedule", "ping", "keygen", "conformance"), CONNECT),
+    **dict.fromkeys(("serve", "schedule", "ping", "status", "keygen", "conformance"), CONNECT),
     **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
     **dict.fromkeys(("squeue", "sinfo", "top", "export", "replay", "traces"), INSPECT),
     "import": CONNECT,

@@ -60,8 +60,14 @@ class LiveApp:
         return _web_file(request.path_params["file"])
 
     async def health(self, _: Request) -> Response:
-        """Return that the server works."""
-        return PlainTextResponse("ok\n")
+        """Return whether the server opens sessions and can write what it has to."""
+        status = self._hub.status
+        problems = status.problems() if status is not None else []
+        if self._hub.closing:
+            problems = ["draining"]
+        return PlainTextResponse(
+            "".join(f"{each}\n" for each in problems or ["ok"]), 503 if problems else 200
+        )
 
     async def metrics(self, _: Request) -> Response:
         """Return the figures for Prometheus."""

@@ -11,6 +11,7 @@ import structlog
 
 from hpcosim_live.events import closing, end, frame_event, heartbeat, restart
 from hpcosim_live.feed import Feed, FrameReader, Stats
+from hpcosim_protocol import ServerStatus
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.session import Opened
 
@@ -35,6 +36,7 @@ class Hub:
         retired: summed counters of sessions that are no longer kept.
         retired_skipped: number of frames that were put off in these sessions.
         closing: whether the server ends.
+        status: what the service last told of itself; None: nothing.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Hub:
         self.retired = Stats()
         self.retired_skipped = 0
         self.closing = False
+        self.status: ServerStatus | None = None
         self._reader = reader
         self._on_viewed = on_viewed
         self._viewed = threading.Event()
@@ -79,6 +82,10 @@ class Hub:
                 feed.fail()
                 del self._open[label]
         return has_more
+
+    def noted(self, status: ServerStatus) -> None:
+        """See `Observer`."""
+        self.status = status
 
     def closed(self, label: str) -> None:
         """See `Observer`."""

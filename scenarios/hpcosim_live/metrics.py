@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import get_args
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from hpcosim_live.hub import Hub
+from hpcosim_protocol import ServerStatus
 from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_server.service.status import Cause
+from hpcosim_server.service.vitals import MB
 from hpcosim_view.runs import printable
 
 TOTALS = {
@@ -45,6 +49,8 @@ class HubCollector(Collector):
         yield CounterMetricFamily("hpcosim_frames_skipped", what, skipped)
         size = sum(feed.history.size_bytes for feed in feeds)
         yield GaugeMetricFamily("hpcosim_history_bytes", "Memory of frames for viewers", size)
+        if hub.status is not None:
+            yield from _of_server(hub.status)
         yield from self._of_sessions()
 
     def _of_sessions(self) -> Iterator[Metric]:
@@ -66,6 +72,26 @@ class HubCollector(Collector):
             for field, counter in counters.items():
                 counter.add_metric([feed.label], getattr(feed.stats, field))
         yield from (about, now, *counters.values())
+
+
+def _of_server(status: ServerStatus) -> Iterator[Metric]:
+    """Yield the figures of the status of the server."""
+    healthy = not status.problems()
+    yield GaugeMetricFamily("hpcosim_healthy", "1: as /healthz says; 0: it is not", healthy)
+    what = "Processes for sessions"
+    yield GaugeMetricFamily("hpcosim_workers", what, status.workers)
+    what = "Memory of these processes"
+    yield GaugeMetricFamily("hpcosim_memory_bytes", what, MB * status.memory_mb)
+    for name, what, value in (
+        ("sessions_refused", "Sessions that were not opened", status.sessions_refused),
+        ("journals_failed", "Journals that could not be written", status.journals_failed),
+        ("messages_lost", "Messages to peers that did not read", status.messages_lost),
+    ):
+        yield CounterMetricFamily(f"hpcosim_{name}", what, value)
+    failures = CounterMetricFamily("hpcosim_failures", "Failures by cause", labels=["cause"])
+    for cause in get_args(Cause):
+        failures.add_metric([cause], status.failures.get(cause, 0))
+    yield failures
 
 
 def registry_of(hub: Hub) -> CollectorRegistry:

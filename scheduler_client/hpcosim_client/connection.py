@@ -29,10 +29,12 @@ from hpcosim_protocol import (
     EventKind,
     Events,
     GetHistory,
+    GetStatus,
     Held,
     Hello,
     History,
     ServerMessage,
+    ServerStatus,
     SimulationEnded,
     Welcome,
     decode_server_message,
@@ -269,6 +271,18 @@ class Connection:
         except ServerRefusedError:
             return  # a server rejects a hello that offers no protocol version
 
+    def status(self) -> ServerStatus:
+        """Return what the server does.
+
+        Raises:
+            ServerRefusedError: the server does not tell it; it has an edition before 1.8.
+            ServerGoneError, ServerFaultError: as `decide`.
+        """
+        answer = self._request(GetStatus(), 0)
+        if not isinstance(answer, ServerStatus):
+            raise ServerFaultError(_unexpected("get_status", answer))
+        return answer
+
     def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
         data = encode(message)
         timeout_s = self._timeouts.reply_s
@@ -323,7 +337,7 @@ def _answers(answer: ServerMessage, seq: int) -> bool:
     if isinstance(answer, Error):
         return answer.seq == max(seq, 0) or (answer.seq == 0 and answer.code in UNNUMBERED)
     # A hello that was sent twice has two welcomes; the second one is late.
-    return seq == 0 or not isinstance(answer, Welcome)
+    return seq == 0 or not isinstance(answer, Welcome | ServerStatus)
 
 
 def _is_label(session: str) -> str:

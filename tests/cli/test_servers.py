@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from hpcosim_client import Connection
 from support.commands import (
     command,
     invoke,
 )
-from support.processes import Processes, Server
+from support.processes import Processes, Server, eventually
 
 
 @pytest.mark.slow
@@ -33,7 +35,38 @@ def test_ping_of_a_server_succeeds(processes: Processes, tmp_path: Path) -> None
     assert server.end() == 0
 
 
-@pytest.mark.parametrize("words", ["ping --connect", "schedule fcfs --connect"])
+@pytest.mark.slow
+def test_status_without_a_server_fails() -> None:
+    """Without a server, the status is 1 after the timeout."""
+    done = invoke("status", "--connect", "tcp://127.0.0.1:9", "--timeout-s", "0.3")
+    assert done.status == 1
+    assert "no server answers at tcp://127.0.0.1:9" in done.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_status_of_a_server_shows_its_sessions(
+    processes: Processes, tmp_path: Path, workers: str
+) -> None:
+    """With a healthy server, the status is 0, and its sessions are in the table and the JSON."""
+    server = Server(processes, tmp_path / "tiny.yaml", "--workers", workers, out=tmp_path / "out")
+    with Connection(server.address) as connection:
+        session = connection.hello(client="mine").session
+
+        def told() -> bool:  # workers tell the front every second
+            shown = json.loads(invoke("status", server.address, "--json").out)
+            return bool(shown["healthy"] and shown["sessions"])
+
+        eventually(told)
+        done = invoke("status", "--connect", server.address)
+        assert (done.status, done.err) == (0, "")
+        assert session[:8] in done.out
+        assert session not in done.out
+        assert "mine" in done.out
+        assert "1 open of at most 64" in done.out
+
+
+@pytest.mark.parametrize("words", ["ping --connect", "status --connect", "schedule fcfs --connect"])
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
 def test_invalid_address(words: str, address: str) -> None:
     """An address without a known transport, or without a port, is bad input with an example."""

@@ -59,6 +59,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("no_snapshot", "coming_back", "R-coming-back"),
     ("short_history", "history", "R-history"),
     ("no_snapshot_in_history", "history", "R-history-snapshot"),
+    ("secret_in_status", "status", "R-status"),
     ("no_beginning", "first_events", "R-first-events"),
     ("no_rejections", "rejected_decisions", "R-rejected"),
     ("one_rejection", "rejected_decisions", "R-rejected"),

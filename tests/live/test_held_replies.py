@@ -21,6 +21,7 @@ from hpcosim_protocol import (
     Events,
     Held,
     Hello,
+    ServerStatus,
     Welcome,
     decode_server_message,
     encode,
@@ -58,6 +59,9 @@ class Recorder:
     def ticked(self) -> bool:
         """Do nothing."""
         return False
+
+    def noted(self, status: ServerStatus) -> None:
+        """Do nothing."""
 
     def closed(self, label: str) -> None:
         """Note the end."""

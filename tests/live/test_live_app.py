@@ -13,6 +13,7 @@ import pytest
 
 from hpcosim_live.app import MAX_BODY_BYTES, make_app
 from hpcosim_live.hub import Hub
+from hpcosim_protocol import ServerStatus
 from hpcosim_results.frame import decode_frame
 from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
@@ -46,6 +47,10 @@ class Stage:
                 await check(client)
 
         asyncio.run(checked())
+
+    def tidy(self) -> None:
+        """Let the service do its work between requests."""
+        self._service.tidy()
 
     @property
     def session(self) -> str:
@@ -259,6 +264,50 @@ def test_metrics_count_what_happened(stage: Stage) -> None:
         assert f"hpcosim_requests_total {float(stage.player.simulation.requests)}" in text
         assert "hpcosim_viewers 0.0" in text
         assert (await client.get("/healthz")).text == "ok\n"
+
+    stage.run(check)
+
+
+@pytest.mark.parametrize(
+    ("told", "problem"),
+    [
+        ({"state": "draining"}, "draining"),
+        ({"journal": "failing"}, "journals cannot be written"),
+        ({"results": "failing"}, "results cannot be written"),
+    ],
+)
+def test_health_is_bad_while_the_server_ends_or_cannot_write(
+    stage: Stage, told: dict[str, Any], problem: str
+) -> None:
+    """Health checks get 503 and the reason, and metrics say so."""
+
+    async def check(client: httpx.AsyncClient) -> None:
+        stage.hub.noted(ServerStatus(server="s", failures={"client_left": 3}, **told))
+        health = await client.get("/healthz")
+        assert (health.status_code, health.text) == (503, f"{problem}\n")
+        text = (await client.get("/metrics")).text
+        assert "hpcosim_healthy 0.0" in text
+        assert 'hpcosim_failures_total{cause="client_left"} 3.0' in text
+
+    stage.run(check)
+
+
+def test_metrics_have_the_status_of_the_server(stage: Stage) -> None:
+    """The service tells its status between requests."""
+
+    async def check(client: httpx.AsyncClient) -> None:
+        stage.tidy()
+        text = (await client.get("/metrics")).text
+        for line in (
+            "hpcosim_healthy 1.0",
+            "hpcosim_workers 1.0",
+            "hpcosim_sessions_refused_total 0.0",
+            "hpcosim_journals_failed_total 0.0",
+            "hpcosim_messages_lost_total 0.0",
+            'hpcosim_failures_total{cause="results_not_written"} 0.0',
+        ):
+            assert line in text.splitlines()
+        assert re.search(r"^hpcosim_memory_bytes [0-9.e+]+$", text, re.MULTILINE)
 
     stage.run(check)
 

@@ -94,6 +94,16 @@ def in_events(change: Callable[[Map], Map]) -> Fault:
     return fault
 
 
+def secret_in_status(talk: Talk) -> Map:
+    """Tell the name of the last session."""
+    answer = talk.sound()
+    if answer["type"] == "welcome":
+        talk.seen["session"] = answer["session"]
+    if answer["type"] == "server_status":
+        answer["sessions"] = [{"label": talk.seen["session"]}]
+    return answer
+
+
 def in_history(changed: Callable[[Map], Map]) -> Fault:
     """Return a fault that changes fields of replies with a history."""
 
@@ -306,6 +316,7 @@ FAULTS: Mapping[str, Fault] = {
     "stays_open": _stays_open,
     "no_snapshot": in_welcome(snapshot=[]),
     "short_history": in_history(lambda answer: {"exchanges": answer["exchanges"][1:]}),
+    "secret_in_status": secret_in_status,
     "no_snapshot_in_history": in_history(lambda answer: {"snapshot": []}),
     "no_beginning": events_without("simulation_began"),
     "no_rejections": events_without("decision_rejected"),

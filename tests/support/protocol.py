@@ -24,6 +24,7 @@ from hpcosim_protocol import (
     PowerStates,
     Processor,
     ServerMessage,
+    SessionStatus,
     Switch,
 )
 from hpcosim_protocol.tags import snake_case
@@ -48,6 +49,7 @@ PARTS = [
     Dependency,
     Checkpointing,
     Exchange,
+    SessionStatus,
     Options,
 ]
 STRUCTS = [*MESSAGES, *EVENTS, *DECISIONS, *PARTS]

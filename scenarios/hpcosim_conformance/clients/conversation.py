@@ -15,6 +15,7 @@ from hpcosim_protocol import (
     Decisions,
     Error,
     GetHistory,
+    GetStatus,
     Goodbye,
     Held,
     Hello,
@@ -26,6 +27,7 @@ CHECK_S = 300.0  # timeout for a whole script, wall s
 # A client that accepts a duplicate reply sends its next request within this time, wall s.
 QUIET_S = 1.0
 PING_REPLY = encode(Error(code="unsupported_version", message="this server supports version 1"))
+NO_STATUS = encode(Error(code="invalid_message", message="this server does not tell its status"))
 
 
 class Conversation:
@@ -111,6 +113,9 @@ class Conversation:
         if isinstance(message, GetHistory):
             what = "the client sent get_history; the welcome did not have the option history"
             raise BrokenRuleError("R-history-only", what)
+        if isinstance(message, GetStatus):
+            self._connection.reply(request, NO_STATUS)
+            return False
         number = number_of(message, self._last, self._session)
         self._reply = self._body(number, message)
         self._last = message

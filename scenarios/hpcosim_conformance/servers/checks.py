@@ -64,6 +64,7 @@ CHECKS: Sequence[Check] = (
     Check("bye", "R-bye", sessions.bye),
     Check("coming_back", "R-coming-back", sessions.coming_back),
     Check("history", "R-history", sessions.history),
+    Check("status", "R-status", sessions.status),
     Check("first_events", "R-first-events", decisions.first_events),
     Check("rejected_decisions", "R-rejected", decisions.rejected_decisions),
     Check("decisions_in_turn", "R-in-turn", decisions.decisions_in_turn),

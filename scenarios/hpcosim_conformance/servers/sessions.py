@@ -109,6 +109,23 @@ def history(server: ServerUnderTest) -> None:
     session.step()
 
 
+def status(server: ServerUnderTest) -> None:
+    """The status needs no session, has no name of one, and changes nothing."""
+    session = server.open()
+    session.step()
+    reply = server.exchange({"type": "get_status"})
+    if reply["type"] == "error":
+        code = reply["code"]
+        what = f"the reply to get_status is {code}; expected server_status or invalid_message"
+        expect(code == "invalid_message", "R-status", what)
+        raise NotTriedError("the server does not tell its status")
+    got = reply["type"]
+    expect(got == "server_status", "R-status", f"the reply to get_status is {got}")
+    secret = session.name.encode() in server.body
+    expect(not secret, "R-status", "the status has the name of a session, which is a secret")
+    session.step()
+
+
 def _check_history(server: ServerUnderTest, session: OpenSession, events: int, seq: int = 0) -> Map:
     """Compare the last events of a session with its history; return the first reply."""
     rule = "R-history-snapshot" if seq else "R-history"

@@ -100,6 +100,11 @@ class Library:
             self._loaded[name] = loaded
 
     @property
+    def names(self) -> list[str]:
+        """The names of the scenarios, that of `default` first."""
+        return list(self._loaded)
+
+    @property
     def default(self) -> LoadedScenario:
         """The first scenario, for clients that name none."""
         return next(iter(self._loaded.values()))

@@ -104,9 +104,10 @@ def serve_scenarios(
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
         journals = Journals(journal.path, journal.sync) if journal else None
+        library = Library(paths, overrides, limits.jobs, allowed)
         new_service = partial(
             Service,
-            Library(paths, overrides, limits.jobs, allowed).open,
+            library.open,
             limits,
             out,
             sessions=Countdown(sessions),
@@ -114,6 +115,7 @@ def serve_scenarios(
             also=also,
             journals=journals,
             realtime=realtime,
+            scenarios=library.names,
         )
         recovery = Recovery(journals, resume=bool(journal and journal.resume))
         if workers > 1:

@@ -39,7 +39,7 @@ class Journals:
 
     Attributes:
         folder: the folder.
-        failed: number of journals that could not be written.
+        failed: number of journals that could not be written, without those that are still open.
 
     Raises:
         JournalError: the folder cannot be used, or another server uses it.
@@ -54,6 +54,7 @@ class Journals:
     ) -> None:
         self.folder = folder
         self.failed = 0
+        self._create_failed = False
         self._sync = sync
         self._storage: Storage = storage or Disk()
         self._clock = clock
@@ -82,9 +83,21 @@ class Journals:
                 self._sync_names()
         except OSError as error:
             self.failed += 1
+            self._create_failed = True
             log.error("journal_failed", journal=name, error=error.strerror or str(error))
             return None
+        self._create_failed = False
         return self._writer(file, name)
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether a journal of an open session, or the last new one, cannot be written."""
+        return self._create_failed or any(writer.failure for writer in self._writers)
+
+    @property
+    def all_failed(self) -> int:
+        """Number of journals that could not be written so far."""
+        return self.failed + sum(bool(writer.failure) for writer in self._writers)
 
     def open_names(self) -> list[str]:
         """Return the names of the journals of open sessions, the least recently changed first."""

@@ -11,7 +11,15 @@ from typing import NamedTuple
 import msgspec
 import structlog
 
-from hpcosim_protocol import Decisions, Error, Hello, encode
+from hpcosim_protocol import (
+    Decisions,
+    Error,
+    GetStatus,
+    Hello,
+    ServerStatus,
+    decode_server_message,
+    encode,
+)
 from hpcosim_protocol.zmtp import Message
 from hpcosim_server.service.closed import UNKNOWN_SESSION
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
@@ -19,7 +27,7 @@ from hpcosim_server.service.keys import Clients
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.routes import Routes, WorkerRoute
-from hpcosim_server.service.worker import LEAVE, TO_FRONT
+from hpcosim_server.service.worker import LEAVE, STATUS, TO_FRONT
 from hpcosim_server.wire.peers import Peers
 
 log = structlog.get_logger()
@@ -65,6 +73,7 @@ class Front:
         limits: limits of requests and sessions.
         most_workers: largest number of workers.
         expected: numbers of the workers that are there or are about to be.
+        started_s: time of the start of the server, s.
     """
 
     def __init__(
@@ -75,7 +84,10 @@ class Front:
         limits: Limits,
         most_workers: int,
         expected: Iterable[int],
+        started_s: float,
     ) -> None:
+        self._started_s = started_s
+        self._refused = 0
         self._clients = clients
         self._workers = workers
         self._control = control
@@ -149,6 +161,9 @@ class Front:
 
     def _from_worker(self, address: bytes, message: Message) -> None:
         frames = message.frames
+        if frames[0] == TO_FRONT and frames[1] == STATUS:
+            self._note_status(address, frames[2])
+            return
         if frames[0] == TO_FRONT:
             load = msgspec.json.decode(frames[1], type=Load)
             self._routes.note(load, address, time.monotonic())
@@ -173,6 +188,8 @@ class Front:
         request = decode_request(frames[-1], self._limits.message_bytes)
         if isinstance(request, Error):
             self._reply(frames, encode(request))
+        elif isinstance(request, GetStatus):
+            self._reply(frames, encode(self._status()))
         elif isinstance(request, Hello):
             self._hello(request, frames)
         else:
@@ -191,12 +208,31 @@ class Front:
         elif self._stopping:
             self._reply(frames, error_reply("shutting_down", self._stopping.reason, fatal=True))
         elif self._routes.sessions + len(self._waiting) >= self._limits.sessions:
+            self._refused += 1
             what = f"{self._limits.sessions} sessions are open, the maximum of this server"
             self._reply(frames, error_reply("too_many_sessions", what))
         elif len(self._waiting) < MOST_WAITING:
             key = hello.nonce.encode() or frames[0]
             self._waiting[key] = _Waiting(hello, frames, time.monotonic())
             self._routes.changed = True
+
+    def _note_status(self, address: bytes, data: bytes) -> None:
+        """Note what a worker tells of itself."""
+        status = decode_server_message(data)
+        if (route := self._routes.at(address)) and isinstance(status, ServerStatus):
+            route.status, route.status_s = status, time.monotonic()
+
+    def _status(self) -> ServerStatus:
+        """Return what the server does, as far as the workers have told it."""
+        now_s = time.monotonic()
+        status = self._routes.status(now_s)
+        status.state = "draining" if self._stopping else "serving"
+        status.uptime_s = now_s - self._started_s
+        status.workers = len(self._routes)
+        status.max_sessions = self._limits.sessions
+        status.sessions_refused += self._refused
+        status.messages_lost += self._clients.lost
+        return status
 
     def _pass_on(self, route: WorkerRoute | None, is_expected: bool, frames: list[bytes]) -> bool:
         """Pass a request to the worker of its session; return whether nothing is left to do.

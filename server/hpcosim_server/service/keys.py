@@ -39,6 +39,7 @@ class Clients(Protocol):
     """The connections of clients; see `Peers`."""
 
     closed: list[bytes]
+    lost: int
 
     @property
     def has_message(self) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
+from hpcosim_protocol import ServerStatus
 from hpcosim_server.service.pace import Pace, Speed, speed_for
 from hpcosim_server.service.session import Opened
 
@@ -35,6 +36,9 @@ class Observer(Protocol):
             Whether there is more to look at: the next call comes earlier, but leaves at least half
             of the time to the simulations.
         """
+
+    def noted(self, status: ServerStatus) -> None:
+        """Note what the service does. Called a few times a second, and when it stops."""
 
     def closed(self, label: str) -> None:
         """Note that a session is over and its results are written. Its simulation is now fixed."""

@@ -6,8 +6,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from hpcosim_protocol import ServerStatus
 from hpcosim_server.service.control import Load
 from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
+from hpcosim_server.service.vitals import later, merged, server_name, without_sessions
 
 MOST_NONCES = 4096
 IDLE_WORKER_S = 60.0
@@ -25,6 +27,8 @@ class WorkerRoute:
         opening: addresses of the clients whose hello it is answering.
         used_s: time of its last hello or change of its load, s.
         is_leaving: whether it was asked to end.
+        status: what it last told of itself; None: nothing.
+        status_s: time of its status, s.
     """
 
     number: int
@@ -33,6 +37,8 @@ class WorkerRoute:
     used_s: float
     opening: set[bytes] = field(default_factory=set)
     is_leaving: bool = False
+    status: ServerStatus | None = None
+    status_s: float = 0.0
 
     @property
     def sessions(self) -> int:
@@ -58,6 +64,7 @@ class Routes:
     def __init__(self, expected: Iterable[int] = ()) -> None:
         self.expected = set(expected)
         self.changed = True
+        self._gone: ServerStatus | None = None
         self._by_number: dict[int, WorkerRoute] = {}
         self._by_address: dict[bytes, WorkerRoute] = {}
         self._by_nonce: OrderedDict[str, int] = OrderedDict()
@@ -102,7 +109,20 @@ class Routes:
         if route is not None:
             del self._by_number[route.number]
             self.changed = True
+            if route.status is not None:
+                status = without_sessions(route.status)
+                self._gone = merged([status, *([self._gone] if self._gone else [])])
         return route
+
+    def status(self, now_s: float) -> ServerStatus:
+        """Return what the workers do, and did."""
+        told = [
+            later(each.status, now_s - each.status_s)
+            for _, each in sorted(self._by_number.items())
+            if each.status is not None
+        ]
+        gone = [self._gone] if self._gone else []
+        return merged([*told, *gone] or [ServerStatus(server=server_name())])
 
     def of_session(self, name: str) -> tuple[WorkerRoute | None, bool]:
         """Return the worker of a session, and whether it will be there if it is not now."""

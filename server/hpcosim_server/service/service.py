@@ -9,7 +9,17 @@ from pathlib import Path
 
 import structlog
 
-from hpcosim_protocol import ClientMessage, Decisions, Error, GetHistory, Goodbye, Hello, encode
+from hpcosim_protocol import (
+    Bye,
+    Decisions,
+    Error,
+    GetHistory,
+    GetStatus,
+    Goodbye,
+    Hello,
+    ServerStatus,
+    encode,
+)
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
@@ -30,6 +40,7 @@ from hpcosim_server.service.requests import decode_request, error_reply, options
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
+from hpcosim_server.service.vitals import Kept, Vitals
 from hpcosim_server.wire.address import address_of
 
 log = structlog.get_logger()
@@ -60,8 +71,10 @@ class Service:
         journals: the folder of journals of the sessions; None: no journal is kept.
         realtime: simulated seconds per wall-clock second of sessions in real time, see `RealTime`;
             None: they are not in real time.
+        scenarios: names of the scenarios, for the status.
 
     Attributes:
+        vitals: counts what the service does and what fails.
         held: the replies that the pace of their sessions holds back.
         new_session: creates the simulation of a new session.
         closed: the sessions that are over, or that could not be restored.
@@ -82,6 +95,7 @@ class Service:
         name: NewName = new_name,
         journals: Journals | None = None,
         realtime: float | None = None,
+        scenarios: Sequence[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.held = HeldReplies()
@@ -89,7 +103,10 @@ class Service:
         self._journals = Journaling(journals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._opened = 0
-        self._report = report or ProgressLog()
+        kept = Kept(journals, out is not None)
+        report = report or ProgressLog()
+        self.vitals = Vitals(report, kept, scenarios, self.limits.sessions, clock)
+        self._report = self.vitals.report
         self._outcomes = Outcomes(
             self._report,
             out,
@@ -127,6 +144,12 @@ class Service:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
 
+    def status(self) -> ServerStatus:
+        """Return what the service does."""
+        status = self.vitals.status(self._open, self.held, self.counts, self._idle_clock_s())
+        status.state = "draining" if self._stopped else "serving"
+        return status
+
     def nonces(self) -> list[str]:
         """Return the nonces of the hellos of the open sessions."""
         return self._open.nonces()
@@ -159,15 +182,18 @@ class Service:
         return replies
 
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
+        message = decode_request(data, self.limits.message_bytes)
+        if isinstance(message, GetStatus):
+            return encode(self.status())
         if self._stopped:
             return error_reply("shutting_down", self._stopped, fatal=True)
-        message = decode_request(data, self.limits.message_bytes)
         if isinstance(message, Error):
             return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
             return self._dispatch(message, data, envelope)
         except SessionRefused as refused:
+            self.vitals.refused += isinstance(message, Hello)
             return error_reply(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
             session = self._open.get("" if isinstance(message, Hello) else message.session)
@@ -190,6 +216,7 @@ class Service:
         if wall_s < self._progress_due_s:
             return
         self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
+        self._note_status()
         now_s = self._idle_clock_s()
         for session in self._open:
             if session.has_progressed(now_s):
@@ -230,9 +257,14 @@ class Service:
             Whether a session was open.
         """
         interrupted = bool(self._open)
-        self.close(why)
         self._stopped = why
+        self._note_status()
+        self.close(why)
         return interrupted
+
+    def _note_status(self) -> None:
+        if self._watch is not None:
+            self._watch.observer.noted(self.status())
 
     def close(self, why: str) -> None:
         """Close every open session and write its results. Its journal can restore it."""
@@ -247,12 +279,16 @@ class Service:
         began_s = self._clock()
         for session in self._outcomes.write(last=last):
             if session.results_written:
+                self.vitals.results_failing = False
                 self._journals.written(session)
             if self._watch is not None:
                 self._watch.observer.closed(session.label)
+        self.vitals.results_failing |= bool(self._outcomes)  # they wait for the next attempt
         self._busy_s += self._clock() - began_s
 
-    def _dispatch(self, message: ClientMessage, data: bytes, envelope: Envelope) -> bytes:
+    def _dispatch(
+        self, message: Hello | Decisions | GetHistory | Bye, data: bytes, envelope: Envelope
+    ) -> bytes:
         if isinstance(message, Hello):
             return self._hello(message, data, address_of(envelope))
         if isinstance(message, Decisions):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -78,6 +79,7 @@ def serve_workers(
     Raises:
         BindError: the server cannot listen at the address.
     """
+    started_s = time.monotonic()
     public = listen(address)
     try:
         with private_socket() as (private, path):
@@ -85,7 +87,7 @@ def serve_workers(
             def front(control: Control, expected: Iterable[int]) -> None:
                 clients = clients_of(public, bounds_of(limits), access)
                 inner = Peers(private, INNER_BOUNDS, INNER_FRAMES)
-                Front(clients, inner, control, limits, workers, expected).run()
+                Front(clients, inner, control, limits, workers, expected, started_s).run()
                 if control.is_closed:  # the supervisor did not live to do it
                     shutil.rmtree(path.parent, ignore_errors=True)
 

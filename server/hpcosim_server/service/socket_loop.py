@@ -107,6 +107,7 @@ def serve(
     try:
         announce(endpoint_of(listener), access)
         peers = clients_of(listener, bounds_of(service.limits), access)
+        service.vitals.messages_lost = lambda: peers.lost
         reason = answer_all(service, PublicDoor(peers), lambda: _reason(stop, service))
         peers.flush(FLUSH_S)
         peers.close()

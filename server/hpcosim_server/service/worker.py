@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
+from hpcosim_protocol import encode
 from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.reporting import ProgressLog
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import Counts, new_name
+from hpcosim_server.service.sessions import new_name
 from hpcosim_server.service.socket_loop import Request, answer_all
 from hpcosim_server.service.status import Failure, Progress, Status
 from hpcosim_server.service.stopping import PARENT_GONE
@@ -21,6 +23,9 @@ from hpcosim_server.wire.link import Link
 
 TO_FRONT = b""
 """Instead of the address of a client: the message is for the front, or from it."""
+STATUS = b"status"
+"""Before the status of a worker, for the front."""
+STATUS_INTERVAL_S = 1.0
 LEAVE = b"leave"
 """The front has no more use for a worker without sessions."""
 MOST_NONCES = 1000
@@ -51,12 +56,14 @@ class FrontDoor:
         self._control = control
         self._service = service
         self._told: Counts | None = None
+        self._status_due_s = 0.0
         most_bytes = service.limits.message_bytes
         self._link = Link(str(path), most_bytes, self._introduction, control.fileno())
 
     def receive(self, timeout_s: float) -> Request | None:
         """See `Door`."""
         self._tell_load()
+        self._tell_status()
         frames = self._link.receive(timeout_s)
         if self._link.other_is_ready:
             self._obey_supervisor()
@@ -93,6 +100,11 @@ class FrontDoor:
             load = self._load()
             self._link.send([TO_FRONT, msgspec.json.encode(load)])
             self._control.send(load)
+
+    def _tell_status(self) -> None:
+        if (now_s := time.monotonic()) >= self._status_due_s:
+            self._status_due_s = now_s + STATUS_INTERVAL_S
+            self._link.send([TO_FRONT, STATUS, encode(self._service.status())])
 
     def _obey_supervisor(self) -> None:
         order = self._control.order()

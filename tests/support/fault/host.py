@@ -329,5 +329,8 @@ class _Unseeing:
         """See `Observer`."""
         return False
 
+    def noted(self, status: object) -> None:
+        """See `Observer`."""
+
     def closed(self, label: str) -> None:
         """See `Observer`."""
