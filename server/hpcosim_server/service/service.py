@@ -154,10 +154,18 @@ class Service:
                 "internal_error", "internal error; see the server's log", fatal=True, seq=seq
             )
 
-    def tidy(self) -> None:
-        """Write results, report progress, close idle sessions. Call it between requests."""
+    def tidy(self, *, last: bool = False) -> None:
+        """Write results, report progress, close idle sessions. Call it between requests.
+
+        Args:
+            last: results that do not fit on the disk are lost; there is no further attempt.
+        """
         if self._outcomes:
-            self._write_results()
+            began_s = self._clock()
+            for session in self._outcomes.write(last=last):
+                if self._watch is not None:
+                    self._watch.observer.closed(session.label)
+            self._busy_s += self._clock() - began_s
         if self._ticker is not None:
             self._ticker.tick()
         wall_s = self._clock()
@@ -193,15 +201,7 @@ class Service:
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
-        self._write_results(last=True)
-        self.tidy()
-
-    def _write_results(self, *, last: bool = False) -> None:
-        began_s = self._clock()
-        for session in self._outcomes.write(last=last):
-            if self._watch is not None:
-                self._watch.observer.closed(session.label)
-        self._busy_s += self._clock() - began_s
+        self.tidy(last=True)
 
     def _dispatch(self, message: ClientMessage, envelope: Envelope) -> bytes:
         if isinstance(message, Hello):
