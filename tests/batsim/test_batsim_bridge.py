@@ -875,13 +875,18 @@ def test_scheduler_that_does_not_connect(tmp_path: Path) -> None:
 
 
 def test_scheduler_that_disconnects(tmp_path: Path) -> None:
-    """The command notices a lost connection and writes the jobs that have ended."""
+    """The command notices a lost connection and writes the jobs that have ended.
+
+    The summary of an earlier run is removed: as in Batsim, a run cut short has none.
+    """
+    (tmp_path / "o_schedule.csv").write_text("earlier")
     dying = Scheduler(tmp_path, READY, EXECUTE, then="hang up")
     dying.start()
     done = command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
     assert done.exit_code == 1
     assert "closed the connection; its output may name the reason; results" in error_of(done)
     assert [row["job_id"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["1"]
+    assert not (tmp_path / "o_schedule.csv").exists()
 
 
 def test_scheduler_that_does_not_reply(tmp_path: Path) -> None:
@@ -905,7 +910,7 @@ def test_bad_decision_ends_the_run(tmp_path: Path) -> None:
     (last,) = wrong.received[-1]["events"]
     assert last["type"] == "SIMULATION_ENDS"
     assert "job w0!1 requests 1 hosts, got an allocation of 2" in last["data"]["error"]
-    assert (tmp_path / "o_schedule.csv").exists()
+    assert (tmp_path / "o_jobs.csv").exists()
 
 
 def test_stuck_simulation_ends_the_run(tmp_path: Path) -> None:

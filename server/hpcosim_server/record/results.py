@@ -74,12 +74,12 @@ class Run(msgspec.Struct, kw_only=True):
         protocol: major version of the protocol.
         protocol_edition: version of the protocol's specification, such as `1.6`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
-        git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
         realtime: simulated seconds per second of wall-clock time in a run in real time
             (`--realtime`). Such a run is not deterministic: its results depend on the speed of the
             scheduler, the network and the machine. Null: the run was not in real time.
         files: sizes and checksums of the other files that were written with `run.json`, by file
             name. Empty: a version that recorded none wrote the results.
+        git: the git checkout that hpcosim runs from. Null: hpcosim is installed from a package.
     """
 
     scenario: str
@@ -99,9 +99,9 @@ class Run(msgspec.Struct, kw_only=True):
     protocol: int = PROTOCOL_VERSION
     protocol_edition: str = PROTOCOL_EDITION
     packages: Mapping[str, str] = {}
-    git: GitCheckout | None = None
     realtime: float | None = None
     files: Mapping[str, WrittenFile] = {}
+    git: GitCheckout | None = None
 
 
 Also = Callable[[RunRecord, bool], Files]

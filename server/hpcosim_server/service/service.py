@@ -204,10 +204,14 @@ class Service:
             told = "internal error; see the server's log"
             return error_reply("internal_error", told, fatal=True, seq=seq)
 
-    def tidy(self) -> None:
-        """Write results, report progress, close idle sessions. Call it between requests."""
+    def tidy(self, *, last: bool = False) -> None:
+        """Write results, report progress, close idle sessions. Call it between requests.
+
+        Args:
+            last: results that do not fit on the disk are lost; there is no further attempt.
+        """
         if self._outcomes:
-            self._write_results()
+            self._write_results(last=last)
         if self._ticker is not None:
             self._ticker.tick()
         self._journals.tick()
@@ -271,11 +275,10 @@ class Service:
         for session in self._open:
             session.end(why)
             self._close(session, "stopped")
-        self._write_results(last=True)
-        self.tidy()
+        self.tidy(last=True)
         self._journals.close()
 
-    def _write_results(self, *, last: bool = False) -> None:
+    def _write_results(self, *, last: bool) -> None:
         began_s = self._clock()
         for session in self._outcomes.write(last=last):
             if session.results_written:

@@ -15,7 +15,7 @@ from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.reporting import ProgressLog
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import new_name
+from hpcosim_server.service.sessions import Counts, new_name
 from hpcosim_server.service.socket_loop import Request, answer_all
 from hpcosim_server.service.status import Failure, Progress, Status
 from hpcosim_server.service.stopping import PARENT_GONE
