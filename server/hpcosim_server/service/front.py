@@ -130,6 +130,8 @@ class Front:
         if now_s >= self._tidy_s or self._control.fileno() in ready:
             self._tidy_s = now_s + TICK_S
             self._obey_supervisor()
+            if self._control.is_closed and self._control.fileno() in ready:
+                poll.unregister(self._control.fileno())  # it would be readable for ever
             self._dismiss_idle()
             self._place_waiting()
         elif self._routes.changed:
