@@ -16,6 +16,7 @@ from hpcosim_client.errors import (
     ServerRefusedError,
 )
 from hpcosim_client.link import Link, new_link
+from hpcosim_client.replies import answers, is_label, unexpected
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     WORKLOAD_MANAGER_EVENTS,
@@ -43,8 +44,6 @@ from hpcosim_protocol import (
 from hpcosim_protocol.keys import ClientKeys
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
-UNNUMBERED = ("invalid_message", "message_too_large", "shutting_down")
-"""Codes of errors without the `seq` of their request. Another error without it answers a hello."""
 HISTORY = -1  # instead of the number of a request: it is `get_history`
 NOTICE_S = 1.0  # after which a missing server is reported
 
@@ -166,10 +165,10 @@ class Connection:
         except ServerRefusedError as refused:
             if refused.error.code != "unknown_session" or len(session) != LABEL_LENGTH:
                 raise
-            explained = replace(refused.error, message=_is_label(session))
+            explained = replace(refused.error, message=is_label(session))
             raise ServerRefusedError(explained) from None
         if not isinstance(answer, Welcome):
-            raise ServerFaultError(_unexpected("hello", answer))
+            raise ServerFaultError(unexpected("hello", answer))
         if answer.version != PROTOCOL_VERSION:
             raise ServerFaultError(
                 f"the server chose protocol version {answer.version}; this client offered "
@@ -206,7 +205,7 @@ class Connection:
             return Answer(answer.now_s, answer.events, False, {})
         if isinstance(answer, SimulationEnded):
             return Answer(answer.now_s, (), True, answer.metrics)
-        raise ServerFaultError(_unexpected("decisions", answer))
+        raise ServerFaultError(unexpected("decisions", answer))
 
     def request(
         self,
@@ -242,7 +241,7 @@ class Connection:
         self._after = after
         answer = self._request(GetHistory(session=self.welcome.session, after=after), HISTORY)
         if not isinstance(answer, History):
-            raise ServerFaultError(_unexpected("get_history", answer))
+            raise ServerFaultError(unexpected("get_history", answer))
         return answer
 
     def continue_after(self, seq: int) -> None:
@@ -280,7 +279,7 @@ class Connection:
         """
         answer = self._request(GetStatus(), 0)
         if not isinstance(answer, ServerStatus):
-            raise ServerFaultError(_unexpected("get_status", answer))
+            raise ServerFaultError(unexpected("get_status", answer))
         return answer
 
     def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
@@ -326,26 +325,5 @@ class Connection:
             elif isinstance(answer, History):
                 if seq == HISTORY and answer.after == self._after:
                     return answer
-            elif _answers(answer, seq):
+            elif answers(answer, seq):
                 return answer
-
-
-def _answers(answer: ServerMessage, seq: int) -> bool:
-    """Return whether a message is a reply to request `seq`; hello and bye have number 0."""
-    if isinstance(answer, (Events, SimulationEnded)):
-        return answer.seq == seq
-    if isinstance(answer, Error):
-        return answer.seq == max(seq, 0) or (answer.seq == 0 and answer.code in UNNUMBERED)
-    # A hello that was sent twice has two welcomes; the second one is late.
-    return seq == 0 or not isinstance(answer, Welcome | ServerStatus)
-
-
-def _is_label(session: str) -> str:
-    return (
-        f"{session} is a label of the server's log; --session needs the full identifier, which the "
-        "first client printed"
-    )
-
-
-def _unexpected(request: str, answer: ServerMessage) -> str:
-    return f"the server's reply to {request} is of the wrong type, {type(answer).__name__}"
