@@ -121,6 +121,7 @@ class SimulatedDisk:
         self.kills = False
         self.chance = chance
         self._changes = 0
+        self._new: set[Path] = set()  # files whose names are not synchronised
         self._simulator = simulator
         self._plan = plan
 
@@ -152,6 +153,10 @@ class SimulatedDisk:
 
     def lose_power(self) -> None:
         """Lose what is not synchronised."""
+        for path in sorted(self._new):
+            if path in self.files and self.chance.random() < 0.5:
+                del self.files[path]
+        self._new.clear()
         for file in self.files.values():
             file.lose_power(self.chance)
 
@@ -189,7 +194,13 @@ class SimulatedDisk:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         with self.operation():
             self.files[path] = SimulatedFile(self)
+            self._new.add(path)
         return self.files[path]
+
+    def sync_folder(self, folder: Path) -> None:
+        """See `Storage`."""
+        with self.operation():
+            self._new.clear()
 
     def open(self, path: Path) -> SimulatedFile:
         """See `Storage`."""
