@@ -100,7 +100,7 @@ def _serve(
     address: str, platform: Platform, jobs: JobTable, rules: Rules | None, pipe: Pipe
 ) -> None:
     if address.endswith("*"):
-        address = address.replace("*", str(_free_port()))
+        address = address.replace("*", str(free_port()))
     about = Run(hpcosim="", scenario="benchmark", scheduler="benchmark", seed=0)
 
     def opener(_: Hello) -> Opened:
@@ -146,6 +146,7 @@ def _echo(address: str, sizes: Sequence[int], pipe: Pipe) -> None:
             socket.send_multipart([identity, empty, answer])
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Return a free port of the loopback interface."""
     with zmq.Context() as context, context.socket(zmq.ROUTER) as probe:
         return probe.bind_to_random_port("tcp://127.0.0.1")

@@ -9,7 +9,7 @@ from typing import Any
 import msgpack
 import pytest
 
-from hpcosim_protocol import Hello
+from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.running.library import Library
@@ -167,11 +167,13 @@ def test_last_replies_of_closed_sessions_are_bounded_in_bytes() -> None:
     closed = ClosedSessions(10, most_bytes=100)
     for name in "abc":
         closed.add(Ended(name))  # type: ignore[arg-type]
-    assert [len(closed[name].last_answer) for name in "abc"] == [0, 40, 40]
+    asked = [Decisions(session=name, seq=3, decisions=[]) for name in "abc"]
+    assert [closed.repeated_reply(request) for request in asked] == [None, b"x" * 40, b"x" * 40]
+    assert "a" in closed
     for number in range(20):
         closed.add(Ended(str(number)))  # type: ignore[arg-type]
     assert "a" not in closed
-    assert closed["19"].last_answer
+    assert closed.repeated_reply(Decisions(session="19", seq=3, decisions=[]))
 
 
 def test_log_is_read_once_for_sessions_with_a_seed(

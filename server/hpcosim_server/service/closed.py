@@ -6,7 +6,10 @@ from collections import OrderedDict, deque
 from typing import NamedTuple
 
 from hpcosim_protocol import Decisions
+from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
+
+UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class ClosedSession(NamedTuple):
@@ -41,9 +44,6 @@ class ClosedSessions:
     def __contains__(self, name: str) -> bool:
         return name in self._by_name
 
-    def __getitem__(self, name: str) -> ClosedSession:
-        return self._by_name[name]
-
     def add(self, session: Session) -> None:
         """Add a session that has ended; drop the oldest one beyond the limit."""
         closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
@@ -51,16 +51,26 @@ class ClosedSessions:
 
     def remember(self, name: str, closed: ClosedSession) -> None:
         """Add a session by its name; drop the oldest one beyond the limit."""
+        if known := self._by_name.get(name):
+            self._bytes -= len(known.last_answer)
         self._by_name[name] = closed
         self._bytes += len(closed.last_answer)
         self._with_answer.append(name)
         while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
             oldest = self._with_answer.popleft()
-            dropped = self._by_name[oldest]
-            self._bytes -= len(dropped.last_answer)
-            self._by_name[oldest] = dropped._replace(last_answer=b"")
+            if dropped := self._by_name.get(oldest):
+                self._bytes -= len(dropped.last_answer)
+                self._by_name[oldest] = dropped._replace(last_answer=b"")
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
+
+    def refusal(self, name: str) -> SessionRefused:
+        """Return the error for a session that is not open."""
+        if name in self._by_name:
+            what = f"the session is closed: {self._by_name[name].why}"
+        else:
+            what = UNKNOWN_SESSION
+        return SessionRefused("unknown_session", what)
 
     def repeated_reply(self, request: Decisions) -> bytes | None:
         """Return the reply to a repeated last request of a closed session, otherwise None."""

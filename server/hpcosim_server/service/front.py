@@ -12,12 +12,12 @@ import msgspec
 import structlog
 
 from hpcosim_protocol import Decisions, Error, Hello, encode
+from hpcosim_server.service.closed import UNKNOWN_SESSION
 from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
 from hpcosim_server.service.keys import Clients
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.routes import Routes, WorkerRoute
-from hpcosim_server.service.service import UNKNOWN_SESSION
 from hpcosim_server.service.worker import LEAVE, TO_FRONT
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.zmtp import Message
@@ -83,7 +83,7 @@ class Front:
         self._most_workers = most_workers
         self._routes = Routes(expected)
         self._waiting: OrderedDict[bytes, _Waiting] = OrderedDict()
-        self._want_s = 0.0
+        self._want_s = self._tidy_s = 0.0
         self._stopping: Stopping | None = None
         self._until_s = 0.0
 
@@ -95,9 +95,7 @@ class Front:
         self._gather(poll)
         poll.register(self._clients.fileno(), select.POLLIN)
         while not self._is_over():
-            self._wait(poll)
-            self._hear_workers()
-            self._hear_clients()
+            self._turn(poll)
         self._clients.flush(FLUSH_S)
         self._clients.close()
         self._workers.close()
@@ -106,15 +104,24 @@ class Front:
         """Wait for the workers that are there."""
         until_s = time.monotonic() + GATHER_S
         while self._routes.missing and time.monotonic() < until_s and not self._is_over():
-            self._wait(poll)
-            self._hear_workers()
+            self._turn(poll)
 
-    def _wait(self, poll: select.poll) -> None:
-        busy = self._clients.has_message or self._workers.has_message
-        poll.poll(0 if busy else 1000 * TICK_S)
-        self._obey_supervisor()
-        self._place_waiting()
-        self._dismiss_idle()
+    def _turn(self, poll: select.poll) -> None:
+        """Wait for messages, and pass some on."""
+        has_more = self._clients.has_message, self._workers.has_message
+        ready = {descriptor for descriptor, _ in poll.poll(0 if any(has_more) else 1000 * TICK_S)}
+        if has_more[1] or self._workers.fileno() in ready:
+            self._hear_workers()
+        if has_more[0] or self._clients.fileno() in ready:
+            self._hear_clients()
+        now_s = time.monotonic()
+        if now_s >= self._tidy_s or self._control.fileno() in ready:
+            self._tidy_s = now_s + TICK_S
+            self._obey_supervisor()
+            self._dismiss_idle()
+            self._place_waiting()
+        elif self._routes.changed:
+            self._place_waiting()
 
     def _is_over(self) -> bool:
         if self._control.is_closed:
@@ -124,18 +131,18 @@ class Front:
 
     def _hear_clients(self) -> None:
         for _ in range(TURN):
-            found = self._clients.receive(0.0)
-            if found is None:
+            if found := self._clients.receive(0.0):
+                self._from_client(*found)
+            if not self._clients.has_message:
                 break
-            self._from_client(*found)
         self._clients.closed.clear()
 
     def _hear_workers(self) -> None:
         for _ in range(TURN):
-            found = self._workers.receive(0.0)
-            if found is None:
+            if found := self._workers.receive(0.0):
+                self._from_worker(*found)
+            if not self._workers.has_message:
                 break
-            self._from_worker(*found)
         for address in self._workers.closed:
             self._routes.lose(address)
         self._workers.closed.clear()
@@ -189,7 +196,7 @@ class Front:
         elif len(self._waiting) < MOST_WAITING:
             key = hello.nonce.encode() or frames[0]
             self._waiting[key] = _Waiting(hello, frames, time.monotonic())
-            self._place_waiting()
+            self._routes.changed = True
 
     def _pass_on(self, route: WorkerRoute | None, is_expected: bool, frames: list[bytes]) -> bool:
         """Pass a request to the worker of its session; return whether nothing is left to do.
@@ -206,6 +213,7 @@ class Front:
 
     def _place_waiting(self) -> None:
         """Give hellos to workers without sessions; ask for further workers."""
+        self._routes.changed = False
         if not self._waiting and self._routes.free():
             return
         now_s = time.monotonic()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from hpcosim_protocol import Decisions, Held, encode
 from hpcosim_server.service.pace import Pace
+from hpcosim_server.service.session import Session
 
 Envelope = Sequence[bytes]
 """The frames before the body of a message: the return address of its sender."""
@@ -41,6 +42,13 @@ class HeldReply(NamedTuple):
     pace: Pace
     understood: bool
     heard_s: float
+
+    @classmethod
+    def of(cls, session: Session, pace: Pace, envelope: Envelope, request: Decisions) -> Self:
+        """Return the last reply of a session, which has this pace."""
+        now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
+        heard_s = session.last_message_s
+        return cls(envelope, request, now_s, session.last_answer, pace, understood, heard_s)
 
 
 class HeldReplies:

@@ -10,7 +10,8 @@ import structlog
 
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.zmtp import Message
 
 log = structlog.get_logger()

@@ -106,7 +106,7 @@ def _restore(
                 pass
         except JournalError:
             why = "it could not be restored; see the server's log"
-            service.remember(opening.session, ClosedSession(why, 0, b""))
+            service.closed.remember(opening.session, ClosedSession(why, 0, b""))
             raise
     finally:
         file.close()
@@ -128,7 +128,7 @@ def _adopt(
     if rerun.written:  # the server was killed before it moved the journal
         journals.finish(writer)
         closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
-        service.remember(session.name, closed)
+        service.closed.remember(session.name, closed)
         return
     session.journal = writer
     service.adopt(session, rerun.cause, counted=counted)
@@ -157,4 +157,4 @@ def _recall(service: Service, journals: Journals, name: str, of_worker: int | No
         log.warning("journal_not_read", journal=name, error=str(error))
         return
     seq = request.seq if isinstance(request, Decisions) else 0
-    service.remember(session, ClosedSession(why, seq, last.reply if last else b""))
+    service.closed.remember(session, ClosedSession(why, seq, last.reply if last else b""))

@@ -50,10 +50,14 @@ class Routes:
 
     Args:
         expected: numbers of the workers that are there or are about to be.
+
+    Attributes:
+        changed: whether there may be more or fewer workers without sessions than before.
     """
 
     def __init__(self, expected: Iterable[int] = ()) -> None:
         self.expected = set(expected)
+        self.changed = True
         self._by_number: dict[int, WorkerRoute] = {}
         self._by_address: dict[bytes, WorkerRoute] = {}
         self._by_nonce: OrderedDict[str, int] = OrderedDict()
@@ -85,6 +89,7 @@ class Routes:
             self._by_number[load.worker] = self._by_address[address] = route
             self.expected.add(load.worker)
         route.load, route.used_s = load, now_s
+        self.changed = True
         if load.active:
             route.is_leaving = False
         for nonce in load.nonces:
@@ -96,6 +101,7 @@ class Routes:
         route = self._by_address.pop(address, None)
         if route is not None:
             del self._by_number[route.number]
+            self.changed = True
         return route
 
     def of_session(self, name: str) -> tuple[WorkerRoute | None, bool]:

@@ -9,20 +9,12 @@ from pathlib import Path
 
 import structlog
 
-from hpcosim_protocol import (
-    ClientMessage,
-    Decisions,
-    Error,
-    GetHistory,
-    Goodbye,
-    Hello,
-    encode,
-)
+from hpcosim_protocol import ClientMessage, Decisions, Error, GetHistory, Goodbye, Hello, encode
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.admission import Admission, SessionFactory
-from hpcosim_server.service.closed import ClosedSession, ClosedSessions
+from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
@@ -41,7 +33,6 @@ from hpcosim_server.wire.address import address_of
 log = structlog.get_logger()
 
 PROGRESS_INTERVAL_S = 0.25
-UNKNOWN_SESSION = "unknown session; open a session with hello"
 
 
 class Service:
@@ -66,6 +57,7 @@ class Service:
     Attributes:
         held: the replies that the pace of their sessions holds back.
         new_session: creates the simulation of a new session.
+        closed: the sessions that are over, or that could not be restored.
     """
 
     def __init__(
@@ -103,7 +95,7 @@ class Service:
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
         self._open = OpenSessions()
         self._admission = Admission(self.limits, self._open, self._left, new_session)
-        self._closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
+        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
         self._stopped = ""
         self._busy_s = 0.0
         self._progress_due_s = 0.0
@@ -195,14 +187,14 @@ class Service:
         for session in self._open:
             if session.has_progressed(now_s):
                 self._report(progress_of(session))
-            heard_s = max(session.last_message_s, self.held.heard_s(session.name))
             timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
             if not session.seq:
                 timeout_s = min(timeout_s, self.limits.first_request_s)
-            if now_s - heard_s > timeout_s:
+            if now_s - max(session.last_message_s, self.held.heard_s(session.name)) > timeout_s:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent" if session.seq else None)
                 if not session.seq:  # a stranger must not use up `--once`
+                    self._opened -= 1
                     self._left.put_back()
 
     def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
@@ -221,10 +213,6 @@ class Service:
         log.info("session_restored", **names_of(session), seq=session.seq)
         if session.ended_because:
             self._close(session, cause)
-
-    def remember(self, name: str, closed: ClosedSession) -> None:
-        """Remember a session that is over, or that cannot be restored."""
-        self._closed.remember(name, closed)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -254,18 +242,16 @@ class Service:
         if isinstance(message, Decisions):
             return self._decide(message, data, envelope)
         if isinstance(message, GetHistory):
-            session = self._find(message.session, address_of(envelope))
-            session.note_message(self._idle_clock_s())
+            session = self._heard(message.session, address_of(envelope))
             return encode(history_of(session, message))
-        if message.session in self._closed:  # the client did not receive the goodbye
-            return encode(Goodbye())
-        session = self._find(message.session, address_of(envelope))
-        session.end("the client left")
-        self._close(session, "client_left")
+        if message.session not in self.closed:  # or the client did not receive the goodbye
+            session = self._find(message.session, address_of(envelope))
+            session.end("the client left")
+            self._close(session, "client_left")
         return encode(Goodbye())
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self._closed.repeated_reply(request)
+        repeated = self.closed.repeated_reply(request)
         if repeated is not None:
             return repeated
         session = self._find(request.session, address_of(envelope))
@@ -280,18 +266,13 @@ class Service:
         if session.ended_because:
             self._close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
-        pace = session.pace
-        if pace is not None and not pace.is_free and session.seq > before:
-            now_s, understood = session.opened.simulation.now_s, session.hello.held_replies
-            heard_s = session.last_message_s
-            held = HeldReply(envelope, request, now_s, answer, pace, understood, heard_s)
-            return self.held.hold(held)
+        if session.pace is not None and not session.pace.is_free and session.seq > before:
+            return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
     def _hello(self, hello: Hello, data: bytes, address: bytes) -> bytes:
         if hello.session:
-            session = self._find(hello.session, address)
-            session.note_message(self._idle_clock_s())
+            session = self._heard(hello.session, address)
             if hello.history and has_history(session):
                 return session.resume_with_history()
             reply = session.resume()
@@ -327,17 +308,20 @@ class Service:
 
     def _find(self, name: str, address: bytes) -> Session:
         session = self._open.get(name)
-        if session is not None and session.belongs_to(address):
-            return session
-        if name in self._closed:
-            why = self._closed[name].why
-            raise SessionRefused("unknown_session", f"the session is closed: {why}")
-        raise SessionRefused("unknown_session", UNKNOWN_SESSION)
+        if session is None or not session.belongs_to(address):
+            raise self.closed.refusal(name)
+        return session
+
+    def _heard(self, name: str, address: bytes) -> Session:
+        """Return an open session whose client has sent a message."""
+        session = self._find(name, address)
+        session.note_message(self._idle_clock_s())
+        return session
 
     def _close(self, session: Session, failed: Cause | None) -> None:
         self._open.remove(session)
         self.held.drop(session.name)
-        self._closed.add(session)
+        self.closed.add(session)
         self._outcomes.add(session)
         self._journals.ended(session, failed)
         self._report(progress_of(session))

@@ -18,8 +18,8 @@ from hpcosim_protocol.keys import ServerKeys
 from hpcosim_server.errors import BindError
 from hpcosim_server.wire.address import KEY_LENGTH
 from hpcosim_server.wire.admitted import Admitted
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import endpoint_of
-from hpcosim_server.wire.peers import Bounds
 from hpcosim_server.wire.zmtp import MOST_FRAMES, TOO_LARGE, Message
 
 log = structlog.get_logger()
