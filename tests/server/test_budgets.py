@@ -164,17 +164,16 @@ def test_last_replies_of_closed_sessions_are_bounded_in_bytes() -> None:
         def __init__(self, name: str) -> None:
             self.name = name
 
-    def request(name: str) -> Decisions:
-        return Decisions(session=name, seq=3)
-
     closed = ClosedSessions(10, most_bytes=100)
     for name in "abc":
         closed.add(Ended(name))  # type: ignore[arg-type]
-    assert [closed.repeated_reply(request(name)) for name in "abc"] == [None, *2 * [b"x" * 40]]
+    asked = [Decisions(session=name, seq=3, decisions=[]) for name in "abc"]
+    assert [closed.repeated_reply(request) for request in asked] == [None, b"x" * 40, b"x" * 40]
+    assert "a" in closed
     for number in range(20):
         closed.add(Ended(str(number)))  # type: ignore[arg-type]
     assert "a" not in closed
-    assert closed.repeated_reply(request("19"))
+    assert closed.repeated_reply(Decisions(session="19", seq=3, decisions=[]))
 
 
 def test_log_is_read_once_for_sessions_with_a_seed(

@@ -123,6 +123,8 @@ def test_hello_of_a_stranger_does_not_use_up_the_only_session(tmp_path: Path) ->
     desk.pass_time(61.0)
     assert not desk.service.done
     assert not desk.service.failures
+    desk.service.tidy()
+    assert desk.service.counts == (0, 0, 0)
     assert desk.hello(THERE)["type"] == "welcome"
 
 

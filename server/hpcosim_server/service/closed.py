@@ -51,14 +51,16 @@ class ClosedSessions:
 
     def remember(self, name: str, closed: ClosedSession) -> None:
         """Add a session by its name; drop the oldest ones, or their replies, beyond the limits."""
+        if known := self._by_name.get(name):
+            self._bytes -= len(known.last_answer)
         self._by_name[name] = closed
         self._bytes += len(closed.last_answer)
         self._with_answer.append(name)
         while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
             oldest = self._with_answer.popleft()
-            known = self._by_name[oldest]
-            self._bytes -= len(known.last_answer)
-            self._by_name[oldest] = known._replace(last_answer=b"")
+            if dropped := self._by_name.get(oldest):
+                self._bytes -= len(dropped.last_answer)
+                self._by_name[oldest] = dropped._replace(last_answer=b"")
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 

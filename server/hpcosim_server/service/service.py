@@ -232,6 +232,7 @@ class Service:
                 session.end(f"no message from the client for more than {timeout_s:g} s")
                 self._close(session, "client_silent" if session.seq else None)
                 if not session.seq:  # a stranger must not use up `--once`
+                    self._opened -= 1
                     self._left.put_back()
 
     def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:

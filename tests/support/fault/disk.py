@@ -213,11 +213,6 @@ class SimulatedDisk:
         here = [path for path in self.files if path.parent == folder]
         return [path.name for path in sorted(here, key=lambda path: self.files[path].changed)]
 
-    def sync_folder(self, folder: Path) -> None:
-        """See `Storage`. Names are on this disk at once."""
-        with self.operation(needs_space=False):
-            pass
-
     def move(self, path: Path, target: Path) -> None:
         """See `Storage`."""
         with self.operation(needs_space=False):
