@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_server.record.node_sets import portions
 from hpcosim_server.record.recording import POWER_STATES
 from hpcosim_server.record.run_record import RunRecord
 
@@ -140,7 +141,7 @@ def _portions(record: RunRecord) -> Iterator[tuple[Floats, _Changes]]:
     power_node, power_state = np.array(of.power_node), np.array(of.power_state)
     counts = np.bincount(instant, places[period], len(instants_s) + 1)
     counts += np.bincount(power_at, minlength=len(instants_s) + 1)
-    for first, last in _bounds(np.cumsum(counts[:-1])):
+    for first, last in portions(counts[:-1], MAX_INSTANTS, MAX_CHANGES):
         some = slice(*np.searchsorted(instant, (first, last)))
         powers = slice(*np.searchsorted(power_at, (first, last)))
         each = places[period[some]]
@@ -158,21 +159,6 @@ def _portions(record: RunRecord) -> Iterator[tuple[Floats, _Changes]]:
                 np.append(np.full(len(place), -1), power_state[powers]),
             ),
         )
-
-
-def _bounds(changes: Floats) -> Iterator[tuple[int, int]]:
-    """Yield the first instant of each portion and the one after its last.
-
-    Args:
-        changes: float64[instants], number of changes up to the end of each instant.
-    """
-    first = 0
-    while first < len(changes):
-        done = changes[first - 1] if first else 0.0
-        last = int(np.searchsorted(changes, done + MAX_CHANGES, "right"))
-        last = max(first + 1, min(last, first + MAX_INSTANTS))
-        yield first, last
-        first = last
 
 
 def _last_of_instants(changes: _Changes) -> _Changes:

@@ -1,8 +1,8 @@
-"""Text of many sets of nodes at once."""
+"""Many sets of nodes at once: their texts, and portions that bound memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -54,3 +54,22 @@ def joined(parts: list[str], first: NDArray[np.int64]) -> list[str]:
         parts[begin] if end - begin == 1 else " ".join(parts[begin:end])
         for begin, end in pairwise(bounds)
     ]
+
+
+def portions(
+    sizes: NDArray[np.integer] | NDArray[np.float64], most: int, largest: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the first set of each portion of consecutive sets and the one after its last.
+
+    Args:
+        sizes: [sets], number of elements of each set.
+        most: maximum number of sets in a portion.
+        largest: maximum number of elements in a portion of more than one set.
+    """
+    first, ends = 0, np.cumsum(sizes)
+    while first < len(ends):
+        done = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, done + largest, "right"))
+        last = max(first + 1, min(last, first + most))
+        yield first, last
+        first = last

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcosim_server.physics.power import GroupMeter
 from hpcosim_server.record.node_columns import Levels, can_be_columns, span_columns
-from hpcosim_server.record.node_sets import Texts, intervals_of_sets, joined
+from hpcosim_server.record.node_sets import Texts, intervals_of_sets, joined, portions
 from hpcosim_server.record.periods import PERIOD_ENDS, Periods
 from hpcosim_server.record.recording import POWER_STATES, STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
@@ -18,7 +18,10 @@ from hpcosim_server.record.timeline import node_spans
 from hpcosim_workloads.table import PLACEMENTS
 
 ROWS = 20_000
-"""Number of rows that are made together."""
+"""Maximum number of rows that are made together."""
+
+ENTRIES = 500_000
+"""Maximum number of nodes in these rows."""
 
 DRAIN_CHANGES = ("repaired", "drained")
 
@@ -44,9 +47,9 @@ def job_rows(record: RunRecord) -> Iterator[str]:
     reasons = {row: _text(reason) for row, reason in of.reasons.items()}
     names = {row: _text(name) for row, name in of.names.items()}
     suspended_s = of.suspended_until(record.end_s)
-    for first in range(0, len(of), ROWS):
-        rows = range(first, min(first + ROWS, len(of)))
-        some = slice(rows.start, rows.stop)
+    places = np.append(np.array(of.periods.places), 0)[np.array(of.last_period)]  # -1: the last, 0
+    for first, last in portions(places, ROWS, ENTRIES):
+        rows, some = range(first, last), slice(first, last)
         yield _lines(
             map(str, of.job_id[some]),
             map(repr, of.submit_s[some]),
@@ -137,8 +140,8 @@ def schedule_rows(record: RunRecord) -> Iterator[str]:
     of, periods, texts = record.recording, record.recording.periods, Texts()
     job_id, row_of, start_s = of.job_id, periods.row, periods.start_s
     begun = _first_of_runs(periods, len(of))
-    for first in range(0, len(begun), ROWS):
-        chosen = begun[first : first + ROWS]
+    for first, last in portions(np.array(periods.places)[np.array(begun, np.int64)], ROWS, ENTRIES):
+        chosen = begun[first:last]
         yield _lines(
             [str(job_id[row_of[period]]) for period in chosen],
             [repr(start_s[period]) for period in chosen],
@@ -165,15 +168,15 @@ def _first_of_runs(periods: Periods, jobs: int) -> Sequence[int]:
 def run_rows(record: RunRecord) -> Iterator[str]:
     """Yield the rows of `runs.csv`, many at once."""
     job_id, periods, texts = record.recording.job_id, record.recording.periods, Texts()
-    for first in range(0, len(periods), ROWS):
-        some = slice(first, min(first + ROWS, len(periods)))
+    for first, last in portions(np.array(periods.places), ROWS, ENTRIES):
+        some = slice(first, last)
         yield _lines(
             [str(job_id[row]) for row in periods.row[some]],
             map(texts.__getitem__, periods.run[some]),
             map(repr, periods.start_s[some]),
             _times(periods.end_s[some]),
             map(PERIOD_ENDS.__getitem__, periods.why[some]),
-            *_places(periods, range(some.start, some.stop), texts),
+            *_places(periods, range(first, last), texts),
         )
 
 
