@@ -165,7 +165,7 @@ def test_a_copy_of_the_request_ends_the_silence(tmp_path: Path) -> None:
         desk = Desk(tmp_path, Limits(), held_replies=understood)
         desk.decide(1)
         before_s = desk.service.held.heard_s(desk.session)
-        desk.service._busy_s -= 1.5  # the clock of the service goes on by 1.5 s
+        desk.service._idle_clock.busy_s -= 1.5  # the clock of the service goes on by 1.5 s
         desk.decide(1)
         assert desk.service.held.heard_s(desk.session) > before_s + 1.0
 

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import structlog
-
 from hpcosim_protocol import (
-    Bye,
     Decisions,
     Error,
-    GetHistory,
     GetStatus,
-    Goodbye,
     Hello,
     ServerStatus,
     encode,
@@ -25,30 +19,24 @@ from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.admission import Admission, SessionFactory
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closing import Closing
 from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.event_rate import EventRate
-from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
-from hpcosim_server.service.history import has_history, history_of
+from hpcosim_server.service.handling import Handling
+from hpcosim_server.service.held import Envelope, HeldReplies
+from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Ticker, Watch
+from hpcosim_server.service.opening import Opening
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
-from hpcosim_server.service.pace import Pace
-from hpcosim_server.service.realtime import RealTime
-from hpcosim_server.service.reporting import ProgressLog, log_internal_error, names_of, progress_of
-from hpcosim_server.service.requests import decode_request, error_reply, options_of
+from hpcosim_server.service.reporting import ProgressLog, log_internal_error, progress_of
+from hpcosim_server.service.requests import decode_request, error_reply
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.status import Cause, Failure, Status
 from hpcosim_server.service.vitals import Kept, Vitals
-from hpcosim_server.wire.address import address_of
-
-log = structlog.get_logger()
 
 PROGRESS_INTERVAL_S = 0.25
-PAUSE_S = 2.0
-"""Longest time between two calls of a service that runs, s. If more passes, the process was
-stopped (SIGSTOP, a frozen container or virtual machine) and could receive no message."""
 
 
 class Service:
@@ -100,32 +88,58 @@ class Service:
         self.limits = limits or Limits()
         self.held = HeldReplies()
         self.new_session = new_session
-        self._journals = Journaling(journals)
-        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
-        self._opened = 0
+        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
         kept = Kept(journals, out is not None)
-        report = report or ProgressLog()
-        self.vitals = Vitals(report, kept, scenarios, self.limits.sessions, clock)
-        self._report = self.vitals.report
+        self.vitals = Vitals(report or ProgressLog(), kept, scenarios, self.limits.sessions, clock)
+        self._open = OpenSessions()
+        self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
+        self._journals = Journaling(journals)
         self._outcomes = Outcomes(
-            self._report,
+            self.vitals.report,
             out,
             folder_per_session=folder_per_session,
             also=also,
             limits=self.limits,
             clock=clock,
         )
-        self._watch = watch
         self._clock = clock
-        self._realtime = realtime
-        self._name = name
+        self._idle_clock = IdleClock(clock)
+        self._observer = watch.observer if watch else None
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
-        self._open = OpenSessions()
-        self._admission = Admission(self.limits, self._open, self._left, new_session)
-        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
+        self._opening = Opening(
+            sessions=self._open,
+            admission=Admission(self.limits, self._open, self._left, new_session),
+            journals=self._journals,
+            limits=self.limits,
+            idle_clock=self._idle_clock,
+            clock=clock,
+            name=name,
+            realtime=realtime,
+            watch=watch,
+        )
+        self._closing = Closing(
+            sessions=self._open,
+            left=self._left,
+            held=self.held,
+            closed=self.closed,
+            outcomes=self._outcomes,
+            journals=self._journals,
+            vitals=self.vitals,
+            limits=self.limits,
+            idle_clock=self._idle_clock,
+            clock=clock,
+            observer=self._observer,
+        )
+        self._handling = Handling(
+            sessions=self._open,
+            held=self.held,
+            closed=self.closed,
+            journals=self._journals,
+            opening=self._opening,
+            closing=self._closing,
+            idle_clock=self._idle_clock,
+        )
         self._stopped = ""
-        self._busy_s = 0.0
-        self._called_s = clock()  # on the idle clock
         self._progress_due_s = 0.0
 
     @property
@@ -136,8 +150,8 @@ class Service:
     @property
     def counts(self) -> Counts:
         """The number of sessions opened, open and over."""
-        active = len(self._open)
-        return Counts(self._opened, active, self._opened - active - len(self._outcomes))
+        opened, active = self._open.opened, len(self._open)
+        return Counts(opened, active, opened - active - len(self._outcomes))
 
     @property
     def failures(self) -> list[Failure]:
@@ -146,7 +160,7 @@ class Service:
 
     def status(self) -> ServerStatus:
         """Return what the service does."""
-        status = self.vitals.status(self._open, self.held, self.counts, self._idle_clock_s())
+        status = self.vitals.status(self._open, self.held, self.counts, self._idle_clock.now_s())
         status.state = "draining" if self._stopped else "serving"
         return status
 
@@ -165,11 +179,9 @@ class Service:
             The reply, or `HELD`: it is held back, and `due` returns it later with the envelope.
         """
         began_s = self._clock()
-        self._note_pause(began_s)
-        try:
+        self._idle_clock.note_pause(began_s)
+        with self._idle_clock.busy(began_s):
             return self._answer(data, envelope)
-        finally:
-            self._busy_s += self._clock() - began_s
 
     def due(self) -> Sequence[tuple[Envelope, bytes]]:
         """Return the replies that have been held back long enough, with their return addresses."""
@@ -177,7 +189,7 @@ class Service:
         for name, envelope, reply in self.held.due():
             session = self._open.get(name)
             assert session is not None  # a closed session has no held reply
-            session.note_message(self._idle_clock_s())
+            session.note_message(self._idle_clock.now_s())
             replies.append((envelope, reply))
         return replies
 
@@ -191,7 +203,7 @@ class Service:
             return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
-            return self._dispatch(message, data, envelope)
+            return self._handling.reply(message, data, envelope)
         except SessionRefused as refused:
             self.vitals.refused += isinstance(message, Hello)
             return error_reply(refused.code, refused.what, seq=seq)
@@ -200,7 +212,7 @@ class Service:
             what = log_internal_error(error, session)
             if session is not None:
                 session.end(what)
-                self._close(session, "internal_error")
+                self._closing.close(session, "internal_error")
             told = "internal error; see the server's log"
             return error_reply("internal_error", told, fatal=True, seq=seq)
 
@@ -210,30 +222,21 @@ class Service:
         Args:
             last: results that do not fit on the disk are lost; there is no further attempt.
         """
-        if self._outcomes:
-            self._write_results(last=last)
+        self._closing.write_results(last=last)
         if self._ticker is not None:
             self._ticker.tick()
         self._journals.tick()
         wall_s = self._clock()
-        self._note_pause(wall_s)
+        self._idle_clock.note_pause(wall_s)
         if wall_s < self._progress_due_s:
             return
         self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
         self._note_status()
-        now_s = self._idle_clock_s()
+        now_s = self._idle_clock.now_s()
         for session in self._open:
             if session.has_progressed(now_s):
-                self._report(progress_of(session))
-            timeout_s = self.held.idle_timeout_s(session.name, self.limits.idle_s)
-            if not session.seq:
-                timeout_s = min(timeout_s, self.limits.first_request_s)
-            if now_s - max(session.last_message_s, self.held.heard_s(session.name)) > timeout_s:
-                session.end(f"no message from the client for more than {timeout_s:g} s")
-                self._close(session, "client_silent" if session.seq else None)
-                if not session.seq:  # a stranger must not use up `--once`
-                    self._opened -= 1
-                    self._left.put_back()
+                self.vitals.report(progress_of(session))
+            self._closing.close_if_silent(session, now_s)
 
     def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
         """Add a restored session. One that is over is closed, and its results are written.
@@ -245,12 +248,9 @@ class Service:
         """
         if not counted:
             self._left.take()
-        session.note_message(self._idle_clock_s())
-        session.limits = self.limits
-        self._add(session)
-        log.info("session_restored", **names_of(session), seq=session.seq)
+        self._opening.restore(session)
         if session.ended_because:
-            self._close(session, cause)
+            self._closing.close(session, cause)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -268,137 +268,13 @@ class Service:
         return interrupted
 
     def _note_status(self) -> None:
-        if self._watch is not None:
-            self._watch.observer.noted(self.status())
+        if self._observer is not None:
+            self._observer.noted(self.status())
 
     def close(self, why: str) -> None:
         """Close every open session and write its results. Its journal can restore it."""
         for session in self._open:
             session.end(why)
-            self._close(session, "stopped")
+            self._closing.close(session, "stopped")
         self.tidy(last=True)
         self._journals.close()
-
-    def _write_results(self, *, last: bool) -> None:
-        began_s = self._clock()
-        for session in self._outcomes.write(last=last):
-            if session.results_written:
-                self.vitals.results_failing = False
-                self._journals.written(session)
-            if self._watch is not None:
-                self._watch.observer.closed(session.label)
-        self.vitals.results_failing |= bool(self._outcomes)  # they wait for the next attempt
-        self._busy_s += self._clock() - began_s
-
-    def _dispatch(
-        self, message: Hello | Decisions | GetHistory | Bye, data: bytes, envelope: Envelope
-    ) -> bytes:
-        if isinstance(message, Hello):
-            return self._hello(message, data, address_of(envelope))
-        if isinstance(message, Decisions):
-            return self._decide(message, data, envelope)
-        if isinstance(message, GetHistory):
-            session = self._heard(message.session, address_of(envelope))
-            return encode(history_of(session, message))
-        if message.session not in self.closed:  # or the client did not receive the goodbye
-            session = self._find(message.session, address_of(envelope))
-            session.end("the client left")
-            self._close(session, "client_left")
-        return encode(Goodbye())
-
-    def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self.closed.repeated_reply(request)
-        if repeated is not None:
-            return repeated
-        session = self._find(request.session, address_of(envelope))
-        repeated = self.held.repeated(request, envelope, self._idle_clock_s())
-        if repeated is not None:
-            return repeated
-        before, session.address = session.seq, address_of(envelope)
-        elapsed_s = None
-        if isinstance(session.pace, RealTime):
-            elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())
-        answer = session.decide(request, elapsed_s)
-        session.note_message(self._idle_clock_s())
-        if session.seq > before:
-            self._journals.exchanged(session, data, answer, elapsed_s)
-        if session.ended_because:
-            self._close(session, None if session.opened.run.complete else "simulation_stuck")
-            return answer
-        if session.pace is not None and not session.pace.is_free and session.seq > before:
-            return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
-        return answer
-
-    def _hello(self, hello: Hello, data: bytes, address: bytes) -> bytes:
-        if hello.session:
-            session = self._heard(hello.session, address)
-            if hello.history and has_history(session):
-                return session.resume_with_history()
-            reply = session.resume()
-            self._journals.resumed(session, reply)
-            return reply
-        known = self._open.opened_by(hello, address)
-        if known is not None:
-            return known.welcome()
-        opened = self._admission.open(hello)
-        if hello.policy:
-            opened.run.policy = hello.policy
-        opened.run.realtime = self._realtime
-        options = options_of(opened, self.limits, hello)
-        now_s = self._idle_clock_s()
-        session = Session(self._name(), hello, opened, options, now_s, address, self.limits)
-        self._journals.opened(session, data, self.limits)
-        self._add(session)
-        log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
-        return session.welcome()
-
-    def _add(self, session: Session) -> None:
-        """Add an open session."""
-        self._opened += 1
-        self._open.add(session)
-        session.pace = self._pace_of(session)
-        if self._watch is not None:
-            session.pace = session.pace or self._watch.pace_of(session.opened, self._clock)
-            self._watch.observer.opened(session.label, session.opened, session.pace)
-
-    def _pace_of(self, session: Session) -> Pace | None:
-        """Return the pace of a session that nobody watches."""
-        if factor := session.opened.run.realtime:
-            return RealTime(factor, session.opened.simulation.now_s, self._clock)
-        if self.limits.events_per_s < math.inf:
-            return EventRate(self.limits.events_per_s, lambda: session.events, self._clock)
-        return None
-
-    def _idle_clock_s(self) -> float:
-        """Return a clock that pauses while the server is busy and cannot receive messages, s."""
-        return self._clock() - self._busy_s
-
-    def _note_pause(self, wall_s: float) -> None:
-        """Count a time in which the process was stopped as one in which it was busy."""
-        gap_s = wall_s - self._busy_s - self._called_s
-        self._busy_s += max(0.0, gap_s - PAUSE_S)
-        self._called_s = wall_s - self._busy_s
-
-    def _find(self, name: str, address: bytes) -> Session:
-        session = self._open.get(name)
-        if session is None or not session.belongs_to(address):
-            raise self.closed.refusal(name)
-        return session
-
-    def _heard(self, name: str, address: bytes) -> Session:
-        """Return an open session whose client has sent a message."""
-        session = self._find(name, address)
-        session.note_message(self._idle_clock_s())
-        return session
-
-    def _close(self, session: Session, failed: Cause | None) -> None:
-        self._open.remove(session)
-        self.held.drop(session.name)
-        self.closed.add(session)
-        self._outcomes.add(session)
-        self._journals.ended(session, failed)
-        self._report(progress_of(session))
-        if failed:
-            self._outcomes.fail(Failure(failed, session.ended_because))
-        write_log = log.warning if failed else log.info
-        write_log("session_closed", **names_of(session), reason=session.ended_because)

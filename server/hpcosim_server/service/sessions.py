@@ -55,9 +55,14 @@ class Counts(NamedTuple):
 
 
 class OpenSessions:
-    """The open sessions."""
+    """The open sessions.
+
+    Attributes:
+        opened: number of sessions that were opened, without those that were never used.
+    """
 
     def __init__(self) -> None:
+        self.opened = 0
         self._by_name: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
 
@@ -101,6 +106,7 @@ class OpenSessions:
 
     def add(self, session: Session) -> None:
         """Add a session that was opened."""
+        self.opened += 1
         self._by_name[session.name] = session
         if session.hello.nonce:
             self._by_nonce[session.hello.nonce] = session

@@ -14,10 +14,11 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.service import outcomes
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.handling import Handling
 from hpcosim_server.service.held import HeldReplies
+from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.outcomes import Outcomes
-from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import OpenSessions
 from support.fault.disk import SimulatedFile
@@ -60,13 +61,13 @@ def _forgets_the_answer(session: Session, request: Any, elapsed_s: float | None 
     return _decide(session, request, elapsed_s)
 
 
-_find = Service._find
+_find = Handling._find
 
 
-def _finds_another(service: Service, name: str, address: bytes) -> Session:
+def _finds_another(handling: Handling, name: str, address: bytes) -> Session:
     """Return the session that was opened last."""
-    _find(service, name, address)
-    return list(service._open)[-1]
+    _find(handling, name, address)
+    return list(handling.sessions)[-1]
 
 
 def _drops_at_a_repeated_hello(
@@ -120,7 +121,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a repeated request is carried out again": _instead(Session, "decide", _executes_again),
     "requests of any seq are carried out": _instead(Session, "decide", _any_seq),
     "the last answer is forgotten": _instead(Session, "decide", _forgets_the_answer),
-    "a session is taken for another": _instead(Service, "_find", _finds_another),
+    "a session is taken for another": _instead(Handling, "_find", _finds_another),
     "a repeated hello opens another session": _instead(OpenSessions, "opened_by", lambda *_: None),
     "a repeated hello drops the session": _instead(
         OpenSessions, "opened_by", _drops_at_a_repeated_hello
@@ -132,7 +133,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a client that comes back gets the first welcome": _instead(Session, "resume", _stale_welcome),
     "the snapshot lacks a job": _instead(Simulation, "snapshot", _snapshot_without_a_job),
     "messages do not count against the idle timeout": _instead(Session, "note_message", _nothing),
-    "a stopped server closes sessions": _instead(Service, "_note_pause", _nothing),
+    "a stopped server closes sessions": _instead(IdleClock, "note_pause", _nothing),
     "held replies are never sent": _instead(HeldReplies, "due", lambda _: ()),
     "results are not written": _instead(Outcomes, "add", _nothing),
     "two sessions share a folder": _instead(outcomes, "folder_name", lambda _: "results-00000001"),
