@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import signal
 import socket
@@ -103,38 +104,55 @@ class _Clients:
 class _Server:
     """A server process."""
 
-    def __init__(self, folder: Path, port: int, sync: str) -> None:
+    def __init__(self, folder: Path, port: int, sync: str, workers: int) -> None:
         words = ["serve", "killed.yaml", "--bind", f"tcp://127.0.0.1:{port}", "--out", "out"]
-        words += ["--resume", "out/.journal", "--sync", sync]
+        words += ["--resume", "out/.journal", "--sync", sync, "--workers", str(workers)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hpcosim_cli", *words],
             cwd=folder,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=True,
         )
-        self.restored = 0
+        self._reader = threading.Thread(target=self._read, daemon=True)
 
     def wait_until_listening(self) -> None:
         """Wait for its log entry `listening`."""
         assert self._process.stderr is not None
         for line in self._process.stderr:
             entry = json.loads(line)
-            if entry["event"] == "restored":
-                self.restored = entry["sessions"]
-                if entry["refused"]:
-                    raise AssertionError(line)
+            if entry["event"] == "session_not_restored":
+                raise AssertionError(line)
             if entry["event"] == "listening":
-                threading.Thread(target=self._process.stderr.read, daemon=True).start()
+                self._reader.start()
                 return
         raise AssertionError("the server ended before it listened")
 
     def kill(self, number: int = signal.SIGKILL) -> None:
-        """Send a signal and wait for the end."""
-        self._process.send_signal(number)
+        """Send a signal to the server and wait for its end; SIGKILL kills all its processes."""
+        if number == signal.SIGKILL:
+            os.killpg(self._process.pid, number)
+        else:
+            self._process.send_signal(number)
         self._process.wait()
+        if self._reader.is_alive():
+            self._reader.join()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def _read(self) -> None:
+        """Read the rest of the log, so that the pipe is never full."""
+        assert self._process.stderr is not None
+        self._process.stderr.read()
 
 
-def survive(kills: int, clients: int, chance: random.Random, sync: str = "interval") -> Survival:
+def survive(
+    kills: int,
+    clients: int,
+    chance: random.Random,
+    sync: str = "interval",
+    workers: int = 1,
+) -> Survival:
     """Run sessions whose server is killed again and again, and compare their results.
 
     Args:
@@ -142,6 +160,7 @@ def survive(kills: int, clients: int, chance: random.Random, sync: str = "interv
         clients: number of schedulers that run at once.
         chance: source of the instants of the kills.
         sync: the option `--sync` of the server.
+        workers: its option `--workers`.
     """
     began_s = time.monotonic()
     with TemporaryDirectory() as name:
@@ -152,7 +171,7 @@ def survive(kills: int, clients: int, chance: random.Random, sync: str = "interv
         schedulers = _Clients(f"tcp://127.0.0.1:{port}", clients)
         interrupted = 0
         for _ in range(kills):
-            server = _Server(folder, port, sync)
+            server = _Server(folder, port, sync, workers)
             if chance.random() < EARLY:
                 time.sleep(chance.uniform(0.0, STARTING_S))
             else:
@@ -161,7 +180,7 @@ def survive(kills: int, clients: int, chance: random.Random, sync: str = "interv
             server.kill()
             interrupted += bool(_journals(folder, "open"))
         schedulers.enough.set()
-        server = _Server(folder, port, sync)
+        server = _Server(folder, port, sync, workers)
         server.wait_until_listening()
         schedulers.join()
         server.kill(signal.SIGTERM)
@@ -179,7 +198,7 @@ def survive(kills: int, clients: int, chance: random.Random, sync: str = "interv
 def _undisturbed(folder: Path) -> Mapping[str, Files]:
     """Return the results of a run of each policy with a server that is not killed."""
     port = _free_port()
-    server = _Server(folder, port, "never")
+    server = _Server(folder, port, "never", workers=1)
     expected = {}
     for policy in POLICIES:
         run(make_policy(policy), f"tcp://127.0.0.1:{port}", name=policy, timeouts=TIMEOUTS)
@@ -213,8 +232,10 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sync", default="interval", choices=["always", "interval", "never"])
+    parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
-    outcome = survive(options.kills, options.clients, random.Random(options.seed), options.sync)
+    chance = random.Random(options.seed)
+    outcome = survive(options.kills, options.clients, chance, options.sync, options.workers)
     for name, value in outcome._asdict().items():
         print(f"{name:12} {value}")
     sys.exit(bool(outcome.different or outcome.lost))

@@ -19,6 +19,7 @@ from support.paths import SHARED
 pytest_plugins = [  # each before those that import it
     "support.batsim_venv",
     "support.processes",
+    "support.games",
     "support.browser",
     "support.report_pages",
     "support.ray_clusters",

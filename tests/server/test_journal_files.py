@@ -149,7 +149,7 @@ def test_two_servers_cannot_use_one_folder(tmp_path: Path) -> None:
     """A second server is refused as long as the first one runs."""
     first = Journals(tmp_path)
     with pytest.raises(JournalError, match=r"another server keeps its journals here.*--journal"):
-        Journals(tmp_path)
+        Journals(tmp_path, storage=Disk(lock_timeout_s=0.1))
     assert first.open_names() == []
 
 

@@ -59,7 +59,7 @@ def test_free_workers_have_no_session_and_nothing_to_write() -> None:
 
 def test_a_hello_with_the_same_nonce_goes_to_the_same_worker() -> None:
     """The table of nonces is bounded, and a worker fills it for a new front."""
-    routes = routes_of(Load(1), Load(2, 1, 1, 0, ["known"]))
+    routes = routes_of(Load(1), Load(2, 1, 1, 0, ("known",)))
     assert number(routes.of_nonce("known")[0]) == 2
     first = routes.free()[0]
     routes.give(first, "mine", b"client", NOW_S)

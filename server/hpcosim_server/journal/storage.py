@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,8 @@ from hpcosim_server.errors import JournalError
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # a journal has the secret name of its session
 LOCK = "lock"
+LOCK_TIMEOUT_S = 5.0
+LOCK_POLL_S = 0.05
 
 
 class JournalFile(Protocol):
@@ -106,10 +109,16 @@ class DiskFile:
 
 
 class Disk:
-    """The file system of the operating system."""
+    """The file system of the operating system.
 
-    def __init__(self) -> None:
+    Args:
+        lock_timeout_s: timeout for the lock of a folder, s. The workers of a server that was killed
+            hold it until they end.
+    """
+
+    def __init__(self, lock_timeout_s: float = LOCK_TIMEOUT_S) -> None:
         self._locks: list[int] = []
+        self._lock_timeout_s = lock_timeout_s
 
     def make_folder(self, folder: Path) -> None:
         """See `Storage`."""
@@ -119,14 +128,15 @@ class Disk:
     def lock(self, folder: Path) -> None:
         """See `Storage`."""
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(descriptor)
-            raise JournalError(
-                f"{folder}: another server keeps its journals here; stop it, or choose another "
-                "folder with --journal"
-            ) from None
+        until_s = time.monotonic() + self._lock_timeout_s
+        while not _locked(descriptor):
+            if time.monotonic() >= until_s:
+                os.close(descriptor)
+                raise JournalError(
+                    f"{folder}: another server keeps its journals here; stop it, or choose another "
+                    "folder with --journal"
+                )
+            time.sleep(LOCK_POLL_S)
         self._locks.append(descriptor)
 
     def create(self, path: Path) -> DiskFile:
@@ -157,6 +167,15 @@ class Disk:
     def remove(self, path: Path) -> None:
         """See `Storage`."""
         path.unlink()
+
+
+def _locked(descriptor: int) -> bool:
+    """Lock a file; return whether it is locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def open_to_read(path: Path) -> DiskFile:

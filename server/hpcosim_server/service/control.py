@@ -30,7 +30,7 @@ class Load(Struct, frozen=True, tag_field="status", tag="load"):
     opened: int = 0
     active: int = 0
     over: int = 0
-    nonces: Sequence[str] = ()
+    nonces: tuple[str, ...] = ()
 
 
 class Want(Struct, frozen=True, tag_field="status", tag="want"):

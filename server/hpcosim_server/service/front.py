@@ -94,7 +94,7 @@ class Front:
         self._most_workers = most_workers
         self._routes = Routes(expected)
         self._waiting: OrderedDict[bytes, _Waiting] = OrderedDict()
-        self._want_s = 0.0
+        self._want_s = self._tidy_s = 0.0
         self._stopping: Stopping | None = None
         self._until_s = 0.0
 
@@ -106,9 +106,7 @@ class Front:
         self._gather(poll)
         poll.register(self._clients.fileno(), select.POLLIN)
         while not self._is_over():
-            self._wait(poll)
-            self._hear_workers()
-            self._hear_clients()
+            self._turn(poll)
         self._clients.flush(FLUSH_S)
         self._clients.close()
         self._workers.close()
@@ -117,15 +115,26 @@ class Front:
         """Wait for the workers that are there."""
         until_s = time.monotonic() + GATHER_S
         while self._routes.missing and time.monotonic() < until_s and not self._is_over():
-            self._wait(poll)
-            self._hear_workers()
+            self._turn(poll)
 
-    def _wait(self, poll: select.poll) -> None:
-        busy = self._clients.has_message or self._workers.has_message
-        poll.poll(0 if busy else 1000 * TICK_S)
-        self._obey_supervisor()
-        self._place_waiting()
-        self._dismiss_idle()
+    def _turn(self, poll: select.poll) -> None:
+        """Wait for messages, and pass some on."""
+        has_more = self._clients.has_message, self._workers.has_message
+        ready = {descriptor for descriptor, _ in poll.poll(0 if any(has_more) else 1000 * TICK_S)}
+        if has_more[1] or self._workers.fileno() in ready:
+            self._hear_workers()
+        if has_more[0] or self._clients.fileno() in ready:
+            self._hear_clients()
+        now_s = time.monotonic()
+        if now_s >= self._tidy_s or self._control.fileno() in ready:
+            self._tidy_s = now_s + TICK_S
+            self._obey_supervisor()
+            if self._control.is_closed and self._control.fileno() in ready:
+                poll.unregister(self._control.fileno())  # it would be readable for ever
+            self._dismiss_idle()
+            self._place_waiting()
+        elif self._routes.changed:
+            self._place_waiting()
 
     def _is_over(self) -> bool:
         if self._control.is_closed:
@@ -135,18 +144,18 @@ class Front:
 
     def _hear_clients(self) -> None:
         for _ in range(TURN):
-            found = self._clients.receive(0.0)
-            if found is None:
+            if found := self._clients.receive(0.0):
+                self._from_client(*found)
+            if not self._clients.has_message:
                 break
-            self._from_client(*found)
         self._clients.closed.clear()
 
     def _hear_workers(self) -> None:
         for _ in range(TURN):
-            found = self._workers.receive(0.0)
-            if found is None:
+            if found := self._workers.receive(0.0):
+                self._from_worker(*found)
+            if not self._workers.has_message:
                 break
-            self._from_worker(*found)
         for address in self._workers.closed:
             self._routes.lose(address)
         self._workers.closed.clear()
@@ -206,7 +215,7 @@ class Front:
         elif len(self._waiting) < MOST_WAITING:
             key = hello.nonce.encode() or frames[0]
             self._waiting[key] = _Waiting(hello, frames, time.monotonic())
-            self._place_waiting()
+            self._routes.changed = True
 
     def _note_status(self, address: bytes, data: bytes) -> None:
         """Note what a worker tells of itself."""
@@ -241,6 +250,7 @@ class Front:
 
     def _place_waiting(self) -> None:
         """Give hellos to workers without sessions; ask for further workers."""
+        self._routes.changed = False
         if not self._waiting and self._routes.free():
             return
         now_s = time.monotonic()

@@ -56,11 +56,15 @@ class Routes:
 
     Args:
         expected: numbers of the workers that are there or are about to be.
+
+    Attributes:
+        changed: whether there may be more or fewer workers without sessions than before.
     """
 
     def __init__(self, expected: Iterable[int] = ()) -> None:
         self.expected = set(expected)
         self._gone: ServerStatus | None = None
+        self.changed = True
         self._by_number: dict[int, WorkerRoute] = {}
         self._by_address: dict[bytes, WorkerRoute] = {}
         self._by_nonce: OrderedDict[str, int] = OrderedDict()
@@ -92,6 +96,7 @@ class Routes:
             self._by_number[load.worker] = self._by_address[address] = route
             self.expected.add(load.worker)
         route.load, route.used_s = load, now_s
+        self.changed = True
         if load.active:
             route.is_leaving = False
         for nonce in load.nonces:
@@ -106,6 +111,7 @@ class Routes:
             if route.status is not None:
                 status = without_sessions(route.status)
                 self._gone = merged([status, *([self._gone] if self._gone else [])])
+            self.changed = True
         return route
 
     def status(self, now_s: float) -> ServerStatus:

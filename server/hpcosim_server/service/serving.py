@@ -23,8 +23,9 @@ from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.service.supervisor import Plan, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.zmtp import INNER_FRAMES
 
 log = structlog.get_logger()
@@ -78,7 +79,7 @@ def serve_workers(
     started_s = time.monotonic()
     public = listen(address)
     try:
-        with _private_socket() as (private, path):
+        with private_socket() as (private, path):
 
             def front(control: Control, expected: Iterable[int]) -> None:
                 clients = Peers(public, bounds_of(limits))
@@ -107,7 +108,7 @@ def serve_workers(
 
 
 @contextmanager
-def _private_socket() -> Iterator[tuple[socket.socket, Path]]:
+def private_socket() -> Iterator[tuple[socket.socket, Path]]:
     """Yield the listening socket for workers, and its file in a folder that only we can enter."""
     folder = Path(tempfile.mkdtemp(prefix="hpcosim-"))  # has mode 0700
     if len(str(folder)) > LONGEST_PATH:

@@ -14,8 +14,9 @@ from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.requests import too_large
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.stopping import Stop
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_server.wire.peers import Bounds, Peers
+from hpcosim_server.wire.peers import Peers
 
 log = structlog.get_logger()
 

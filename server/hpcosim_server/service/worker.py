@@ -14,7 +14,7 @@ from hpcosim_server.service.control import Control, Load, Stopping
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.reporting import log_progress
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import new_name
+from hpcosim_server.service.sessions import Counts, new_name
 from hpcosim_server.service.socket_loop import Request, answer_all
 from hpcosim_server.service.status import Failure, Progress, Status
 from hpcosim_server.service.stopping import PARENT_GONE
@@ -54,16 +54,18 @@ class FrontDoor:
         self._number = number
         self._control = control
         self._service = service
-        self._told: Load | None = None
+        self._told: Counts | None = None
         self._status_due_s = 0.0
-        self._link = Link(str(path), service.limits.message_bytes, self._introduction)
+        most_bytes = service.limits.message_bytes
+        self._link = Link(str(path), most_bytes, self._introduction, control.fileno())
 
     def receive(self, timeout_s: float) -> Request | None:
         """See `Door`."""
         self._tell_load()
         self._tell_status()
-        frames = self._link.receive(timeout_s, self._control.fileno())
-        self._obey_supervisor()
+        frames = self._link.receive(timeout_s)
+        if self._link.other_is_ready:
+            self._obey_supervisor()
         if frames is None:
             return None
         if frames[0] == TO_FRONT:
@@ -84,15 +86,17 @@ class FrontDoor:
     def _introduction(self) -> list[bytes]:
         load = self._load()
         nonces = [nonce for nonce in self._service.nonces() if len(nonce) <= LONGEST_NONCE]
-        return [TO_FRONT, msgspec.json.encode(replace(load, nonces=nonces[-MOST_NONCES:]))]
+        return [TO_FRONT, msgspec.json.encode(replace(load, nonces=tuple(nonces[-MOST_NONCES:])))]
 
     def _load(self) -> Load:
         return Load(self._number, *self._service.counts)
 
     def _tell_load(self) -> None:
-        load = self._load()
-        if load != self._told:
-            self._told = load
+        """Tell the front and the supervisor if the numbers of sessions have changed."""
+        counts = self._service.counts
+        if counts != self._told:
+            self._told = counts
+            load = self._load()
             self._link.send([TO_FRONT, msgspec.json.encode(load)])
             self._control.send(load)
 

@@ -22,19 +22,25 @@ class Link:
         path: file of the listening socket.
         most_bytes: largest body of a message, bytes.
         first: returns the message to send first on each connection.
+        other: another descriptor that ends the wait of `receive`.
+
+    Attributes:
+        other_is_ready: whether it was readable after the last wait.
     """
 
-    def __init__(self, path: str, most_bytes: int, first: Callable[[], Sequence[bytes]]) -> None:
+    def __init__(
+        self, path: str, most_bytes: int, first: Callable[[], Sequence[bytes]], other: int
+    ) -> None:
         self._path = path
         self._most_bytes = most_bytes
         self._first = first
+        self._other = other
+        self.other_is_ready = False
+        self._poll = select.poll()
+        self._poll.register(other, select.POLLIN)
         self._socket: socket.socket | None = None
         self._decoder = self._new_decoder()
         self._due_s = 0.0
-
-    def fileno(self) -> int:
-        """Return the descriptor of the connection; -1: there is none now."""
-        return -1 if self._socket is None else self._socket.fileno()
 
     def send(self, frames: Sequence[bytes]) -> bool:
         """Send a message; return whether there is a connection. It waits for a slow reader."""
@@ -42,24 +48,15 @@ class Link:
             return False
         return self._send(encoded(frames))
 
-    def receive(self, timeout_s: float, also: int) -> list[bytes] | None:
-        """Return the next message; None: none came in time, or another descriptor is readable.
-
-        Args:
-            timeout_s: timeout, s.
-            also: the other descriptor.
-        """
+    def receive(self, timeout_s: float) -> list[bytes] | None:
+        """Return the next message; None: none came in time, or `other_is_ready`."""
         frames = self._next()
         if frames is not None:
             return frames
-        self._connect()
-        poll = select.poll()
-        poll.register(also, select.POLLIN)
-        if self._socket is None:
+        if not self._connect():
             timeout_s = min(timeout_s, AGAIN_S)
-        else:
-            poll.register(self._socket.fileno(), select.POLLIN)
-        ready_now = [descriptor for descriptor, _ in poll.poll(1000 * timeout_s)]
+        ready_now = [descriptor for descriptor, _ in self._poll.poll(1000 * timeout_s)]
+        self.other_is_ready = self._other in ready_now
         if self._socket is None or self._socket.fileno() not in ready_now:
             return None
         self._read(self._socket)
@@ -68,6 +65,7 @@ class Link:
     def close(self) -> None:
         """Close the connection."""
         if self._socket is not None:
+            self._poll.unregister(self._socket.fileno())
             self._socket.close()
             self._socket = None
 
@@ -106,6 +104,7 @@ class Link:
             connection.close()
             return False
         self._socket, self._decoder = connection, self._new_decoder()
+        self._poll.register(connection.fileno(), select.POLLIN)
         return self._send([ready(b"DEALER"), *encoded(self._first())])
 
     def _send(self, pieces: Sequence[bytes]) -> bool:

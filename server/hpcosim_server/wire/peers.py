@@ -8,9 +8,9 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hpcosim_server.errors import WireError
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.peer import Peer, size_of
 from hpcosim_server.wire.zmtp import CLIENTS, MOST_FRAMES, Decoder, Message, encoded, ready
 
@@ -19,35 +19,6 @@ ACCEPTED = 64  # connections in one turn
 READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
 SWEEP_S = 0.5
 FULL_PAUSE_S = 0.1  # between two tries to accept when there are no descriptors left
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Bounds of connections, so that no peer harms the others.
-
-    Attributes:
-        message_bytes: largest body that is kept, bytes.
-        peers: largest number of connections.
-        handshake_s: timeout of the handshake, s.
-        idle_s: silence after which a connection that waits for no reply is closed, s.
-        waiting_s: silence after which one that waits for a reply is closed, s.
-        settled_s: silence after which a connection that waits for no reply gives way to a new one
-            when no more are possible, s.
-        queued_messages: messages that wait for a peer that does not read; further ones are lost.
-        queued_bytes: their size; one message may be larger.
-        total_bytes: bytes that wait in all connections together, in both directions. Beyond it, the
-            connection with the most is closed.
-    """
-
-    message_bytes: int = 16 * 2**20
-    peers: int = 4096
-    handshake_s: float = 10.0
-    idle_s: float = 600.0
-    waiting_s: float = 86_400.0
-    settled_s: float = 5.0
-    queued_messages: int = 16
-    queued_bytes: int = 64 * 2**20
-    total_bytes: int = 512 * 2**20
 
 
 class Peers:
@@ -114,7 +85,10 @@ class Peers:
             if message is None:
                 peer.has_turn = False
                 continue
-            self._turns.append(peer)
+            if peer.decoder.held_bytes:
+                self._turns.append(peer)
+            else:
+                peer.has_turn = False
             peer.heard_s = time.monotonic()
             peer.is_waiting = True
             return peer.address, message
