@@ -220,6 +220,10 @@ def _jobs(file: Path) -> list[dict[str, str]]:
 
 
 def _write_jobs(file: Path, jobs: list[dict[str, str]], columns: list[str]) -> None:
+    """Replace `jobs.csv`, and remove the checksums of the files from `run.json`."""
+    run = json.loads((file.parent / "run.json").read_text())
+    del run["files"]
+    (file.parent / "run.json").write_text(json.dumps(run))
     with file.open("w", newline="") as text:
         writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

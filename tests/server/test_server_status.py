@@ -40,7 +40,7 @@ def test_open_sessions_are_described_without_secrets(server: JournaledServer) ->
     """The status has the label, the progress and the silence of a session, and not its name."""
     scheduler = JournaledScheduler(server)
     scheduler.step()
-    server.clock_s += 7.0
+    server.pass_time(7.0)
     status = status_of(server.service)
     (session,) = status.sessions
     assert (session.label, session.scheduler, session.jobs) == (
@@ -58,11 +58,10 @@ def test_asking_for_the_status_does_not_end_the_silence_of_a_session(
     server: JournaledServer,
 ) -> None:
     """A session whose client is gone ends on time, however often the status is asked for."""
-    JournaledScheduler(server)
+    JournaledScheduler(server).step()
     for _ in range(8):
-        server.clock_s += 100.0
+        server.pass_time(100.0)
         status_of(server.service)
-        server.service.tidy()
     status = status_of(server.service)
     assert (status.sessions_active, status.sessions_over) == (0, 1)
     assert status.failures == {"client_silent": 1}
@@ -70,7 +69,8 @@ def test_asking_for_the_status_does_not_end_the_silence_of_a_session(
 
 def test_refused_sessions_are_counted(server: JournaledServer) -> None:
     """A hello that opens no session counts."""
-    server.service.limits = Limits(sessions=1)
+    server.limits = Limits(sessions=1)
+    server.kill()
     JournaledScheduler(server)
     assert isinstance(server.send(Hello(versions=[1])), Error)
     assert status_of(server.service).sessions_refused == 1

@@ -59,6 +59,7 @@ class JournaledServer:
         self.clock_s = 0.0
         self._sync = sync
         self._read = ""
+        self.limits = Limits()
         self.options: dict[str, Any] = {}
         self.start()
 
@@ -70,8 +71,15 @@ class JournaledServer:
         if text != self._read:
             self._read, self._opens = text, Library([self.scenario]).open
         self.service = Service(
-            self._opens, Limits(), self.out, clock=clock, journals=self.journals, **self.options
+            self._opens, self.limits, self.out, clock=clock, journals=self.journals, **self.options
         )
+
+    def pass_time(self, duration_s: float) -> None:
+        """Let time pass in steps; a clock that jumps is a server that was stopped."""
+        until_s = self.clock_s + duration_s
+        while self.clock_s < until_s:
+            self.clock_s = min(until_s, self.clock_s + 1.0)
+            self.service.tidy()
 
     def kill(self) -> Restored:
         """Kill the server, start it again, and restore its sessions."""

@@ -71,6 +71,6 @@ def _file_state(scenario: Scenario, folder: Path) -> tuple[str | int, ...]:
     try:
         path = folder / workload.json if workload.json else log_path(which, folder)
         state = path.stat()
-    except (OSError, WorkloadError):  # reading it reports the error
+    except (OSError, ValueError, WorkloadError):  # reading it reports the error
         return ()
     return (str(path), state.st_size, state.st_mtime_ns, state.st_ino)

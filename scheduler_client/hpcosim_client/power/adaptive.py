@@ -139,7 +139,7 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
     from safetensors import SafetensorError, safe_open
 
     if not path.is_file():
-        raise PolicyError(f"{path}: there is no such file of learned timeouts")
+        raise PolicyError(f"{path}: the learned timeouts cannot be read: there is no such file")
     try:
         with safe_open(path, framework="numpy") as file:
             said = file.metadata() or {}

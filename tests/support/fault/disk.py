@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import random
@@ -10,6 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from hpcosim_server.errors import ResultsError
+from hpcosim_server.record.checksums import Written, WrittenFile
 from hpcosim_server.record.folder import LAST, Files
 from support.fault.network import is_in
 from support.fault.plan import Plan
@@ -162,15 +164,26 @@ class SimulatedDisk:
 
     # Results
 
-    def write_together(self, folder: Path, files: Files, stale: Collection[str] = ()) -> None:
+    def write_together(
+        self,
+        folder: Path,
+        files: Files,
+        stale: Collection[str] = (),
+        *,
+        sealed: Callable[[Written], str],
+    ) -> None:
         """Do what `folder.write_together` does, on this disk."""
+        texts = {name: "".join(lines) for name, lines in files.items()}
+        texts[LAST] = sealed({name: _described(text) for name, text in texts.items()})
         try:
             with self.operation():
-                self._write(folder.name, {name: "".join(lines) for name, lines in files.items()})
+                self._write(folder.name, texts)
         except OSError as error:
             self.refused.add(folder.name)
             self._simulator.note(f"disk: full, {folder.name} is not written")
-            raise ResultsError(f"{folder}: cannot be written: {error.strerror}") from error
+            failure = ResultsError(f"{folder}: cannot be written: {error.strerror}")
+            failure.disk_full = True
+            raise failure from error
 
     def _write(self, folder: str, files: dict[str, str]) -> None:
         before = self.folders.get(folder)
@@ -222,3 +235,8 @@ class SimulatedDisk:
         """See `Storage`."""
         with self.operation(needs_space=False):
             del self.files[path]
+
+
+def _described(text: str) -> WrittenFile:
+    data = text.encode()
+    return WrittenFile(len(data), hashlib.sha256(data).hexdigest())

@@ -28,6 +28,7 @@ from support.fault.plan import HEALED_S, Plan, Window
 from support.fault.simulator import Simulator
 
 IDLE_S = 40.0
+RESULTS_RETRY_S = 20.0  # shorter than some times in which the disk is full
 """Idle timeout of the simulated servers, s."""
 TICK_S = 1.0
 """Interval in which a server looks after its sessions when no message arrives, s."""
@@ -169,7 +170,7 @@ class Host:
             self.journals = Journals(JOURNALS, plan.journal, self._disk, self.clock_s)
         self.service = Service(
             self._open,
-            Limits(idle_s=IDLE_S, jobs=1000),
+            Limits(idle_s=IDLE_S, jobs=1000, results_retry_s=RESULTS_RETRY_S),
             OUT,
             watch=Watch(_Unseeing(), plan.paced) if plan.paced else None,
             clock=self.clock_s,
