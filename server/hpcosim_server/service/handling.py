@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hpcosim_protocol import Bye, Decisions, GetHistory, Goodbye, Hello, encode
-from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.closing import Closing
-from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.held import Envelope, HeldReply
 from hpcosim_server.service.history import history_of
-from hpcosim_server.service.idle_clock import IdleClock
-from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.opening import Opening
 from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.sessions import OpenSessions
+from hpcosim_server.service.shared import Shared
 from hpcosim_server.wire.address import address_of
 
 
@@ -23,22 +20,14 @@ class Handling:
     """Carries out the requests of the clients of a service.
 
     Attributes:
-        sessions: the open sessions.
-        held: the replies that are held back.
-        closed: the sessions that are over.
-        journals: the journals of the sessions.
+        shared: what it shares with the rest of the service.
         opening: opens sessions.
         closing: closes sessions.
-        idle_clock: the clock of the idle timeouts.
     """
 
-    sessions: OpenSessions
-    held: HeldReplies
-    closed: ClosedSessions
-    journals: Journaling
+    shared: Shared
     opening: Opening
     closing: Closing
-    idle_clock: IdleClock
 
     def reply(
         self, message: Hello | Decisions | GetHistory | Bye, data: bytes, envelope: Envelope
@@ -63,7 +52,7 @@ class Handling:
         if isinstance(message, GetHistory):
             session = self._heard(message.session, address_of(envelope))
             return encode(history_of(session, message))
-        if message.session not in self.closed:  # or the client did not receive the goodbye
+        if message.session not in self.shared.closed:  # or the client did not receive the goodbye
             session = self._find(message.session, address_of(envelope))
             session.end("the client left")
             self.closing.close(session, "client_left")
@@ -75,11 +64,11 @@ class Handling:
         return self.opening.open(hello, data, address)
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self.closed.repeated_reply(request)
+        repeated = self.shared.closed.repeated_reply(request)
         if repeated is not None:
             return repeated
         session = self._find(request.session, address_of(envelope))
-        repeated = self.held.repeated(request, envelope, self.idle_clock.now_s())
+        repeated = self.shared.held.repeated(request, envelope, self.shared.idle_clock.now_s())
         if repeated is not None:
             return repeated
         before, session.address = session.seq, address_of(envelope)
@@ -87,24 +76,24 @@ class Handling:
         if isinstance(session.pace, RealTime):
             elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())
         answer = session.decide(request, elapsed_s)
-        session.note_message(self.idle_clock.now_s())
+        session.note_message(self.shared.idle_clock.now_s())
         if session.seq > before:
-            self.journals.exchanged(session, data, answer, elapsed_s)
+            self.shared.journals.exchanged(session, data, answer, elapsed_s)
         if session.ended_because:
             self.closing.close(session, None if session.opened.run.complete else "simulation_stuck")
             return answer
         if session.pace is not None and not session.pace.is_free and session.seq > before:
-            return self.held.hold(HeldReply.of(session, session.pace, envelope, request))
+            return self.shared.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
     def _find(self, name: str, address: bytes) -> Session:
-        session = self.sessions.get(name)
+        session = self.shared.sessions.get(name)
         if session is None or not session.belongs_to(address):
-            raise self.closed.refusal(name)
+            raise self.shared.closed.refusal(name)
         return session
 
     def _heard(self, name: str, address: bytes) -> Session:
         """Return an open session whose client has sent a message."""
         session = self._find(name, address)
-        session.note_message(self.idle_clock.now_s())
+        session.note_message(self.shared.idle_clock.now_s())
         return session

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -12,16 +11,14 @@ from hpcosim_protocol import Hello
 from hpcosim_server.service.admission import Admission
 from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.history import has_history
-from hpcosim_server.service.idle_clock import IdleClock
-from hpcosim_server.service.journaling import Journaling
-from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.reporting import names_of
 from hpcosim_server.service.requests import options_of
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.sessions import NewName, OpenSessions
+from hpcosim_server.service.sessions import NewName
+from hpcosim_server.service.shared import Shared
 
 log = structlog.get_logger()
 
@@ -31,23 +28,15 @@ class Opening:
     """Opens the sessions of a service.
 
     Attributes:
-        sessions: the open sessions.
+        shared: what it shares with the rest of the service.
         admission: decides which new sessions have room.
-        journals: the journals of the sessions.
-        limits: limits for clients.
-        idle_clock: the clock of the idle timeouts.
-        clock: returns the wall-clock time, s.
         name: returns the secret name of each new session.
         realtime: simulated seconds per wall-clock second; None: not in real time.
         watch: an observer of the sessions, and their pace; None: there is none.
     """
 
-    sessions: OpenSessions
+    shared: Shared
     admission: Admission
-    journals: Journaling
-    limits: Limits
-    idle_clock: IdleClock
-    clock: Callable[[], float]
     name: NewName
     realtime: float | None
     watch: Watch | None
@@ -66,17 +55,17 @@ class Opening:
         Raises:
             SessionRefused: there is no room, or the hello is invalid.
         """
-        known = self.sessions.opened_by(hello, address)
+        known = self.shared.sessions.opened_by(hello, address)
         if known is not None:
             return known.welcome()
         opened = self.admission.open(hello)
         if hello.policy:
             opened.run.policy = hello.policy
         opened.run.realtime = self.realtime
-        options = options_of(opened, self.limits, hello)
-        now_s = self.idle_clock.now_s()
-        session = Session(self.name(), hello, opened, options, now_s, address, self.limits)
-        self.journals.opened(session, data, self.limits)
+        options = options_of(opened, self.shared.limits, hello)
+        now_s = self.shared.idle_clock.now_s()
+        session = Session(self.name(), hello, opened, options, now_s, address, self.shared.limits)
+        self.shared.journals.opened(session, data, self.shared.limits)
         self._add(session)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
@@ -86,27 +75,29 @@ class Opening:
         if hello.history and has_history(session):
             return session.resume_with_history()
         reply = session.resume()
-        self.journals.resumed(session, reply)
+        self.shared.journals.resumed(session, reply)
         return reply
 
     def restore(self, session: Session) -> None:
         """Add a session that was restored from its journal."""
-        session.note_message(self.idle_clock.now_s())
-        session.limits = self.limits
+        session.note_message(self.shared.idle_clock.now_s())
+        session.limits = self.shared.limits
         self._add(session)
         log.info("session_restored", **names_of(session), seq=session.seq)
 
     def _add(self, session: Session) -> None:
-        self.sessions.add(session)
+        self.shared.sessions.add(session)
         session.pace = self._pace_of(session)
         if self.watch is not None:
-            session.pace = session.pace or self.watch.pace_of(session.opened, self.clock)
+            session.pace = session.pace or self.watch.pace_of(session.opened, self.shared.clock)
             self.watch.observer.opened(session.label, session.opened, session.pace)
 
     def _pace_of(self, session: Session) -> Pace | None:
         """Return the pace of a session that nobody watches."""
         if factor := session.opened.run.realtime:
-            return RealTime(factor, session.opened.simulation.now_s, self.clock)
-        if self.limits.events_per_s < math.inf:
-            return EventRate(self.limits.events_per_s, lambda: session.events, self.clock)
+            return RealTime(factor, session.opened.simulation.now_s, self.shared.clock)
+        if self.shared.limits.events_per_s < math.inf:
+            return EventRate(
+                self.shared.limits.events_per_s, lambda: session.events, self.shared.clock
+            )
         return None

@@ -33,6 +33,7 @@ from hpcosim_server.service.reporting import ProgressLog, log_internal_error, pr
 from hpcosim_server.service.requests import decode_request, error_reply
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
+from hpcosim_server.service.shared import Shared
 from hpcosim_server.service.status import Cause, Failure, Status
 from hpcosim_server.service.vitals import Kept, Vitals
 
@@ -106,39 +107,19 @@ class Service:
         self._idle_clock = IdleClock(clock)
         self._observer = watch.observer if watch else None
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
-        self._opening = Opening(
-            sessions=self._open,
-            admission=Admission(self.limits, self._open, self._left, new_session),
-            journals=self._journals,
-            limits=self.limits,
-            idle_clock=self._idle_clock,
-            clock=clock,
-            name=name,
-            realtime=realtime,
-            watch=watch,
+        shared = Shared(
+            self.limits,
+            clock,
+            self._idle_clock,
+            self._open,
+            self.held,
+            self.closed,
+            self._journals,
         )
-        self._closing = Closing(
-            sessions=self._open,
-            left=self._left,
-            held=self.held,
-            closed=self.closed,
-            outcomes=self._outcomes,
-            journals=self._journals,
-            vitals=self.vitals,
-            limits=self.limits,
-            idle_clock=self._idle_clock,
-            clock=clock,
-            observer=self._observer,
-        )
-        self._handling = Handling(
-            sessions=self._open,
-            held=self.held,
-            closed=self.closed,
-            journals=self._journals,
-            opening=self._opening,
-            closing=self._closing,
-            idle_clock=self._idle_clock,
-        )
+        admission = Admission(self.limits, self._open, self._left, new_session)
+        self._opening = Opening(shared, admission, name, realtime, watch)
+        self._closing = Closing(shared, self._left, self._outcomes, self.vitals, self._observer)
+        self._handling = Handling(shared, self._opening, self._closing)
         self._stopped = ""
         self._progress_due_s = 0.0
 

@@ -67,7 +67,7 @@ _find = Handling._find
 def _finds_another(handling: Handling, name: str, address: bytes) -> Session:
     """Return the session that was opened last."""
     _find(handling, name, address)
-    return list(handling.sessions)[-1]
+    return list(handling.shared.sessions)[-1]
 
 
 def _drops_at_a_repeated_hello(
@@ -141,7 +141,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
     "a request is not in the journal": _instead(Journaling, "exchanged", _nothing),
     "the end of a journal is kept": _instead(SimulatedFile, "truncate", _nothing),
-    "the client takes a late reply": _instead(connection, "_answers", lambda *_: True),
+    "the client takes a late reply": _instead(connection, "answers", lambda *_: True),
 }
 """The planted bugs, by what is wrong."""
 
