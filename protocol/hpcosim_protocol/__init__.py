@@ -8,6 +8,14 @@ Example:
     Bye(session='0123')
 """
 
+from hpcosim_protocol.client_messages import (
+    Bye,
+    ClientMessage,
+    Decisions,
+    GetHistory,
+    GetStatus,
+    Hello,
+)
 from hpcosim_protocol.codec import decode_client_message, decode_server_message, encode
 from hpcosim_protocol.decisions import (
     REASON,
@@ -61,29 +69,6 @@ from hpcosim_protocol.job_events import (
     JobUpdated,
     Placement,
 )
-from hpcosim_protocol.messages import (
-    PROTOCOL_EDITION,
-    PROTOCOL_VERSION,
-    Bye,
-    ClientMessage,
-    Decisions,
-    Error,
-    ErrorCode,
-    Events,
-    Exchange,
-    GetHistory,
-    GetStatus,
-    Goodbye,
-    Held,
-    Hello,
-    History,
-    Options,
-    ServerMessage,
-    ServerStatus,
-    SessionStatus,
-    SimulationEnded,
-    Welcome,
-)
 from hpcosim_protocol.model import bandwidth_mbps, energy_estimate_j, task_speed
 from hpcosim_protocol.node_events import (
     NodeDrained,
@@ -103,6 +88,22 @@ from hpcosim_protocol.platform import (
     Switch,
 )
 from hpcosim_protocol.requests import Checkpointing, Dependency, JobRequest
+from hpcosim_protocol.server_messages import (
+    Error,
+    ErrorCode,
+    Events,
+    Exchange,
+    Goodbye,
+    Held,
+    History,
+    Options,
+    ServerMessage,
+    ServerStatus,
+    SessionStatus,
+    SimulationEnded,
+    Welcome,
+)
+from hpcosim_protocol.versions import PROTOCOL_EDITION, PROTOCOL_VERSION
 
 __all__ = [
     "ALWAYS_WAKE_ON",

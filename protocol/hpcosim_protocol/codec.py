@@ -7,15 +7,12 @@ from typing import Annotated, NoReturn
 
 import msgspec
 
+from hpcosim_protocol.client_messages import ClientMessage, Hello
 from hpcosim_protocol.errors import DecodeError, UnsupportedVersionError
 from hpcosim_protocol.events import Event
-from hpcosim_protocol.messages import (
-    PROTOCOL_VERSION,
-    ClientMessage,
-    Hello,
-    ServerMessage,
-)
 from hpcosim_protocol.policy import check_policy
+from hpcosim_protocol.server_messages import ServerMessage
+from hpcosim_protocol.versions import PROTOCOL_VERSION
 
 
 class _TypeField(msgspec.Struct):

@@ -13,7 +13,9 @@ from typing import Any
 
 import msgspec
 
-from hpcosim_protocol.messages import PROTOCOL_VERSION, ClientMessage, ServerMessage
+from hpcosim_protocol.client_messages import ClientMessage
+from hpcosim_protocol.server_messages import ServerMessage
+from hpcosim_protocol.versions import PROTOCOL_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
