@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import resource
-import signal
 import subprocess
 from pathlib import Path
 
@@ -15,13 +13,8 @@ from support.commands import (
     command,
     written,
 )
+from support.full_disk import files_up_to
 from support.processes import SOON_S
-
-
-def small_files() -> None:
-    """Limit files to 5000 bytes, like a disk that is nearly full."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
 
 
 @pytest.mark.slow
@@ -31,7 +24,9 @@ def test_a_full_disk_is_an_error_and_earlier_results_stay(transport: str) -> Non
     words = ("run", "tiny.yaml", "--transport", transport, "--out", "out", "--json")
     assert command(*words).status == 0
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
-    done = command(*words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=small_files)
+    done = command(
+        *words, "--force", "--set=workload.synthetic.jobs=100", preexec_fn=files_up_to(5000)
+    )
     assert done.status == 1
     assert json.loads(done.out)["jobs"] == 100
     assert done.err == "error: out: the results cannot be written: File too large\n"
@@ -45,7 +40,7 @@ def test_a_comparison_on_a_full_disk_prints_the_metrics_it_has(transport: str) -
     """The command fails at the first scheduler whose results do not fit."""
     words = ("compare", "tiny.yaml", "--schedulers", "fcfs,easy", "--transport", transport)
     many = "--set=workload.synthetic.jobs=100"
-    done = command(*words, "--out", "out", "--json", many, preexec_fn=small_files)
+    done = command(*words, "--out", "out", "--json", many, preexec_fn=files_up_to(5000))
     assert done.status == 1
     assert json.loads(done.out)["fcfs"]["jobs"] == 100
     assert done.err == "error: out/fcfs: the results cannot be written: File too large\n"
@@ -62,7 +57,7 @@ def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
-        preexec_fn=small_files,
+        preexec_fn=files_up_to(5000),
     )
     try:
         for _ in range(2):

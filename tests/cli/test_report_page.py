@@ -16,6 +16,7 @@ import pytest
 from hpcosim_results.folder import read_folder
 from hpcosim_results.frame import decode_frame
 from support.commands import FILES, SCENARIO, invoke, write_scenario, written
+from support.report_pages import forget_checksums
 
 HOSTILE = '</script><script>alert("1")</script>&"\'<!--]]>$x{}\u202e'
 PAGE = Path("out/report.html")
@@ -221,9 +222,7 @@ def _jobs(file: Path) -> list[dict[str, str]]:
 
 def _write_jobs(file: Path, jobs: list[dict[str, str]], columns: list[str]) -> None:
     """Replace `jobs.csv`, and remove the checksums of the files from `run.json`."""
-    run = json.loads((file.parent / "run.json").read_text())
-    del run["files"]
-    (file.parent / "run.json").write_text(json.dumps(run))
+    forget_checksums(file.parent)
     with file.open("w", newline="") as text:
         writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()

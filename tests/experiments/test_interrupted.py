@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 from hpcosim_executors import Local
 from support.commands import HPCOSIM
 from support.experiments import carry_out, write
+from support.full_disk import files_up_to
 from support.processes import SOON_S, alive, eventually
 
 pytest.importorskip("pyarrow", reason="needs pyarrow")
@@ -127,18 +127,12 @@ def test_two_processes_can_share_a_folder(
     assert tables(out) == tables(tmp_path / "one")
 
 
-def small_files() -> None:
-    """Limit files to 2,000 bytes, like a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
-
-
 def test_a_full_disk_is_one_line(
     tmp_path: Path, start: Callable[..., subprocess.Popen[str]]
 ) -> None:
     """The command fails at the first result that does not fit, and leaves no half of it."""
     path, out = write(tmp_path, TEXT), tmp_path / "out"
-    process = start(path, out, preexec_fn=small_files)
+    process = start(path, out, preexec_fn=files_up_to(4500))
     _, err = process.communicate(timeout=SOON_S)
     assert process.returncode == 1
     assert err.splitlines()[-1].startswith(f"error: {out}/runs/")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from hpcosim_client.link import ZmqLink
 from hpcosim_client.loop import play
 from hpcosim_protocol import decode_server_message
 from support.fault.mutator import damaged
+from support.full_disk import files_up_to
 from support.paths import ROOT
 from support.processes import (
     HPCOSIM,
@@ -240,12 +240,6 @@ def test_100_000_hostile_messages_do_no_harm(
     assert memory_mb(server.process.pid) < before_mb + 200
 
 
-def _small_files() -> None:
-    """Limit files to 20 kB, like a disk that becomes full."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-
 def test_a_disk_that_becomes_full_ends_no_session(
     scenario: Path, undisturbed: Results, tmp_path: Path, ports: str
 ) -> None:
@@ -257,7 +251,7 @@ def test_a_disk_that_becomes_full_ends_no_session(
         [*HPCOSIM, *map(str, words)],
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_small_files,
+        preexec_fn=files_up_to(20000),
     )
     try:
         answer = swarm(ports, clients=4)

@@ -241,17 +241,17 @@ def test_a_file_in_place_of_the_folder_is_an_error(tmp_path: Path, where: str) -
 
 
 FULL_DISK = """
-import resource, signal, sys
+import sys
 from pathlib import Path
 sys.path.insert(0, {tests!r})
+from support.full_disk import files_up_to
 from support.simulating import cluster_of, jobs_of
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.engine.simulation import Simulation
 simulation = Simulation(cluster_of(1), jobs_of(*[(0.0, 1.0, 1)] * 2000))
 simulation.advance()
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+files_up_to(20_000)()
 try:
     run = Run(hpcosim="0", scenario="", scheduler="", seed=0)
     write_results(Path({out!r}), simulation.record(), run)

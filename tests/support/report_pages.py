@@ -51,8 +51,16 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+def forget_checksums(folder: Path) -> None:
+    """Remove the checksums of the files from `run.json`, as if an old version had written it."""
+    described = json.loads((folder / "run.json").read_text())
+    described.pop("files", None)
+    (folder / "run.json").write_text(json.dumps(described))
+
+
 def write_rows(path: Path, rows: list[dict[str, str]]) -> None:
     """Write the rows of a CSV file; the first one has the columns."""
+    forget_checksums(path.parent)
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import resource
-import signal
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -15,6 +13,7 @@ import pytest
 from hpcosim_view.export.batsim import FILES
 from hpcosim_workloads.logs.swf import read_swf
 from support.commands import command, invoke, written
+from support.full_disk import files_up_to
 
 SCENARIO = """name: tiny
 seed: 5
@@ -171,20 +170,14 @@ def test_bad_input_is_an_error_in_one_line() -> None:
     assert written() == ["out", "scenario.yaml"]
 
 
-def small_files() -> None:
-    """Limit files to 1000 bytes, like a full disk."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-
-
 @pytest.mark.slow
 def test_a_full_disk_leaves_nothing() -> None:
     """The error names the file, and the files are as before."""
     for option, name in (("--perfetto", "x/run.pftrace"), ("--swf", "run.swf")):
-        done = command("export", "out", option, name, preexec_fn=small_files)
+        done = command("export", "out", option, name, preexec_fn=files_up_to(1000))
         assert (done.status, done.err) == (1, f"error: {name}: cannot be written: File too large\n")
     words = ("--swf", "a.swf", "--parquet", "tables")
-    done = command("export", "out", *words, preexec_fn=small_files)
+    done = command("export", "out", *words, preexec_fn=files_up_to(1000))
     assert done.status == 1
     assert done.error.startswith("tables/jobs.parquet: cannot be written: ")
     assert written() == ["out", "scenario.yaml"]

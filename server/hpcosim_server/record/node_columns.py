@@ -132,7 +132,8 @@ def _portions(record: RunRecord) -> Iterator[tuple[Floats, _Changes]]:
     starts = codes >= 0
     period = np.where(starts, codes, ~codes)
     time_s = np.where(starts, np.array(periods.start_s)[period], np.array(periods.end_s)[period])
-    instants_s = np.unique(np.concatenate([time_s, power_s]))
+    instants_s = np.sort(np.concatenate([time_s, power_s]))
+    instants_s = instants_s[np.append(True, instants_s[1:] != instants_s[:-1])[: len(instants_s)]]
     instants_s = instants_s[instants_s < record.end_s]
     instant = np.searchsorted(instants_s, time_s)
     power_at = np.searchsorted(instants_s, power_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,13 +21,15 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.translation import Translation
 from hpcosim_server.wire.address import key_of
 from hpcosim_workloads.table import MAX_TIME_S
+
+if TYPE_CHECKING:
+    from hpcosim_server.journal.writer import JournalWriter
 
 
 @dataclass(frozen=True, slots=True)
