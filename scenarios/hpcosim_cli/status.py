@@ -9,7 +9,7 @@ import typer
 
 from hpcosim_cli.checks import optional_server_address
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim_cli.options import SERVER, Connect, Json
+from hpcosim_cli.options import SERVER, Connect, Json, Keys, ServerKey
 
 if TYPE_CHECKING:
     from hpcosim_protocol import ServerStatus
@@ -29,6 +29,8 @@ def status(
     connect: Connect = SERVER,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")] = 3.0,
     as_json: Json = False,
+    keys: Keys = None,
+    server_key: ServerKey = None,
 ) -> None:
     """Show what a server does now.
 
@@ -37,9 +39,11 @@ def status(
     """
     with errors_in_one_line():
         from hpcosim_client import Connection, Timeouts
+        from hpcosim_protocol.keys import read_client_keys
 
         timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
-        with Connection(address or connect, timeouts) as connection:
+        own = read_client_keys(keys, server_key) if keys else None
+        with Connection(address or connect, timeouts, keys=own) as connection:
             found = connection.status()
     problems = found.problems()
     if as_json:
