@@ -86,7 +86,9 @@ def schedule(
             session=session,
             from_snapshot=from_snapshot,
             explain=explain,
-            timeouts=Timeouts(min(5.0, timeout_s / 2), timeout_s, hello_timeout_s),
+            timeouts=Timeouts(
+                min(5.0, timeout_s / 2, hello_timeout_s / 2), timeout_s, hello_timeout_s
+            ),
             welcomed=_show_session,
             keys=keys,
             server_key=server_key,

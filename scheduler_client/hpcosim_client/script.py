@@ -45,7 +45,7 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
             overrides=dict(options.overrides),
             session=options.session,
             from_snapshot=options.from_snapshot,
-            timeouts=Timeouts(hello_s=options.timeout_s),
+            timeouts=Timeouts(min(5.0, options.timeout_s / 2), hello_s=options.timeout_s),
             explain=options.explain,
             keys=options.keys,
             server_key=options.server_key,

@@ -23,10 +23,13 @@ LOG = logging.getLogger("hpcosim_client")
 AGAIN_S = 0.02  # between two tries to connect: client and server often start at the same time
 READ_BYTES = 2**16  # below the size that takes new pages of memory for each read
 MOST_BYTES = 2**40  # a client trusts its server
+CLOSED = 3  # connections that the server closes early, one after the other, before a warning
 MAX_PORT = 65535
 MAX_PATH = 107  # bytes of the path of a local socket
 SERVERS = (b"ROUTER", b"REP", b"DEALER")
 """Types of the sockets that a client may connect to."""
+OTHER_PROTOCOL = "the server does not speak the wire protocol of this client: %s"
+NOT_ADMITTED = "the server does not admit this client: it closes connections; it may need --keys"
 
 
 class Place(NamedTuple):
@@ -80,6 +83,7 @@ class SocketLink:
         self._waits = False  # whether `_unanswered` waits for the handshake
         self._body: bytes | None = None  # that `has_message` has received
         self._warned = False
+        self._closed = 0  # connections before they were ready, one after the other
 
     def send(self, data: bytes) -> None:
         """See `Link`."""
@@ -123,7 +127,7 @@ class SocketLink:
         try:
             message = self._decoder.next()
         except WireError as error:
-            self._lose(str(error))
+            self._lose(OTHER_PROTOCOL % error)
             return False
         if self._decoder.control and self._socket is not None:
             control, self._decoder.control = self._decoder.control, b""
@@ -140,8 +144,9 @@ class SocketLink:
             data = connection.recv(READ_BYTES)
         if data:
             self._decoder.feed(data)
-        else:
-            self._lose("")
+        else:  # libzmq with keys closes the connection of a client without
+            self._closed = 0 if self._decoder.is_ready else self._closed + 1
+            self._lose(NOT_ADMITTED if self._closed >= CLOSED else "")
 
     def _lose(self, why: str) -> None:
         """Close the connection; a reason is logged once."""
@@ -149,7 +154,7 @@ class SocketLink:
         self._decoder = _new_decoder()
         if why and not self._warned:
             self._warned = True
-            LOG.warning("the server does not speak the wire protocol of this client: %s", why)
+            LOG.warning("%s", why)
 
     def _connect(self, until_s: float) -> bool:
         """Connect, unless the last try was just now; return whether there is a connection."""

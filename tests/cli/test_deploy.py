@@ -30,9 +30,6 @@ def parsed(words: Sequence[str]) -> Mapping[str, Any]:
     group = typer.main.get_command(command_line((name, "ping")))
     assert isinstance(group, TyperGroup)
     command = group.commands[name]
-    known = {option for each in command.params for option in each.opts}
-    if "--keys" in rest and "--keys" not in known:
-        pytest.skip(f"hpcosim {name} has no option --keys")
     return dict(command.make_context(name, rest).params)
 
 

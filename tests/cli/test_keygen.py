@@ -25,6 +25,13 @@ def test_commands_with_keys(processes: Processes, tmp_path: Path) -> None:
     stranger = command("ping", server.address, "--timeout-s", "3")
     assert stranger.status == 1
     assert "does not admit this client" in stranger.err
+    assert invoke("keygen", str(tmp_path / "others")).status == 0
+    own = ("--keys", str(tmp_path / "others" / "client"))
+    foreign = (*own, "--server-key", str(keys / "client" / "server.key"))
+    stranger = command("schedule", "fcfs", *client[:2], *foreign, "--hello-timeout-s", "3")
+    assert stranger.status == 1
+    assert "does not admit this client" in stranger.err
+    assert invoke("status", *client).status == 0
     assert command("schedule", "fcfs", *client).status == 0
     server.process.terminate()
     assert server.end() == 0

@@ -109,6 +109,22 @@ def test_a_server_of_another_protocol_is_reported_once(caplog: pytest.LogCapture
     ]
 
 
+def test_a_server_with_keys_is_reported_once(
+    router: zmq.Socket[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Libzmq closes each connection of a client without keys, and the client names the reason."""
+    router.curve_server = True
+    _, router.curve_secretkey = zmq.curve_keypair()
+    address = f"tcp://127.0.0.1:{router.bind_to_random_port('tcp://127.0.0.1')}"
+    link = linked(address, timeout_s=0.3)
+    link.send(b"hello")
+    assert link.receive() is None
+    link.close()
+    (record,) = caplog.records
+    assert "does not admit this client" in record.message
+    assert "--keys" in record.message
+
+
 @pytest.mark.parametrize(
     ("address", "place"),
     [

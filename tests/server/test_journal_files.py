@@ -19,7 +19,7 @@ from hpcosim_server.journal.records import (
     WrittenRecord,
     framed,
 )
-from hpcosim_server.journal.storage import Disk
+from hpcosim_server.journal.storage import Disk, open_to_read
 from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
 from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
 from support.memory_disk import MemoryDisk, MemoryFile
@@ -93,6 +93,13 @@ def test_other_files_are_refused(content: bytes) -> None:
     """A file that is no journal, or of another format, is an error that says so."""
     with pytest.raises(JournalError, match="expected a journal"):
         JournalReader(file_of(content))
+
+
+@pytest.mark.parametrize(("name", "what"), [("", "got a folder"), ("none", "No such file")])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str, what: str) -> None:
+    """A folder, as of results, and a missing file are errors that say so."""
+    with pytest.raises(JournalError, match=what):
+        open_to_read(tmp_path / name)
 
 
 def test_a_full_disk_closes_the_journal_and_keeps_its_records(

@@ -193,7 +193,12 @@ def open_to_read(path: Path) -> DiskFile:
         JournalError: it cannot be opened.
     """
     try:
-        if not path.is_file():
+        if path.is_dir():
+            raise JournalError(
+                f"{path}: expected a journal, got a folder; those of a server are the files "
+                ".journal/ended/*.journal and .journal/open/*.journal in its --out"
+            )
+        if path.exists() and not path.is_file():
             raise JournalError(f"{path}: expected a journal, got no regular file")
         return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
