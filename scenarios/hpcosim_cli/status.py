@@ -31,8 +31,6 @@ def status(
     keys: Keys = None,
     server_key: ServerKey = None,
     as_json: Json = False,
-    keys: Keys = None,
-    server_key: ServerKey = None,
 ) -> None:
     """Show what a server does now.
 
