@@ -143,9 +143,15 @@ def test_a_second_signal_ends_all_processes_at_once(workers: Server) -> None:
     worker = process_of(workers, f"worker {int(game.welcome.session[-4:], 16)}")
     os.kill(worker, signal.SIGSTOP)  # it is busy
     workers.process.terminate()
+    workers.process.terminate()  # a copy, as of `timeout`
     time.sleep(0.2)
     assert alive(worker)
-    workers.process.terminate()
+
+    def has_ended() -> bool:
+        workers.process.terminate()
+        return workers.process.poll() is not None
+
+    eventually(has_ended)
     assert workers.end() == -signal.SIGTERM
     eventually(lambda: not any(map(alive, pids)))
 

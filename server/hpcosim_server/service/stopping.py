@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable
 from types import FrameType
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 IGNORED = (signal.SIGUSR1, signal.SIGUSR2)
+SAME_S = 0.5
+"""Time after a signal in which others are copies of it, s: `timeout` signals a process and then its
+group."""
 PARENT_GONE = "the end of the program that started the server"
 
 
@@ -32,6 +36,7 @@ class Stop:
         self.before_end: Callable[[], None] = lambda: None
         self._parent = parent
         self._limit_s = limit_s
+        self._first_s = 0.0
         for number in STOPPING:
             if signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
@@ -44,11 +49,14 @@ class Stop:
         return bool(self.reason)
 
     def _on_signal(self, number: int, _: FrameType | None) -> None:
+        is_copy = number != signal.SIGALRM and time.monotonic() < self._first_s + SAME_S
+        if self.reason and is_copy:
+            return
         if self.reason:
             self.before_end()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
-        self.reason = signal.Signals(number).name
+        self.reason, self._first_s = signal.Signals(number).name, time.monotonic()
         if self._limit_s:
             signal.signal(signal.SIGALRM, self._on_signal)
             signal.setitimer(signal.ITIMER_REAL, self._limit_s)
