@@ -32,11 +32,12 @@ def shipped_scenarios() -> dict[str, Path]:
 def find_scenario(text: str) -> Path:
     """Return the file that a command's argument names: a path, or the name of a shipped scenario.
 
-    An existing path takes precedence. A text that is neither is returned as a path, so that
+    An existing file takes precedence. A text that is neither is returned as a path, so that
     reading it reports the error.
     """
     path = Path(text)
-    return path if path.exists() else shipped_scenarios().get(text, path)
+    is_other = path.exists() and not path.is_dir()
+    return path if is_other else shipped_scenarios().get(text, path)
 
 
 def shipped_experiments() -> dict[str, Path]:

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -120,6 +121,15 @@ def test_open_sessions_are_bounded_over_all_workers(folder: Path, tmp_path: Path
 # Signals
 
 
+@pytest.fixture
+def obeyed_hangups() -> Iterator[None]:
+    """Let processes that begin obey SIGHUP, also if these tests run under `nohup`."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("obeyed_hangups")
 @pytest.mark.parametrize("options", [["--workers", "1"], ["--workers", "2"]], ids=["one", "two"])
 def test_stop_signals_write_results_and_others_are_ignored(
     folder: Path, tmp_path: Path, options: list[str]

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from structlog.testing import CapturingLogger
 
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader
@@ -103,7 +104,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, name: str, what: str) -> Non
 
 
 def test_a_full_disk_closes_the_journal_and_keeps_its_records(
-    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A write that fails ends the journal after its last whole record, with one log line."""
     disk = MemoryDisk()
@@ -111,11 +112,13 @@ def test_a_full_disk_closes_the_journal_and_keeps_its_records(
     writer = JournalWriter(file, "j", "never")
     writer.append(RECORDS[0])
     disk.room = 20
+    log = CapturingLogger()
+    monkeypatch.setattr("hpcosim_server.journal.writer.log", log)
     for _ in range(3):
         writer.append(RECORDS[1])
     assert bytes(file.content) == content_of(RECORDS[0])
     assert writer.failure == "No space left on device"
-    assert capfd.readouterr().out.count("journal_failed") == 1
+    assert [call.args for call in log.calls] == [("journal_failed",)]
 
 
 def test_a_failed_synchronisation_closes_the_journal() -> None:

@@ -69,7 +69,7 @@ class NodeSpace:
         start = max(start // self._resolution * self._resolution, begins[0])
         end = end // self._resolution * self._resolution
         at = bisect_right(begins, start) - 1
-        while at < len(begins) and begins[at] < end:
+        while start < end and at < len(begins) and begins[at] < end:
             if nodes & ~free[at]:
                 return True
             at += 1
