@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from gymnasium.error import InvalidAction
 
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.settings import Pairing, Sees
@@ -136,6 +135,8 @@ def choice_of(choices: Choices, action: np.int64 | int, actions: int, invalid: I
     Raises:
         InvalidAction: the action does not exist, or it is masked and `invalid` is `raise`.
     """
+    from gymnasium.error import InvalidAction  # the tasks are read without gymnasium
+
     try:
         number = index(action)
     except TypeError:
