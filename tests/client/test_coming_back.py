@@ -181,6 +181,8 @@ def policies() -> Mapping[str, Make]:
 @pytest.mark.parametrize("name", policies())
 def test_a_killed_scheduler_comes_back(name: str, server: Server) -> None:
     """With kills at random messages, the results are those of an undisturbed run."""
+    if name == "conservative adaptive":
+        pytest.importorskip("safetensors", reason="learned rules need the extra rl")
     make = policies()[name]
     chance = random.Random(name)
     undisturbed = server.schedule(make, [])
