@@ -159,7 +159,7 @@ def test_last_replies_of_closed_sessions_are_bounded_in_bytes() -> None:
     class Ended:
         """What is read of a session."""
 
-        ended_because, seq, last_answer = "over", 3, b"x" * 40
+        ended_because, seq, last_answer, address = "over", 3, b"x" * 40, b""
 
         def __init__(self, name: str) -> None:
             self.name = name

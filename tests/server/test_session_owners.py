@@ -104,6 +104,17 @@ def test_another_key_cannot_use_a_session(desk: Desk) -> None:
     assert reply["type"] == "events"
 
 
+def test_another_key_does_not_get_the_last_reply(desk: Desk) -> None:
+    """The last reply of a closed session is repeated only for the key of its client."""
+    mine, theirs = KEY + HERE, OTHER_KEY + HERE
+    name = desk.hello(mine)["session"]
+    last = {"session": name, "seq": 1, "decisions": []}
+    reply = desk.ask(mine, "decisions", **last)
+    desk.ask(mine, "bye", session=name)
+    assert desk.ask(theirs, "decisions", **last)["code"] == "unknown_session"
+    assert desk.ask(KEY + THERE, "decisions", **last) == reply
+
+
 def test_session_without_a_request_is_closed_early(tmp_path: Path) -> None:
     """Clients that crash after their hello give their places back after a minute."""
     desk = Desk(tmp_path, Limits(sessions=2))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hpcosim_protocol import Decisions
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
+from hpcosim_server.wire.address import key_of
 
 UNKNOWN_SESSION = "unknown session; open a session with hello"
 
@@ -19,11 +20,13 @@ class ClosedSession(NamedTuple):
         why: reason for the end of the session.
         seq: number of the last request.
         last_answer: encoded reply to that request; empty: it is not kept.
+        owner: public key of its client; empty: it has none.
     """
 
     why: str
     seq: int
     last_answer: bytes
+    owner: bytes = b""
 
 
 class ClosedSessions:
@@ -46,8 +49,7 @@ class ClosedSessions:
 
     def add(self, session: Session) -> None:
         """Add a session that has ended; drop the oldest one beyond the limit."""
-        closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
-        self.remember(session.name, closed)
+        self.remember(session.name, closed_session(session))
 
     def remember(self, name: str, closed: ClosedSession) -> None:
         """Add a session by its name; drop the oldest ones, or their replies, beyond the limits."""
@@ -72,9 +74,20 @@ class ClosedSessions:
             what = UNKNOWN_SESSION
         return SessionRefused("unknown_session", what)
 
-    def repeated_reply(self, request: Decisions) -> bytes | None:
-        """Return the reply to a repeated last request of a closed session, otherwise None."""
+    def repeated_reply(self, request: Decisions, address: bytes = b"") -> bytes | None:
+        """Return the reply to a repeated last request of a closed session, otherwise None.
+
+        Args:
+            request: the request.
+            address: address of its sender, who must have the key of the session's client.
+        """
         closed = self._by_name.get(request.session)
         if closed is None or closed.seq != request.seq or not closed.last_answer:
             return None
-        return closed.last_answer
+        return closed.last_answer if closed.owner in (b"", key_of(address)) else None
+
+
+def closed_session(session: Session) -> ClosedSession:
+    """Return what is kept of a session that has ended."""
+    owner = key_of(session.address)
+    return ClosedSession(session.ended_because, session.seq, session.last_answer, owner)

@@ -64,14 +64,15 @@ class Handling:
         return self.opening.open(hello, data, address)
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
-        repeated = self.shared.closed.repeated_reply(request)
+        address = address_of(envelope)
+        repeated = self.shared.closed.repeated_reply(request, address)
         if repeated is not None:
             return repeated
-        session = self._find(request.session, address_of(envelope))
+        session = self._find(request.session, address)
         repeated = self.shared.held.repeated(request, envelope, self.shared.idle_clock.now_s())
         if repeated is not None:
             return repeated
-        before, session.address = session.seq, address_of(envelope)
+        before, session.address = session.seq, address
         elapsed_s = None
         if isinstance(session.pace, RealTime):
             elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())

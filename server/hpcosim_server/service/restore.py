@@ -17,7 +17,7 @@ from hpcosim_server.journal.records import (
 )
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import JournalWriter
-from hpcosim_server.service.closed import ClosedSession
+from hpcosim_server.service.closed import ClosedSession, closed_session
 from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import worker_of
@@ -127,8 +127,7 @@ def _adopt(
     session = rerun.session
     if rerun.written:  # the server was killed before it moved the journal
         journals.finish(writer)
-        closed = ClosedSession(session.ended_because, session.seq, session.last_answer)
-        service.closed.remember(session.name, closed)
+        service.closed.remember(session.name, closed_session(session))
         return
     session.journal = writer
     service.adopt(session, rerun.cause, counted=counted)
@@ -136,14 +135,14 @@ def _adopt(
 
 def _recall(service: Service, journals: Journals, name: str, of_worker: int | None) -> None:
     """Let a service repeat the last reply of an ended session."""
-    session, why, last = "", "", None
+    session, owner, why, last = "", b"", "", None
     try:
         file = journals.read(name, ended=True)
         try:
             for placed in JournalReader(file):
                 record = placed.record
                 if isinstance(record, OpenedRecord):
-                    session = record.session
+                    session, owner = record.session, record.owner
                     if of_worker is not None and worker_of(session) != of_worker:
                         return
                 elif isinstance(record, ExchangeRecord):
@@ -157,4 +156,5 @@ def _recall(service: Service, journals: Journals, name: str, of_worker: int | No
         log.warning("journal_not_read", journal=name, error=str(error))
         return
     seq = request.seq if isinstance(request, Decisions) else 0
-    service.closed.remember(session, ClosedSession(why, seq, last.reply if last else b""))
+    reply = last.reply if last else b""
+    service.closed.remember(session, ClosedSession(why, seq, reply, owner))
