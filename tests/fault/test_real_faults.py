@@ -18,8 +18,8 @@ import zmq
 
 from hpcosim_client import make_policy
 from hpcosim_client.connection import Connection, Timeouts
-from hpcosim_client.link import ZmqLink
 from hpcosim_client.loop import play
+from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol import decode_server_message
 from support.fault.mutator import damaged
 from support.full_disk import files_up_to

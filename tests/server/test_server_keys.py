@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zmq.auth
 
-from hpcosim_client.link import ZmqLink
+from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol.keys import (
     ClientKeys,
     KeyPair,
