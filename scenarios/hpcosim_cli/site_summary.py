@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-from hpcosim_protocol import NodeReservation, Partition, Platform
+from hpcosim_protocol import Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.model.scenario import Scenario
@@ -40,11 +39,6 @@ def site_of(scenario: Scenario, jobs: JobTable) -> dict[str, Any]:
         "jobs_with_requests": int((jobs.request >= 0).sum()),
         "names_in_jobs": {name: _used(jobs, name) for name in NAMED},
     }
-
-
-def _nodes(items: Iterable[Partition | NodeReservation], names: NodeNames) -> dict[str, str]:
-    """Return the host list of each partition or reservation."""
-    return {each.name: names.text(numbers_in(each.nodes)) for each in items}
 
 
 def _gres(platform: Platform) -> dict[str, int]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from hpcosim_cli.checks import optional_server_address
+from hpcosim_cli.asking import TIMEOUT_S, Address, Timeout, asking
 from hpcosim_cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim_cli.options import SERVER, Connect, Json, Keys, ServerKey
 
@@ -18,16 +18,9 @@ DAY_S = 86_400
 
 
 def status(
-    address: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="ADDRESS",
-            help="Address of the server, instead of --connect.",
-            callback=optional_server_address,
-        ),
-    ] = None,
+    address: Address = None,
     connect: Connect = SERVER,
-    timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")] = 3.0,
+    timeout_s: Timeout = TIMEOUT_S,
     keys: Keys = None,
     server_key: ServerKey = None,
     as_json: Json = False,
@@ -37,14 +30,9 @@ def status(
     The exit status is 0 if the server is healthy. It is 1 if the server does not answer, ends, or
     cannot write journals or results.
     """
-    with errors_in_one_line():
-        from hpcosim_client import Connection, Timeouts
-        from hpcosim_protocol.keys import read_client_keys
-
-        timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
-        own = read_client_keys(keys, server_key) if keys else None
-        with Connection(address or connect, timeouts, keys=own) as connection:
-            found = connection.status()
+    server = address or connect
+    with errors_in_one_line(), asking(server, timeout_s, keys, server_key) as connection:
+        found = connection.status()
     problems = found.problems()
     if as_json:
         _print_json(found, problems)
