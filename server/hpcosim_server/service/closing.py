@@ -80,11 +80,12 @@ class Closing:
         """
         if not self.outcomes:
             return
-        with self.shared.idle_clock.busy(self.shared.clock()):
-            for session in self.outcomes.write(last=last):
-                if session.results_written:
-                    self.vitals.results_failing = False
-                    self.shared.journals.written(session)
-                if self.observer is not None:
-                    self.observer.closed(session.label)
-            self.vitals.results_failing |= bool(self.outcomes)  # they wait for the next attempt
+        began_s = self.shared.clock()
+        for session in self.outcomes.write(last=last):
+            if session.results_written:
+                self.vitals.results_failing = False
+                self.shared.journals.written(session)
+            if self.observer is not None:
+                self.observer.closed(session.label)
+        self.vitals.results_failing |= bool(self.outcomes)  # they wait for the next attempt
+        self.shared.idle_clock.note_work(began_s)

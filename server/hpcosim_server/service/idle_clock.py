@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 PAUSE_S = 2.0
 """Longest time between two calls of a service that runs, s. If more passes, the process was
@@ -39,14 +38,6 @@ class IdleClock:
         self.busy_s += max(0.0, gap_s - PAUSE_S)
         self._called_s = wall_s - self.busy_s
 
-    @contextmanager
-    def busy(self, began_s: float) -> Iterator[None]:
-        """Count the time until the end of the context as busy.
-
-        Args:
-            began_s: wall-clock time at which the work began, s.
-        """
-        try:
-            yield
-        finally:
-            self.busy_s += self._clock() - began_s
+    def note_work(self, began_s: float) -> None:
+        """Count the time since `began_s`, a wall-clock time in s, as busy."""
+        self.busy_s += self._clock() - began_s

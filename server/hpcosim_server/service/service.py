@@ -161,8 +161,10 @@ class Service:
         """
         began_s = self._clock()
         self._idle_clock.note_pause(began_s)
-        with self._idle_clock.busy(began_s):
+        try:
             return self._answer(data, envelope)
+        finally:
+            self._idle_clock.note_work(began_s)
 
     def due(self) -> Sequence[tuple[Envelope, bytes]]:
         """Return the replies that have been held back long enough, with their return addresses."""
