@@ -4,24 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from hpcosim_scenarios.running.lines import Lines
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    """The read and the write end of a pipe."""
-    reading, writing = os.pipe()
-    yield reading, writing
-    for end in (reading, writing):
-        try:
-            os.close(end)
-        except OSError:
-            continue  # the test has closed it
 
 
 def lost_line(count: int) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,18 +20,6 @@ LEFT = Failure("client_left", "the client left")
 def progress(jobs_over: int) -> Progress:
     """Return the progress of a session."""
     return Progress("abc", "small", "easy", 60.0 * jobs_over, jobs_over, 40)
-
-
-@pytest.fixture
-def pipe() -> Iterator[tuple[int, int]]:
-    """The read and the write end of a pipe."""
-    reading, writing = os.pipe()
-    yield reading, writing
-    for end in (reading, writing):
-        try:
-            os.close(end)
-        except OSError:
-            continue  # the test has closed it
 
 
 def test_what_is_told_is_read(pipe: tuple[int, int]) -> None:
