@@ -36,7 +36,7 @@ class Hub:
         retired: summed counters of sessions that are no longer kept.
         retired_skipped: number of frames that were put off in these sessions.
         closing: whether the server ends.
-        status: what the service last told of itself; None: nothing.
+        status: the last status of the service; None: there is none yet.
     """
 
     def __init__(

@@ -102,7 +102,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _check_expansion(root: yaml.Node) -> None:
-    """Check how many nodes a document has when each alias is replaced by what it names.
+    """Bound the nodes of a document in which each alias is replaced by its anchor.
 
     A kilobyte of aliases of aliases, or of merge keys, names billions.
 

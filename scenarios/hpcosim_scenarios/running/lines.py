@@ -1,4 +1,4 @@
-"""Lines to a file descriptor that nobody may read: they never block and never fail."""
+"""Lines to a file descriptor. Writing never blocks and never fails, even without a reader."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 
 PIECE_BYTES = 4096
-"""A pipe that can be written to takes so many bytes at once (PIPE_BUF)."""
+"""Bytes that a writable pipe takes at once (PIPE_BUF)."""
 
 
 class Lines:

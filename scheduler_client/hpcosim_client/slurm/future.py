@@ -140,7 +140,7 @@ class Future:
         return None
 
     def _too_many_switches(self, candidate: Candidate, nodes: Ints) -> bool:
-        """Return whether a job rather waits than run on so many leaf switches."""
+        """Return whether a job waits, because these nodes are on too many leaf switches."""
         if not candidate.switches or self._waits_for_switches is None:
             return False
         leaves = self._order.leaves_of(nodes)

@@ -24,7 +24,7 @@ KEPT = 1000
 SYNC_INTERVAL_S = 1.0
 """Least time between two synchronisations of all journals with `--sync interval`, s."""
 SYNC_SHARE = 20
-"""The time between two synchronisations is at least so many times that of a synchronisation."""
+"""Least time between two synchronisations, as a multiple of the time that one takes."""
 SUFFIX = ".journal"
 
 

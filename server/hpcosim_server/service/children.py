@@ -19,7 +19,7 @@ log = structlog.get_logger()
 FRONT = 0
 """Number of the front; workers have numbers above."""
 CALM_S = 10.0
-"""A process that ran for so long is started again at once, s."""
+"""Run time after which a process that ended is started again at once, s."""
 LONGEST_PAUSE_S = 5.0
 FIRST_PAUSE_S = 0.1
 

@@ -219,7 +219,7 @@ class Front:
             self._routes.changed = True
 
     def _note_status(self, address: bytes, data: bytes) -> None:
-        """Note what a worker tells of itself."""
+        """Note the status of a worker."""
         status = decode_server_message(data)
         if (route := self._routes.at(address)) and isinstance(status, ServerStatus):
             route.status, route.status_s = status, time.monotonic()

@@ -40,7 +40,7 @@ def used_bytes() -> int:
 
 
 def limit_more(more_bytes: int) -> None:
-    """Let this process allocate no more than so many bytes from now on (RLIMIT_AS).
+    """Limit what this process can allocate from now on (RLIMIT_AS).
 
     An allocation beyond it is a `MemoryError`, which the service replies to; it does not invite
     the kernel to kill the process.

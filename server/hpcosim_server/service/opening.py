@@ -71,7 +71,7 @@ class Opening:
         return session.welcome()
 
     def resume(self, session: Session, hello: Hello) -> bytes:
-        """Return the encoded welcome to a client that comes back to its session."""
+        """Return the encoded welcome for a client that resumes its session."""
         if hello.history and has_history(session):
             return session.resume_with_history()
         reply = session.resume()
@@ -93,7 +93,7 @@ class Opening:
             self.watch.observer.opened(session.label, session.opened, session.pace)
 
     def _pace_of(self, session: Session) -> Pace | None:
-        """Return the pace of a session that nobody watches."""
+        """Return the pace that the service sets; None: it sets none."""
         if factor := session.opened.run.realtime:
             return RealTime(factor, session.opened.simulation.now_s, self.shared.clock)
         if self.shared.limits.events_per_s < math.inf:

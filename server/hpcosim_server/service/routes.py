@@ -27,7 +27,7 @@ class WorkerRoute:
         opening: addresses of the clients whose hello it is answering.
         used_s: time of its last hello or change of its load, s.
         is_leaving: whether it was asked to end.
-        status: what it last told of itself; None: nothing.
+        status: its last status; None: it has sent none yet.
         status_s: time of its status, s.
     """
 
@@ -87,7 +87,7 @@ class Routes:
         return self._by_address.get(address)
 
     def note(self, load: Load, address: bytes, now_s: float) -> WorkerRoute:
-        """Note what a worker has told of itself, and return it."""
+        """Note the load of a worker, and return its route."""
         route = self._by_number.get(load.worker)
         if route is None or route.address != address:
             if route is not None:

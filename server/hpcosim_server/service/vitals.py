@@ -1,4 +1,4 @@
-"""What a server tells of itself: its status, for operators, health checks and metrics."""
+"""The status of a server, for operators, health checks and metrics."""
 
 from __future__ import annotations
 

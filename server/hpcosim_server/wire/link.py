@@ -1,4 +1,4 @@
-"""A connection to a listening socket of this machine, which comes back when it is lost."""
+"""A connection to a listening socket of this machine, which is made again when it is lost."""
 
 from __future__ import annotations
 

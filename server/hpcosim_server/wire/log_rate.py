@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class LogRate:
-    """A token bucket: a burst of lines, then so many lines a second.
+    """A token bucket: a burst of lines, then a number of lines a second.
 
     Args:
         per_s: lines per wall-clock second, > 0.
