@@ -1,14 +1,22 @@
-# The hpcosim command, for simulator and schedulers alike, without torch.
-FROM python:3.11-slim AS build
+# The hpcosim command, for simulator and schedulers alike, without torch. All packages have a version
+# and hashes (.ci/lock.sh).
+# For a base that cannot change: docker build --build-arg BASE=python:3.11-slim@sha256:DIGEST. The
+# default is a tag, because CI reaches no image registry that tells the digest.
+ARG BASE=python:3.11-slim
+
+FROM ${BASE} AS build
 WORKDIR /src
+COPY .ci/lock/build.txt .ci/lock/image.txt ./
+RUN pip install --no-cache-dir --require-hashes --requirement build.txt \
+    && pip install --no-cache-dir --require-hashes --requirement image.txt --prefix=/install
 COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY protocol protocol
 COPY server server
 COPY scheduler_client scheduler_client
 COPY scenarios scenarios
-RUN pip install --no-cache-dir --prefix=/install .
+RUN pip install --no-cache-dir --no-deps --no-build-isolation --prefix=/install .
 
-FROM python:3.11-slim
+FROM ${BASE}
 # A new volume takes over the owner of the folder that it is mounted on.
 RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin hpcosim \
     && install --directory --owner=hpcosim --group=hpcosim /results \
