@@ -17,12 +17,12 @@ from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
-from hpcosim_batsim.outputs.csv_files import write_outputs
 from hpcosim_batsim.outputs.results import results_of
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from support.batsim_inputs import write_platform, write_workload
+from support.batsim_outputs import write_outputs
 from support.batsim_venv import NoClientsError, clients
 
 HOSTS = 128

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import resource
 import time
@@ -10,8 +9,6 @@ from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
-
-import structlog
 
 from benchmarks.cases import equal_nodes, lublin_256
 from benchmarks.wire import free_port
@@ -93,7 +90,6 @@ def _serve(
     folder: Path,
     pipe: Pipe,
 ) -> None:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     about = Run(hpcosim="", scenario="benchmark", scheduler="benchmark", seed=0)
 
     def opener(_: Hello) -> Opened:

@@ -7,28 +7,16 @@ import multiprocessing
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Barrier
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
-import zmq
 
-from hpcosim_client import make_policy, play
-from hpcosim_protocol import (
-    Bye,
-    Decisions,
-    Hello,
-    SimulationEnded,
-    Welcome,
-    decode_server_message,
-    encode,
-)
-from hpcosim_scenarios.running.library import Library
+from benchmarks.throughput import CLIENTS, Client, recorded, throughput
+from hpcosim_protocol import Bye, Decisions, Hello, encode
 
 SCENARIO = """
 name: {name}
@@ -40,7 +28,7 @@ workload:
 scheduler: {{name: fcfs}}
 """
 SESSIONS = 8
-REPLY_S = 300.0
+CORES = 2
 
 
 class Sizes(NamedTuple):
@@ -60,38 +48,6 @@ class Sizes(NamedTuple):
 
 
 FULL, SMOKE = Sizes(4000, 200_000, 20_000, 50), Sizes(50, 300, 50, 3)
-
-
-class Client:
-    """A client with as little work as possible: encoded messages on a DEALER.
-
-    Args:
-        address: address of the server.
-    """
-
-    def __init__(self, address: str) -> None:
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.DEALER)
-        self._socket.linger = 0
-        self._socket.rcvtimeo = int(1000 * REPLY_S)
-        self._socket.connect(address)
-
-    def ask(self, data: bytes) -> bytes:
-        """Return the reply to an encoded message."""
-        self._socket.send(data)
-        return self._socket.recv()
-
-    def hello(self, scenario: str, seed: int | None = None) -> str:
-        """Open a session; return its name."""
-        hello = Hello(versions=[1], client="benchmark", scenario=scenario, seed=seed)
-        welcome = decode_server_message(self.ask(encode(hello)))
-        assert isinstance(welcome, Welcome), welcome
-        return welcome.session
-
-    def close(self) -> None:
-        """Close the socket."""
-        self._socket.close()
-        self._context.term()
 
 
 @contextmanager
@@ -122,17 +78,22 @@ def run(smoke: bool) -> dict[str, float]:
         for scenario, jobs in (("played", sizes.played), ("large", sizes.large)):
             text = SCENARIO.format(name=scenario, jobs=jobs)
             (folder / f"{scenario}.yaml").write_text(text)
-        walls = {}
+        requests = recorded(folder / "played.yaml")
         for workers in (1, SESSIONS):
             label = "one process" if workers == 1 else "workers"
             with server(folder, workers) as (address, pid):
                 figures |= named(_hellos(address, sizes), label)
                 figures |= named(_latency(address, sizes), label)
                 figures |= named(_memory(address, pid), label)
-            with server(folder, workers, "--no-journal") as (address, _):
-                walls[workers] = _throughput(address, folder)
-                figures[f"{SESSIONS} sessions, {label}, s"] = walls[workers]
-        figures["speed-up of workers"] = walls[1] / walls[SESSIONS]
+        for client in CLIENTS:
+            for workers in (1, CORES, SESSIONS):
+                with server(folder, workers, "--no-journal") as (address, pid):
+                    found = throughput(address, pid, client, requests, SESSIONS)
+                figures |= named(found, f"{client}, workers: {workers}")
+            one = figures[f"messages/s, {client}, workers: 1"]
+            for workers in (CORES, SESSIONS):
+                ratio = figures[f"messages/s, {client}, workers: {workers}"] / one
+                figures[f"speed-up of {workers} workers, {client}"] = ratio
     return figures
 
 
@@ -234,50 +195,6 @@ DISTURBERS: dict[str, Callable[[str], None]] = {
     "a simulation": _think,
     "results": _write,
 }
-
-
-def _throughput(address: str, folder: Path) -> float:
-    """Return the wall time of sessions that are played together."""
-    requests = _recorded(folder)
-    barrier = multiprocessing.Barrier(SESSIONS + 1)
-    clients = [
-        multiprocessing.Process(target=_play, args=(address, requests, barrier))
-        for _ in range(SESSIONS)
-    ]
-    for client in clients:
-        client.start()
-    barrier.wait()
-    began_s = time.perf_counter()
-    for client in clients:
-        client.join()
-    return time.perf_counter() - began_s
-
-
-def _recorded(folder: Path) -> Sequence[Decisions]:
-    """Return the requests of FCFS, so that clients only send them."""
-    opened = Library([folder / "played.yaml"]).open(Hello(versions=[1]))
-    requests: list[Decisions] = []
-
-    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
-        waking = None if wake_on is None else sorted(wake_on)
-        seq = len(requests) + 1
-        made = Decisions(session="", seq=seq, decisions=list(decisions), wake_on=waking)
-        requests.append(made)
-        return opened.simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
-
-    play(make_policy("fcfs"), opened.simulation.cluster.platform, ask)
-    return requests
-
-
-def _play(address: str, requests: Sequence[Decisions], barrier: Barrier) -> None:
-    client = Client(address)
-    session = client.hello("played")
-    messages = [encode(msgspec.structs.replace(one, session=session)) for one in requests]
-    barrier.wait()
-    for message in messages:
-        reply = client.ask(message)
-    assert isinstance(decode_server_message(reply), SimulationEnded)
-    client.close()
 
 
 def _memory(address: str, pid: int) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
 import resource
 import time
@@ -10,7 +9,6 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection as Pipe
 from tempfile import TemporaryDirectory
 
-import structlog
 import zmq
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
@@ -123,7 +121,6 @@ def _serve(
 
     service = _MeasuredService(opener, sessions=1)
     service.sizes = []
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     pipe.send(address)
     serve(service, address)
     pipe.send(service.sizes)

@@ -78,7 +78,7 @@ def make_keys(folder: Path, client: str = CLIENT) -> list[Path]:
         The files that were written. Existing files are kept.
 
     Raises:
-        KeysError: the name cannot be used, or an existing file is invalid.
+        KeysError: the name cannot be used, an existing file is invalid, or one cannot be written.
     """
     if not NAME.fullmatch(client) or client == SERVER:
         raise KeysError(
@@ -86,6 +86,8 @@ def make_keys(folder: Path, client: str = CLIENT) -> list[Path]:
             f"{SERVER!r}, got {client!r}"
         )
     written: list[Path] = []
+    if folder.exists() and not folder.is_dir():
+        raise KeysError(f"{folder}: expected a folder for the keys, or a new name; it is a file")
     server = _pair_in(folder / SERVER / (SERVER + SECRET), written)
     admitted = folder / SERVER / CLIENTS / (client + PUBLIC)
     secret = folder / client / (CLIENT + SECRET)
@@ -130,6 +132,22 @@ def read_client_keys(path: Path, server_key: Path | None = None) -> ClientKeys:
     return ClientKeys(
         read_pair(secret), read_public(server_key or secret.parent / (SERVER + PUBLIC))
     )
+
+
+def client_keys(path: Path | None, server_key: Path | None = None) -> ClientKeys | None:
+    """Return the keys that a user names, see `read_client_keys`; None: the user names none.
+
+    Raises:
+        KeysError: a file is missing or invalid, or only the server's key is named.
+    """
+    if path is not None:
+        return read_client_keys(path, server_key)
+    if server_key is not None:
+        raise KeysError(
+            f"{server_key}: the key of the server (--server-key, server_key=) needs the client's "
+            "own keys, too (--keys, keys=)"
+        )
+    return None
 
 
 def connect_with(socket: zmq.Socket[bytes], keys: ClientKeys | None) -> None:

@@ -27,8 +27,6 @@ CLIENTS = (b"DEALER", b"REQ", b"ROUTER")
 """Types of the sockets that may connect to a ROUTER and get replies."""
 MOST_FRAMES = 6
 """Most frames of a message of a client; a longer one is dropped."""
-INNER_FRAMES = MOST_FRAMES + 1
-"""Most frames of a message between the front and a worker: the address of the client is added."""
 MOST_DROPPED_FRAMES = 64
 """Most frames of a dropped message; a longer one breaks the protocol."""
 MOST_ENVELOPE_BYTES = 2**16
@@ -51,30 +49,35 @@ class Message(NamedTuple):
     size: int
 
 
+class Rest(NamedTuple):
+    """What a decoder has not read of its bytes.
+
+    Attributes:
+        unread: the bytes, from the begin of a message.
+        skip: number of bytes to drop before the next message, of which none have arrived.
+    """
+
+    unread: bytes = b""
+    skip: int = 0
+
+
 class Decoder:
     """Reads the messages in the bytes of one connection.
 
     Args:
         most_bytes: largest body that is kept, bytes.
         peers: types of sockets that may be at the other end.
-        most_frames: most frames of a message; a longer one is dropped.
 
     Attributes:
         is_ready: whether the handshake is over.
         control: bytes to send to the peer: replies to its pings.
     """
 
-    def __init__(
-        self,
-        most_bytes: int,
-        peers: Collection[bytes] = CLIENTS,
-        most_frames: int = MOST_FRAMES,
-    ) -> None:
+    def __init__(self, most_bytes: int, peers: Collection[bytes] = CLIENTS) -> None:
         self.is_ready = False
         self.control = b""
         self._most_bytes = most_bytes
         self._peers = peers
-        self._most_frames = most_frames
         self._is_greeted = False
         self._data = bytearray()
         self._at = 0
@@ -98,6 +101,18 @@ class Decoder:
             self._at = 0
         self._data += data
 
+    def take_rest(self) -> Rest:
+        """Return what `next` has not returned, so that another decoder can go on with it."""
+        frames = self._frames if self._count <= MOST_FRAMES else [b""] * self._count
+        begun = b"".join(encoded([*frames, b""]))[:-2]  # without the last frame, which is empty
+        return Rest(begun + bytes(self._data[self._at :]), self._skip)
+
+    def go_on(self, rest: Rest) -> None:
+        """Go on after the handshake, with the rest of another decoder."""
+        self.is_ready = self._is_greeted = True
+        self._data += rest.unread
+        self._skip = rest.skip
+
     def next(self) -> Message | None:
         """Return the next message; None: more bytes are needed.
 
@@ -111,6 +126,8 @@ class Decoder:
             if frame is None:
                 return None
             flags, body, size = frame
+            if not self._count and flags & ~LONG == 0:  # the usual case, a message of one frame
+                return Message([body], size)
             if flags & COMMAND:
                 self._obey(body)
                 continue
@@ -160,10 +177,15 @@ class Decoder:
             begin = at + 9
         else:
             size, begin = data[at + 1], at + 2
+        end = begin + size
+        if flags & ~LONG == 0 and size <= self._most_bytes:  # the usual case
+            if end > len(data):
+                return None
+            self._at = end
+            return flags, bytes(data[begin:end]), size
         if flags & ~(MORE | LONG | COMMAND):
             raise WireError(f"unknown flags {flags} of a frame")
         self._check_size(flags, size)
-        end = begin + size
         if size > self._most_bytes and not flags & (MORE | COMMAND):
             self._skip = max(0, end - len(data))
             self._at = min(end, len(data))
@@ -186,7 +208,7 @@ class Decoder:
     def _joined(self, flags: int, body: bytes, size: int) -> Message | None:
         """Add a frame; return the message if it is the last one, and not one too many."""
         self._count += 1
-        if self._count <= self._most_frames:
+        if self._count <= MOST_FRAMES:
             self._frames.append(body)
         elif self._count > MOST_DROPPED_FRAMES:
             raise WireError(f"a message has more than {MOST_DROPPED_FRAMES} frames")
@@ -194,7 +216,7 @@ class Decoder:
             return None
         frames, count = self._frames, self._count
         self._frames, self._count = [], 0
-        return Message(frames, size) if count <= self._most_frames else None
+        return Message(frames, size) if count <= MOST_FRAMES else None
 
     def _obey(self, command: bytes) -> None:
         """Reply to a ping; ignore other commands."""

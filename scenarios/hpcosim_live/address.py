@@ -124,6 +124,45 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     return listening, address._replace(port=listening.getsockname()[1])
 
 
+class Page(NamedTuple):
+    """Where the page is served. It outlives the process that serves it.
+
+    Attributes:
+        socket: the listening socket.
+        address: its address.
+        token: the token that every request needs; empty: none.
+        names: names of this machine.
+        secret: makes the value of the cookie from the token.
+    """
+
+    socket: socket.socket
+    address: HttpAddress
+    token: str
+    names: Sequence[str]
+    secret: bytes
+
+    @property
+    def url(self) -> str:
+        """URL of the page, with the token."""
+        url = self.address.url(self.names)
+        return f"{url}?token={self.token}" if self.token else url
+
+
+def open_page(address: HttpAddress, token: str = "") -> Page:
+    """Return a page with a listening socket.
+
+    Args:
+        address: where to listen.
+        token: the token that every request needs; empty: none.
+
+    Raises:
+        HttpBindError: the server cannot listen at the address.
+    """
+    listening, address = listen(address)
+    names = () if address.is_loopback else machine_names()
+    return Page(listening, address, token, names, secrets.token_bytes(32))
+
+
 def _hint(error: OSError) -> str:
     """Return how to mend an address at which the server cannot listen."""
     unknown = error.errno is None or error.errno < 0  # the name service has numbers of its own

@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from hpcosim_live.control import change_pace
+from hpcosim_live.control import pace_change
 from hpcosim_live.errors import PaceError
 from hpcosim_live.events import EventStream
 from hpcosim_live.feed import Feed
@@ -61,10 +61,7 @@ class LiveApp:
 
     async def health(self, _: Request) -> Response:
         """Return whether the server opens sessions and can write what it has to."""
-        status = self._hub.status
-        problems = status.problems() if status is not None else []
-        if self._hub.closing:
-            problems = ["draining"]
+        problems = self._hub.problems()
         return PlainTextResponse(
             "".join(f"{each}\n" for each in problems or ["ok"]), 503 if problems else 200
         )
@@ -80,7 +77,7 @@ class LiveApp:
 
     async def frames(self, request: Request) -> Response:
         """Return the frames of a session as server-sent events."""
-        feed = self._feed(request)
+        feed = await self._feed(request)
         if self._hub.viewers >= MAX_VIEWERS:
             raise HTTPException(503, f"{MAX_VIEWERS} viewers are connected, the maximum")
         text = request.headers.get("last-event-id", "")
@@ -89,28 +86,36 @@ class LiveApp:
 
     async def run(self, request: Request) -> Response:
         """Return one frame with the session so far."""
-        data = await self._feed(request).whole(RUN_TIMEOUT_S)
+        feed = await self._feed(request)
+        data = await feed.whole(RUN_TIMEOUT_S)
         if not data:
             raise HTTPException(503, "the simulation is busy; try again", {"retry-after": "1"})
         return Response(data, media_type="application/octet-stream")
 
     async def pace(self, request: Request) -> Response:
         """Change the pace of a session."""
-        feed = self._feed(request)
+        feed = await self._feed(request)
         try:
-            change_pace(feed.pace, await _body(request))
+            feed.change_pace(pace_change(await _body(request)))
         except PaceError as error:
             raise HTTPException(400, str(error)) from None
         return JSONResponse(feed.live())
 
-    def _feed(self, request: Request) -> Feed:
-        feed = self._hub.feeds.get(request.path_params["label"])
+    async def _feed(self, request: Request) -> Feed:
+        feed = await self._hub.find(request.path_params["label"])
         if feed is None:
             raise HTTPException(404, "no such session; /api/sessions lists them")
         return feed
 
 
-def make_app(hub: Hub, host: str, port: int, token: str = "", names: Sequence[str] = ()) -> ASGIApp:
+def make_app(
+    hub: Hub,
+    host: str,
+    port: int,
+    token: str = "",
+    names: Sequence[str] = (),
+    secret: bytes | None = None,
+) -> ASGIApp:
     """Return the application of a hub, behind its guard.
 
     Args:
@@ -119,10 +124,11 @@ def make_app(hub: Hub, host: str, port: int, token: str = "", names: Sequence[st
         port: its port.
         token: the token that every request needs; empty: none.
         names: names of this machine.
+        secret: makes the value of the cookie from the token; None: a random one.
     """
     handlers = {HTTPException: _refusal, ClientDisconnect: _nothing}
     app = Starlette(routes=LiveApp(hub).routes(), exception_handlers=handlers)
-    return Guard(app, host, port, token, names)
+    return Guard(app, host, port, token, names, secret)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:

@@ -6,30 +6,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hpcosim_live.errors import PaceError
-from hpcosim_server.service.pace import Pace
+from hpcosim_live.messages import PaceChange
+from hpcosim_server.service.pace import Pace, PaceState
 
 EXAMPLE = '{"speed": 3600}, {"speed": null}, {"paused": true} or {"step": 1}'
 
 
-class PaceChange(msgspec.Struct, forbid_unknown_fields=True):
-    """A change of the pace; exactly one field is given.
-
-    Attributes:
-        speed: simulated seconds per wall-clock second; None: as fast as possible.
-        paused: whether to pause.
-        step: number of batches of events to run while paused.
-    """
-
-    speed: float | UnsetType | None = UNSET
-    paused: bool | UnsetType = UNSET
-    step: int | UnsetType = UNSET
-
-
-def change_pace(pace: Pace, body: bytes) -> None:
-    """Carry out a request.
+def pace_change(body: bytes) -> PaceChange:
+    """Return the change in a request.
 
     Args:
-        pace: the pace of the session.
         body: the request as JSON.
 
     Raises:
@@ -41,6 +27,16 @@ def change_pace(pace: Pace, body: bytes) -> None:
         raise PaceError(f"{error}; expected {EXAMPLE}") from None
     if sum(value is not UNSET for value in (change.speed, change.paused, change.step)) != 1:
         raise PaceError(f"expected one of {EXAMPLE}")
+    apply(change, Pace())
+    return change
+
+
+def apply(change: PaceChange, pace: Pace) -> None:
+    """Change a pace.
+
+    Raises:
+        PaceError: a value is out of range, or the pace cannot be changed.
+    """
     try:
         if not isinstance(change.speed, UnsetType):
             pace.change_speed(change.speed)
@@ -50,3 +46,11 @@ def change_pace(pace: Pace, body: bytes) -> None:
             pace.step(change.step)
     except ValueError as error:
         raise PaceError(str(error)) from None
+
+
+def changed(state: PaceState, change: PaceChange) -> PaceState:
+    """Return the settings of a pace after a change."""
+    if not isinstance(change.speed, UnsetType):
+        return state._replace(speed=change.speed)
+    paused = True if isinstance(change.paused, UnsetType) else change.paused
+    return state._replace(paused=paused)

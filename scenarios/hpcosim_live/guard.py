@@ -38,17 +38,24 @@ class Guard:
         port: its port.
         token: the token that every request needs; empty: none.
         names: names of this machine.
+        secret: makes the value of the cookie from the token; None: a random one.
     """
 
     def __init__(
-        self, app: ASGIApp, host: str, port: int, token: str, names: Sequence[str] = ()
+        self,
+        app: ASGIApp,
+        host: str,
+        port: int,
+        token: str,
+        names: Sequence[str] = (),
+        secret: bytes | None = None,
     ) -> None:
         self._app = app
         self._token = token.encode()
         self._cookie = f"hpcosim_{port}"
         # Browsers send the cookies of one port of a host to all its ports, so other servers can see
         # this one. It opens no other server with the same token, and not this one after a restart.
-        self._value = hmac.digest(secrets.token_bytes(32), self._token, "sha256").hex()
+        self._value = hmac.digest(secret or secrets.token_bytes(32), self._token, "sha256").hex()
         own = (socket.gethostname(), *names, host)
         self._hosts = ("localhost", *dict.fromkeys(name.lower() for name in own if name))
 

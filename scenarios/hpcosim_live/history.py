@@ -17,7 +17,7 @@ class Entry(NamedTuple):
     """One encoded frame, or several merged ones.
 
     Attributes:
-        first, last: numbers of the frames in it, from 1.
+        first, last: numbers of the frames in it.
         data: the encoded frame.
     """
 
@@ -27,15 +27,20 @@ class Entry(NamedTuple):
 
 
 class History:
-    """The frames of a session since its begin, as entries without a gap."""
+    """The frames of a session since its begin, as entries without a gap.
 
-    def __init__(self) -> None:
+    Args:
+        before: number of the frame before the first one.
+    """
+
+    def __init__(self, before: int = 0) -> None:
         self.entries: list[Entry] = []
+        self._before = before
 
     @property
     def last(self) -> int:
-        """Number of the last frame; 0: none so far."""
-        return self.entries[-1].last if self.entries else 0
+        """Number of the last frame, or of the one before the first."""
+        return self.entries[-1].last if self.entries else self._before
 
     @property
     def size_bytes(self) -> int:

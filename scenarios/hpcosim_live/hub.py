@@ -1,103 +1,90 @@
-"""The hub: observes the sessions of a server, and feeds their viewers."""
+"""The hub: receives the reports of sessions, and feeds their viewers."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Callable
-from contextlib import suppress
-
-import structlog
+import time
+from collections.abc import AsyncGenerator, Callable, Iterable
 
 from hpcosim_live.events import closing, end, frame_event, heartbeat, restart
-from hpcosim_live.feed import Feed, FrameReader, Stats
+from hpcosim_live.feed import Feed
+from hpcosim_live.messages import (
+    FrameMade,
+    Obey,
+    Report,
+    SessionClosed,
+    SessionCounted,
+    SessionOpened,
+    Stats,
+    StatusNoted,
+)
+from hpcosim_live.sources import MAX_CLOSED
 from hpcosim_protocol import ServerStatus
-from hpcosim_server.service.pace import Pace
-from hpcosim_server.service.session import Opened
-
-log = structlog.get_logger()
 
 HEARTBEAT_S = 10.0
 MAX_VIEWERS = 64
-MAX_CLOSED = 16
-"""Number of closed sessions that the hub keeps for viewers."""
+GATHER_S = 3.0
+"""Time in which workers find a new process of the page, s."""
+GONE = "the process of the session was killed, and the session has no journal"
 
 
 class Hub:
-    """The sessions that a live view shows. It is the `Observer` of a service.
+    """The sessions that a live view shows. All runs in its event loop, unless it says otherwise.
 
     Args:
-        reader: makes the reader of a session's simulation.
         on_viewed: called when the first page asks for the sessions.
+        before: number of the frame before the first one of each session.
+        status_age_s: age of the last status above which the server is unhealthy, s.
 
     Attributes:
         feeds: the sessions by label, the oldest first.
         sessions: number of sessions so far.
         retired: summed counters of sessions that are no longer kept.
-        retired_skipped: number of frames that were put off in these sessions.
-        closing: whether the server ends.
-        status: the last status of the service; None: there is none yet.
+        draining: whether the server ends; any thread may set it.
+        closing: whether open streams end.
     """
 
     def __init__(
         self,
-        reader: Callable[[Opened], FrameReader],
         on_viewed: Callable[[], None] = lambda: None,
+        before: int = 0,
+        status_age_s: float = float("inf"),
     ) -> None:
         self.feeds: dict[str, Feed] = {}
         self.sessions = 0
         self.retired = Stats()
-        self.retired_skipped = 0
-        self.closing = False
-        self.status: ServerStatus | None = None
-        self._reader = reader
+        self.draining = self.closing = False
+        self._status: tuple[float, ServerStatus] | None = None
+        self._status_age_s = status_age_s
+        self._before = before
+        self._gathered_s = time.monotonic() + GATHER_S if before else 0.0
         self._on_viewed = on_viewed
         self._viewed = threading.Event()
-        self._open: dict[str, Feed] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._locks: dict[str, asyncio.Lock] = {}
 
-    # In the thread of the simulations
-
-    def opened(self, label: str, opened: Opened, pace: Pace) -> None:
-        """See `Observer`."""
-
-        def wake() -> None:
-            self._in_loop(self._start_receiving, label)
-
-        feed = Feed(label, opened, pace, self._reader, wake)
-        self.sessions += 1
-        self._open[label] = feed
-        self._in_loop(self._add, feed)
-
-    def ticked(self) -> bool:
-        """See `Observer`."""
-        has_more = False
-        for label, feed in list(self._open.items()):
-            try:
-                has_more |= feed.look()
-            except Exception as error:  # a bug of the live view must not end the simulation
-                log.exception("live_view_failed", session=label, error=str(error))
-                feed.fail()
-                del self._open[label]
-        return has_more
-
-    def noted(self, status: ServerStatus) -> None:
-        """See `Observer`."""
-        self.status = status
-
-    def closed(self, label: str) -> None:
-        """See `Observer`."""
-        if label in self._open:
-            self._open.pop(label).close()
-
-    def _in_loop(self, call: Callable[..., None], *arguments: object) -> None:
-        if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: there are no viewers
-                self._loop.call_soon_threadsafe(call, *arguments)
-
     # In any thread
+
+    def note_status(self, status: ServerStatus) -> None:
+        """Note the status of the server."""
+        self._status = time.monotonic(), status
+
+    @property
+    def status(self) -> ServerStatus | None:
+        """The last status of the server; None: there is none yet."""
+        return self._status[1] if self._status else None
+
+    def problems(self) -> list[str]:
+        """Return why the server should not get new sessions; empty: it is healthy."""
+        if self.closing or self.draining:
+            return ["draining"]
+        if self._status is None:
+            return []
+        at_s, status = self._status
+        if (age_s := time.monotonic() - at_s) > self._status_age_s:
+            return [f"the front process has been silent for {age_s:.0f} s"]
+        return status.problems()
 
     def note_view(self) -> None:
         """Note that a page has opened."""
@@ -117,9 +104,42 @@ class Hub:
 
     # In the event loop
 
-    def begin(self) -> None:
-        """Use the running event loop."""
-        self._loop = asyncio.get_running_loop()
+    async def find(self, label: str) -> Feed | None:
+        """Return a session; None: there is none.
+
+        A hub of workers that has just started waits for their sessions: browsers that come back
+        give up for ever if a session is not found.
+        """
+        while label not in self.feeds and time.monotonic() < self._gathered_s:
+            await asyncio.sleep(0.02)
+        return self.feeds.get(label)
+
+    def take(self, report: Report, obey: Obey) -> None:
+        """Handle a report.
+
+        Args:
+            report: the report.
+            obey: passes commands to its sender.
+        """
+        if isinstance(report, SessionOpened):
+            self._open(report, obey)
+        elif isinstance(report, StatusNoted):
+            self.note_status(report.status)
+        elif isinstance(report, SessionCounted | FrameMade | SessionClosed):
+            feed = self.feeds.get(report.label)
+            if feed is not None and feed.is_from(obey):
+                self._update(feed, report)
+
+    async def settle(self, labels: Iterable[str]) -> None:
+        """Handle the frames of sessions that have arrived."""
+        for label in labels:
+            if feed := self.feeds.get(label):
+                await self._receive(feed)
+
+    def lose(self, feed: Feed) -> None:
+        """End an open session whose process is gone."""
+        if not feed.complete:
+            feed.close(feed.over or GONE, failed=True)
 
     async def drain(self, timeout_s: float) -> None:
         """Let viewers read to the end, then end their streams.
@@ -127,8 +147,7 @@ class Hub:
         Args:
             timeout_s: time after which slow viewers are left behind, s.
         """
-        for feed in list(self.feeds.values()):
-            await self._receive(feed)
+        await self.settle(list(self.feeds))
         self.closing = True
         for feed in self.feeds.values():
             feed.notify()
@@ -144,8 +163,7 @@ class Hub:
             feed: the session.
             number: number of the last frame that the viewer has; 0: none.
         """
-        feed.viewers += 1
-        self._start_receiving(feed.label)
+        feed.add_viewer()
         latest = b""
         try:
             yield heartbeat()
@@ -172,23 +190,31 @@ class Hub:
                     except TimeoutError:
                         yield heartbeat()
         finally:
-            feed.viewers -= 1
+            feed.remove_viewer()
 
-    def _add(self, feed: Feed) -> None:
-        self.feeds[feed.label] = feed
+    def _open(self, opened: SessionOpened, obey: Obey) -> None:
+        if feed := self.feeds.get(opened.label):
+            feed.restart(opened, obey)
+            return
+        self.sessions += 1
+        self.feeds[opened.label] = Feed(opened, obey, self._before)
         closed = [feed for feed in self.feeds.values() if feed.over and not feed.viewers]
         for old in closed[: max(0, len(closed) - MAX_CLOSED)]:
             del self.feeds[old.label]
             self._locks.pop(old.label, None)
             self.retired = self.retired.plus(old.stats)
-            self.retired_skipped += old.skipped
+            old.forget()
 
-    def _start_receiving(self, label: str) -> None:
-        feed = self.feeds.get(label)
-        if feed is not None:
+    def _update(self, feed: Feed, report: SessionCounted | FrameMade | SessionClosed) -> None:
+        if isinstance(report, SessionCounted):
+            feed.stats, feed.pace = report.stats, report.pace
+        elif isinstance(report, FrameMade):
+            feed.add(report)
             task = asyncio.get_running_loop().create_task(self._receive(feed))
             self._work.add(task)
             task.add_done_callback(self._work.discard)
+        else:
+            feed.close(report.why, failed=report.failed)
 
     async def _receive(self, feed: Feed) -> None:
         async with self._locks.setdefault(feed.label, asyncio.Lock()):

@@ -44,13 +44,13 @@ class HubCollector(Collector):
             total = sum(getattr(stats, field) for stats in (hub.retired, *(f.stats for f in feeds)))
             yield CounterMetricFamily(f"hpcosim_{field}", meaning, total)
         yield GaugeMetricFamily("hpcosim_viewers", "Viewers of sessions", hub.viewers)
-        skipped = hub.retired_skipped + sum(feed.skipped for feed in feeds)
+        skipped = hub.retired.skipped + sum(feed.stats.skipped for feed in feeds)
         what = "Frames put off because the queue was full; the next frame has their content"
         yield CounterMetricFamily("hpcosim_frames_skipped", what, skipped)
         size = sum(feed.history.size_bytes for feed in feeds)
         yield GaugeMetricFamily("hpcosim_history_bytes", "Memory of frames for viewers", size)
         if hub.status is not None:
-            yield from _of_server(hub.status)
+            yield from _of_server(hub.status, healthy=not hub.problems())
         yield from self._of_sessions()
 
     def _of_sessions(self) -> Iterator[Metric]:
@@ -74,9 +74,8 @@ class HubCollector(Collector):
         yield from (about, now, *counters.values())
 
 
-def _of_server(status: ServerStatus) -> Iterator[Metric]:
+def _of_server(status: ServerStatus, *, healthy: bool) -> Iterator[Metric]:
     """Yield the figures of the status of the server."""
-    healthy = not status.problems()
     yield GaugeMetricFamily("hpcosim_healthy", "1: as /healthz says; 0: it is not", healthy)
     what = "Processes for sessions"
     yield GaugeMetricFamily("hpcosim_workers", what, status.workers)
@@ -85,6 +84,7 @@ def _of_server(status: ServerStatus) -> Iterator[Metric]:
     for name, what, value in (
         ("sessions_refused", "Sessions that were not opened", status.sessions_refused),
         ("journals_failed", "Journals that could not be written", status.journals_failed),
+        ("process_restarts", "Processes started again after a failure", status.restarts),
         ("messages_lost", "Messages to peers that did not read", status.messages_lost),
     ):
         yield CounterMetricFamily(f"hpcosim_{name}", what, value)

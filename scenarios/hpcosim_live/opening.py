@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import NamedTuple
 
-from hpcosim_live.address import HttpAddress, check_token, new_token
+from hpcosim_live.address import HttpAddress, Page, check_token, new_token, open_page
 from hpcosim_live.errors import LiveExtraError
-from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.observer import LiveProcess, Watch
 from hpcosim_server.service.pace import Speed
 
 NEEDED = ("prometheus_client", "starlette", "uvicorn")
@@ -52,16 +53,58 @@ def live_view(
     """
     check_extra()
     from hpcosim_live.hub import Hub
-    from hpcosim_live.web_server import WebServer
+    from hpcosim_live.in_thread import sources_of
+    from hpcosim_live.web_server import DRAIN_S, WebServer
     from hpcosim_results.recording import RecordingReader
 
+    hub, page = Hub(on_viewed), _page(address, token)
+    with WebServer(hub, page) as server:
+        sources = sources_of(hub, server.loop, RecordingReader)
+        yield LiveView(Watch(sources, speed), page.url, lambda: hub.is_viewed)
+        sources.wait_complete(time.monotonic() + DRAIN_S)
+
+
+class LivePageOfWorkers(NamedTuple):
+    """A live page for a server of several processes.
+
+    Attributes:
+        process: runs it, for the supervisor.
+        url: URL of the page, with the token.
+    """
+
+    process: LiveProcess
+    url: str
+
+
+@contextmanager
+def live_page(
+    address: HttpAddress, token: str = "", speed: Speed = None
+) -> Iterator[LivePageOfWorkers]:
+    """Open a live page for the supervisor of a server, which runs it in a process of its own.
+
+    Args:
+        address: where to listen.
+        token: token that each request needs; see `live_view`.
+        speed: speed of each new session.
+
+    Raises:
+        HttpAddressError, HttpBindError, LiveExtraError: see `live_view`.
+    """
+    check_extra()
+    from hpcosim_live.page_process import page_process
+
+    page = _page(address, token)
+    with page.socket, page_process(page, speed) as process:
+        yield LivePageOfWorkers(process, page.url)
+
+
+def _page(address: HttpAddress, token: str) -> Page:
+    """Return the page at an address, with its token."""
     if token:
         check_token(token)
     elif not address.is_loopback:
         token = new_token()
-    hub = Hub(RecordingReader, on_viewed)
-    with WebServer(hub, address, token) as server:
-        yield LiveView(Watch(hub, speed), server.url, lambda: hub.is_viewed)
+    return open_page(address, token)
 
 
 def check_extra() -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import structlog
+from hpcosim_server import log
 
 LIBRARIES = ("uvicorn.error", "asyncio")
 INTERVAL_S = 1.0
@@ -34,10 +34,10 @@ class EventHandler(logging.Handler):
             self._omitted[kind] += 1
             return
         self._due_s[kind] = now_s + self._interval_s
-        log = structlog.get_logger()
         write = log.error if record.levelno >= logging.ERROR else log.warning
         omitted = {"omitted": count} if (count := self._omitted.pop(kind, 0)) else {}
-        failure = {"exc_info": record.exc_info} if record.exc_info else {}
+        raised = record.exc_info[1] if record.exc_info else None
+        failure = {} if raised is None else {"exception": log.described(raised)}
         write("web_server", message=record.getMessage(), **omitted, **failure)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from types import TracebackType
 from typing import Self
 
 import uvicorn
 
-from hpcosim_live.address import HttpAddress, listen, machine_names
+from hpcosim_live.address import Page
 from hpcosim_live.app import make_app
 from hpcosim_live.hub import Hub
 from hpcosim_live.web_connection import REQUEST_TIMEOUT_S, connection_with
 from hpcosim_live.web_log import library_messages_logged
+from hpcosim_live.worker_reports import WorkerReports
 
 MAX_CONNECTIONS = 256
 DRAIN_S = 5.0
@@ -26,32 +28,28 @@ class WebServer:
 
     Args:
         hub: the hub.
-        address: where to listen; the socket is open when the constructor returns.
-        token: the token that every request needs; empty: none.
+        page: where it is served.
+        workers: listening socket for the links of workers; None: sessions are in this process.
         request_timeout_s: time after which a connection without a whole request is closed, s.
 
     Attributes:
-        url: URL of the page, with the token.
-
-    Raises:
-        HttpBindError: the server cannot listen at the address.
+        loop: the event loop of the hub, in the `with` block.
     """
+
+    loop: asyncio.AbstractEventLoop
 
     def __init__(
         self,
         hub: Hub,
-        address: HttpAddress,
-        token: str = "",
+        page: Page,
+        workers: socket.socket | None = None,
         request_timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> None:
-        self._hub = hub
-        self._socket, address = listen(address)
-        names = () if address.is_loopback else machine_names()
-        url = address.url(names)
-        self.url = f"{url}?token={token}" if token else url
+        self._hub, self._page, self._workers = hub, page, workers
+        host, port = page.address
         self._server = uvicorn.Server(
             uvicorn.Config(
-                make_app(hub, address.host, address.port, token, names),
+                make_app(hub, host, port, page.token, page.names, page.secret),
                 log_config=None,
                 access_log=False,
                 server_header=False,
@@ -82,20 +80,24 @@ class WebServer:
         trace: TracebackType | None,
     ) -> None:
         """Let viewers read to the end, then end the thread."""
-        self._loop.call_soon_threadsafe(self._ending.set)
+        self.loop.call_soon_threadsafe(self._ending.set)
         self._thread.join(2 * DRAIN_S)
 
     def _run(self) -> None:
         with library_messages_logged(), asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
+            self.loop = runner.get_loop()
             runner.run(self._serve())
 
     async def _serve(self) -> None:
         self._ending = asyncio.Event()
-        self._hub.begin()
-        serving = asyncio.create_task(self._server.serve([self._socket]))
+        reports = WorkerReports(self._hub)
+        if self._workers is not None:
+            await reports.serve(self._workers)
+        serving = asyncio.create_task(self._server.serve([self._page.socket]))
         self._ready.set()
         await self._ending.wait()
         await self._hub.drain(DRAIN_S)
         self._server.should_exit = True
         await serving
+        if self._workers is not None:
+            await reports.close()

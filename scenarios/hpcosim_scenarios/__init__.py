@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from hpcosim_scenarios.running.oracle import plan_scenario
     from hpcosim_scenarios.running.run import check, run_scenario, simulate
     from hpcosim_scenarios.running.serving import serve_scenarios
+    from hpcosim_server.service.options import ServeOptions
 
     __version__: str
 
@@ -40,6 +41,7 @@ __all__ = [
     "Scenario",
     "ScenarioError",
     "ScenariosError",
+    "ServeOptions",
     "check",
     "compare_policies",
     "compare_schedulers",
@@ -57,7 +59,7 @@ _MODULES = (
     ("running.compare", ("Comparison", "compare_policies", "compare_schedulers")),
     ("running.oracle", ("plan_scenario",)),
     ("running.run", ("check", "run_scenario", "simulate")),
-    ("running.serving", ("serve_scenarios",)),
+    ("running.serving", ("ServeOptions", "serve_scenarios")),
 )
 
 

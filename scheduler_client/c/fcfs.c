@@ -1,7 +1,8 @@
 /* First come, first served, in C, over the hpcosim protocol (../../protocol/README.md, "spec").
  *
- *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S]]
+ *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S [KEYS]]]
  *
+ * KEYS is the folder of this client's keys, for a server with keys.
  * Sections of this file: the cluster and its jobs, msgpack, the connection, the policy, the main
  * loop. Exit status 0: the simulation ended; 1: an error, with a line on standard error.
  */
@@ -346,10 +347,25 @@ static void schedule(const char *scenario) {
     msgpack_unpacked_destroy(&reply);
 }
 
+/* Sets an option of the socket to a key: the 40 characters after `line` in a file of a folder. */
+static void use_key(int option, const char *folder, const char *file, const char *line) {
+    char path[4096], text[4096], key[41];
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    FILE *stream = fopen(path, "r");
+    if (!stream) die("cannot read the key %s", path);
+    text[fread(text, 1, sizeof text - 1, stream)] = 0;
+    fclose(stream);
+    const char *at = strstr(text, line);
+    if (!at || strlen(at + strlen(line)) < 40) die("%s: expected a line with %s", path, line);
+    memcpy(key, at + strlen(line), 40), key[40] = 0;
+    if (zmq_setsockopt(dealer, option, key, sizeof key))
+        die("%s: the key is invalid, or libzmq has no CURVE", path);
+}
+
 int main(int argc, char **argv) {
-    if (argc == 4) timeout_s = atoi(argv[3]);
-    if (argc < 2 || argc > 4 || timeout_s < 1) {
-        fprintf(stderr, "usage: %s ADDRESS [SCENARIO [TIMEOUT_S]]\n", argv[0]);
+    if (argc > 3) timeout_s = atoi(argv[3]);
+    if (argc < 2 || argc > 5 || timeout_s < 1) {
+        fprintf(stderr, "usage: %s ADDRESS [SCENARIO [TIMEOUT_S [KEYS]]]\n", argv[0]);
         return 2;
     }
     void *context = zmq_ctx_new();
@@ -359,6 +375,11 @@ int main(int argc, char **argv) {
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
+    if (argc > 4) {
+        use_key(ZMQ_CURVE_PUBLICKEY, argv[4], "client.key_secret", "public-key = \"");
+        use_key(ZMQ_CURVE_SECRETKEY, argv[4], "client.key_secret", "secret-key = \"");
+        use_key(ZMQ_CURVE_SERVERKEY, argv[4], "server.key", "public-key = \"");
+    }
     address = argv[1];
     if (zmq_connect(dealer, address))
         die("invalid address %s: %s; expected, for example, tcp://127.0.0.1:28080", address,

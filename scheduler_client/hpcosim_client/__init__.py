@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from hpcosim_client.catalogue.schedulers import scheduler_names as scheduler_names
     from hpcosim_client.connection import Answer as Answer
     from hpcosim_client.connection import Connection as Connection
-    from hpcosim_client.connection import Timeouts as Timeouts
     from hpcosim_client.errors import AddressError as AddressError
     from hpcosim_client.errors import ClientError as ClientError
     from hpcosim_client.errors import PolicyError as PolicyError
     from hpcosim_client.errors import ServerFaultError as ServerFaultError
     from hpcosim_client.errors import ServerGoneError as ServerGoneError
     from hpcosim_client.errors import ServerRefusedError as ServerRefusedError
+    from hpcosim_client.exchange import Timeouts as Timeouts
     from hpcosim_client.heuristics.awareness import Awareness as Awareness
     from hpcosim_client.heuristics.profile import profile_of as profile_of
     from hpcosim_client.heuristics.reservation import Profile as Profile

@@ -1,68 +1,37 @@
-"""The connection to a server. Each request is sent again until its reply arrives."""
+"""The connection to a server: one method for each request of the protocol."""
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
-from hpcosim_client.errors import (
-    ServerFaultError,
-    ServerGoneError,
-    ServerRefusedError,
-)
+from hpcosim_client.errors import ServerFaultError, ServerRefusedError
+from hpcosim_client.exchange import HISTORY, Exchange, Timeouts
 from hpcosim_client.link import Link, new_link
-from hpcosim_client.replies import answers, is_label, unexpected
+from hpcosim_client.replies import is_label, unexpected
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     WORKLOAD_MANAGER_EVENTS,
     Bye,
-    ClientMessage,
     Decision,
     Decisions,
-    DecodeError,
-    Error,
     Event,
     EventKind,
     Events,
     GetHistory,
     GetStatus,
-    Held,
     Hello,
     History,
-    ServerMessage,
     ServerStatus,
     SimulationEnded,
     Welcome,
-    decode_server_message,
-    encode,
 )
 from hpcosim_protocol.keys import ClientKeys
 
 LABEL_LENGTH = 8  # of the session labels in the server's log and results folders
-HISTORY = -1  # instead of the number of a request: it is `get_history`
-NOTICE_S = 1.0  # after which a missing server is reported
-
-LOG = logging.getLogger("hpcosim_client")
-
-
-@dataclass(frozen=True, slots=True)
-class Timeouts:
-    """Timeouts of a connection, in seconds of wall time, each > 0.
-
-    Attributes:
-        resend_s: interval after which a request without a reply is sent again.
-        reply_s: timeout of each reply.
-        hello_s: timeout of the first reply.
-    """
-
-    resend_s: float = 5.0
-    reply_s: float = 60.0
-    hello_s: float = 20.0
 
 
 class Answer(NamedTuple):
@@ -103,11 +72,10 @@ class Connection:
     ) -> None:
         self.address = address
         self.welcome: Welcome | None = None
-        self._timeouts = timeouts or Timeouts()
+        timeouts = timeouts or Timeouts()
         self._seq = 0
-        self._held = False
-        self._after = 0
-        self._link = link or new_link(address, self._timeouts.resend_s, keys)
+        self._link = link or new_link(address, timeouts.resend_s, keys)
+        self._exchange = Exchange(self._link, address, timeouts)
 
     def __enter__(self) -> Self:
         return self
@@ -161,7 +129,7 @@ class Connection:
             history=history,
         )
         try:
-            answer = self._request(message, 0)
+            answer = self._exchange.reply_to(message, 0)
         except ServerRefusedError as refused:
             if refused.error.code != "unknown_session" or len(session) != LABEL_LENGTH:
                 raise
@@ -175,6 +143,7 @@ class Connection:
                 f"{PROTOCOL_VERSION}"
             )
         self.welcome, self._seq = answer, answer.seq
+        self._exchange.is_answered = True
         return answer
 
     def decide(
@@ -200,7 +169,7 @@ class Connection:
             raise ServerFaultError("no session is open: call hello() before decide()")
         self._seq += 1
         message = self.request(self._seq, decisions, wake_on, elapsed_s)
-        answer = self._request(message, self._seq)
+        answer = self._exchange.reply_to(message, self._seq)
         if isinstance(answer, Events):
             return Answer(answer.now_s, answer.events, False, {})
         if isinstance(answer, SimulationEnded):
@@ -238,8 +207,8 @@ class Connection:
         """
         if self.welcome is None:
             raise ServerFaultError("no session is open: call hello() before history()")
-        self._after = after
-        answer = self._request(GetHistory(session=self.welcome.session, after=after), HISTORY)
+        message = GetHistory(session=self.welcome.session, after=after)
+        answer = self._exchange.reply_to(message, HISTORY)
         if not isinstance(answer, History):
             raise ServerFaultError(unexpected("get_history", answer))
         return answer
@@ -252,11 +221,9 @@ class Connection:
         """Leave the session before the simulation is over."""
         if self.welcome is not None:
             try:
-                self._request(Bye(session=self.welcome.session), 0)
+                self._exchange.reply_to(Bye(session=self.welcome.session), 0)
             except ServerRefusedError as refused:
-                if (
-                    refused.error.code != "unknown_session"
-                ):  # an earlier copy of the message ended it
+                if refused.error.code != "unknown_session":  # an earlier copy ended it
                     raise
 
     def ping(self) -> None:
@@ -266,7 +233,7 @@ class Connection:
             ServerGoneError: it does not.
         """
         try:
-            self._request(Hello(versions=[]), 0)
+            self._exchange.reply_to(Hello(versions=[]), 0)
         except ServerRefusedError:
             return  # a server rejects a hello that offers no protocol version
 
@@ -277,53 +244,7 @@ class Connection:
             ServerRefusedError: the server does not tell it; it has an edition before 1.8.
             ServerGoneError, ServerFaultError: as `decide`.
         """
-        answer = self._request(GetStatus(), 0)
+        answer = self._exchange.reply_to(GetStatus(), 0)
         if not isinstance(answer, ServerStatus):
             raise ServerFaultError(unexpected("get_status", answer))
         return answer
-
-    def _request(self, message: ClientMessage, seq: int) -> ServerMessage:
-        data = encode(message)
-        timeout_s = self._timeouts.reply_s
-        if seq == 0:
-            timeout_s = min(timeout_s, self._timeouts.hello_s)
-        clock_s = self._link.clock_s
-        deadline_s = clock_s() + timeout_s
-        notice = self.welcome is None and timeout_s > NOTICE_S
-        while clock_s() < deadline_s:
-            self._link.send(data)
-            if notice and not self._link.has_message(NOTICE_S):
-                left_s = timeout_s - NOTICE_S
-                LOG.warning("no server answers at %s; retrying for %g s", self.address, left_s)
-            notice = False
-            answer = self._answer_to(seq)
-            if self._held:  # a sign of life: the simulation is slowed down or paused
-                deadline_s = clock_s() + timeout_s
-            if isinstance(answer, Error):
-                raise ServerRefusedError(answer)
-            if answer is not None:
-                return answer
-        what = "no server answers at" if self.welcome is None else "no reply from the server at"
-        raise ServerGoneError(f"{what} {self.address}: waited {timeout_s:g} s")
-
-    def _answer_to(self, seq: int) -> ServerMessage | None:
-        """Return the reply to request `seq`; None: none came within `resend_s`.
-
-        Late replies to earlier requests are skipped. `_held` says whether `held` came instead.
-        """
-        self._held = False
-        while True:
-            data = self._link.receive()
-            if data is None:
-                return None
-            try:
-                answer = decode_server_message(data)
-            except DecodeError as error:
-                raise ServerFaultError(f"the server's reply cannot be decoded: {error}") from error
-            if isinstance(answer, Held):
-                self._held = self._held or answer.seq == seq
-            elif isinstance(answer, History):
-                if seq == HISTORY and answer.after == self._after:
-                    return answer
-            elif answers(answer, seq):
-                return answer

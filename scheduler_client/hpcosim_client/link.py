@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 class Link(Protocol):
     """A link that may lose, repeat, delay and reorder messages, but changes none."""
 
+    @property
+    def problem(self) -> str:
+        """The known reason why there is no connection, such as a wrong key; empty: none."""
+
     def send(self, data: bytes) -> None:
         """Send a message, without waiting for the server."""
 
-    def receive(self) -> bytes | None:
-        """Return the next message; None: none came within the link's timeout."""
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Return the next message; None: none came in time.
 
-    def has_message(self, timeout_s: float) -> bool:
-        """Wait for a message for at most `timeout_s`; return whether there is one."""
+        Args:
+            timeout_s: longest wait, wall-clock s.
+        """
 
     def clock_s(self) -> float:
         """Return the time of a clock that never goes back, s."""
@@ -29,12 +34,12 @@ class Link(Protocol):
         """Close the link."""
 
 
-def new_link(address: str, timeout_s: float, keys: ClientKeys | None = None) -> Link:
+def new_link(address: str, send_s: float, keys: ClientKeys | None = None) -> Link:
     """Return a link to the address of a server.
 
     Args:
         address: ZeroMQ address, such as `tcp://127.0.0.1:28080`.
-        timeout_s: timeout of `Link.receive`, s.
+        send_s: longest time that `Link.send` waits for a server that does not read, s.
         keys: the keys for a server with keys; None: the server has none.
 
     Raises:
@@ -44,5 +49,5 @@ def new_link(address: str, timeout_s: float, keys: ClientKeys | None = None) -> 
     if keys is not None or place is None:
         from hpcosim_client.zmq_link import ZmqLink  # imports libzmq, which few clients need
 
-        return ZmqLink(address, timeout_s, keys)
-    return SocketLink(place, timeout_s)
+        return ZmqLink(address, keys)
+    return SocketLink(place, send_s)

@@ -15,10 +15,11 @@ from hpcosim_client.errors import (
 )
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import Decision, Event, EventKind, Platform, Welcome
-from hpcosim_protocol.keys import read_client_keys
+from hpcosim_protocol.keys import client_keys
 
 if TYPE_CHECKING:
-    from hpcosim_client.connection import Answer, Timeouts
+    from hpcosim_client.connection import Answer
+    from hpcosim_client.exchange import Timeouts
 
 
 class SimulationReply(Protocol):
@@ -142,7 +143,7 @@ def run(
     from hpcosim_client.history import RecordedLink
 
     server = None if server_key is None else Path(server_key)
-    own = None if keys is None else read_client_keys(Path(keys), server)
+    own = client_keys(None if keys is None else Path(keys), server)
     with Connection(address, timeouts, keys=own) as connection:
         name = name or getattr(policy, "__name__", "policy")
         welcome = connection.hello(

@@ -5,7 +5,6 @@ libzmq moves each message through a thread of its own. That took half of the cli
 
 from __future__ import annotations
 
-import logging
 import os
 import select
 import socket
@@ -18,18 +17,19 @@ from typing import NamedTuple
 from hpcosim_protocol.errors import WireError
 from hpcosim_protocol.zmtp import Decoder, encoded, ready
 
-LOG = logging.getLogger("hpcosim_client")
-
 AGAIN_S = 0.02  # between two tries to connect: client and server often start at the same time
 READ_BYTES = 2**16  # below the size that takes new pages of memory for each read
 MOST_BYTES = 2**40  # a client trusts its server
-CLOSED = 3  # connections that the server closes early, one after the other, before a warning
+CLOSED = 3  # connections that end early, one after the other, before they are a problem
 MAX_PORT = 65535
 MAX_PATH = 107  # bytes of the path of a local socket
 SERVERS = (b"ROUTER", b"REP", b"DEALER")
 """Types of the sockets that a client may connect to."""
 OTHER_PROTOCOL = "the server does not speak the wire protocol of this client: %s"
-NOT_ADMITTED = "the server does not admit this client: it closes connections; it may need --keys"
+NEEDS_KEYS = (
+    "the server closes connections of this client: it probably has keys, and this client has none; "
+    "name them with --keys (keys=)"
+)
 
 
 class Place(NamedTuple):
@@ -69,20 +69,23 @@ class SocketLink:
 
     Args:
         place: where the server listens.
-        timeout_s: timeout of `receive`, s.
+        send_s: longest time that `send` waits for a server that does not read, s.
+
+    Attributes:
+        problem: the known reason why there is no connection; empty: none.
     """
 
-    def __init__(self, place: Place, timeout_s: float) -> None:
+    def __init__(self, place: Place, send_s: float) -> None:
+        self.problem = ""
         self._place = place
-        self._timeout_s = timeout_s
+        self._send_s = send_s
         self._socket: socket.socket | None = None
         self._decoder = _new_decoder()
         self._poll = select.poll()
         self._due_s = 0.0  # of the next try to connect
         self._unanswered: Sequence[bytes] = ()
         self._waits = False  # whether `_unanswered` waits for the handshake
-        self._body: bytes | None = None  # that `has_message` has received
-        self._warned = False
+        self._body = b""  # of the last message
         self._closed = 0  # connections before they were ready, one after the other
 
     def send(self, data: bytes) -> None:
@@ -90,26 +93,20 @@ class SocketLink:
         self._unanswered, self._waits = encoded([data]), True
         self._send_waiting()
 
-    def receive(self) -> bytes | None:
-        """See `Link`."""
-        self.has_message(self._timeout_s)
-        body, self._body = self._body, None
-        return body
-
-    def has_message(self, timeout_s: float) -> bool:
+    def receive(self, timeout_s: float) -> bytes | None:
         """See `Link`."""
         until_s = 0.0
-        while self._body is None and not self._read_message():
+        while not self._read_message():
             now_s = time.monotonic()
             until_s = until_s or now_s + timeout_s
             if now_s >= until_s:
-                return False
+                return None
             if self._socket is None and not self._connect(until_s):
                 time.sleep(min(AGAIN_S, max(until_s - time.monotonic(), 0.0)))
                 continue
             if self._socket is not None and self._poll.poll(1000 * (until_s - now_s)):
                 self._read(self._socket)
-        return True
+        return self._body
 
     def clock_s(self) -> float:
         """See `Link`."""
@@ -135,7 +132,7 @@ class SocketLink:
         if message is None:
             self._send_waiting()
             return False
-        self._body, self._unanswered = message.frames[-1], ()
+        self._body, self._unanswered, self.problem = message.frames[-1], (), ""
         return True
 
     def _read(self, connection: socket.socket) -> None:
@@ -146,15 +143,13 @@ class SocketLink:
             self._decoder.feed(data)
         else:  # libzmq with keys closes the connection of a client without
             self._closed = 0 if self._decoder.is_ready else self._closed + 1
-            self._lose(NOT_ADMITTED if self._closed >= CLOSED else "")
+            self._lose(NEEDS_KEYS if self._closed >= CLOSED else "")
 
     def _lose(self, why: str) -> None:
-        """Close the connection; a reason is logged once."""
+        """Close the connection, for a reason or an unknown one."""
         self.close()
         self._decoder = _new_decoder()
-        if why and not self._warned:
-            self._warned = True
-            LOG.warning("%s", why)
+        self.problem = why or self.problem
 
     def _connect(self, until_s: float) -> bool:
         """Connect, unless the last try was just now; return whether there is a connection."""
@@ -167,7 +162,7 @@ class SocketLink:
         except OSError:
             return False
         connection.settimeout(None)
-        limit = struct.pack("ll", int(self._timeout_s) + 1, 0)
+        limit = struct.pack("ll", int(self._send_s) + 1, 0)
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         self._socket = connection
         self._poll.register(connection, select.POLLIN)

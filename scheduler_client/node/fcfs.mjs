@@ -1,9 +1,11 @@
 // First come, first served, in JavaScript, over the hpcosim protocol (../../protocol/README.md).
 //
-//     node fcfs.mjs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S]]
+//     node fcfs.mjs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S [KEYS]]]
 //
+// KEYS is the folder of this client's keys, for a server with keys.
 // Exit status 0: the simulation ended. Exit status 1: an error, with a line on standard error.
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { Decoder, Encoder } from "@msgpack/msgpack";
 import { Dealer } from "zeromq";
 
@@ -162,13 +164,30 @@ async function schedule(socket, scenario) {
   }
 }
 
-const [address, scenario = "", timeoutS = 60] = process.argv.slice(2);
+// The options of a socket with the keys in a folder; none without a folder.
+function curve(folder) {
+  if (!folder) return {};
+  const key = (file, line) => {
+    const found = readFileSync(`${folder}/${file}`, "utf8").match(`${line} = "(.{40})"`);
+    if (!found) throw new Error(`${folder}/${file}: expected a line with ${line}`);
+    return found[1];
+  };
+  return {
+    curvePublicKey: key("client.key_secret", "public-key"),
+    curveSecretKey: key("client.key_secret", "secret-key"),
+    curveServerKey: key("server.key", "public-key"),
+  };
+}
+
+const [address, scenario = "", timeoutS = 60, keys = ""] = process.argv.slice(2);
 if (!address || !(timeoutS > 0)) {
-  console.error("usage: node fcfs.mjs ADDRESS [SCENARIO [TIMEOUT_S]]");
+  console.error("usage: node fcfs.mjs ADDRESS [SCENARIO [TIMEOUT_S [KEYS]]]");
   process.exit(2);
 }
-const socket = new Dealer({ linger: 0, receiveTimeout: RESEND_MS, sendTimeout: RESEND_MS });
+const times = { linger: 0, receiveTimeout: RESEND_MS, sendTimeout: RESEND_MS };
+let socket;
 try {
+  socket = new Dealer({ ...times, ...curve(keys) });
   socket.connect(address);
   await schedule(socket, scenario);
 } catch (error) {
@@ -176,5 +195,5 @@ try {
   console.error(`error: ${error.message.replace(/\p{Cc}/gu, "?")}`);
   process.exitCode = 1;
 } finally {
-  socket.close();
+  socket?.close();
 }

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hpcosim_server.errors import ServerError, SessionRefused, SimulationStuck
     from hpcosim_server.record.results import Run, metrics_of, write_results
     from hpcosim_server.service.limits import Limits
+    from hpcosim_server.service.options import ServeOptions
     from hpcosim_server.service.service import Service
     from hpcosim_server.service.session import Opened
     from hpcosim_server.service.socket_loop import serve
@@ -42,6 +43,7 @@ __all__ = [
     "Opened",
     "Rules",
     "Run",
+    "ServeOptions",
     "ServerError",
     "Service",
     "SessionRefused",
@@ -58,6 +60,7 @@ _MODULES = {
     "errors": ("ServerError", "SessionRefused", "SimulationStuck"),
     "record.results": ("Run", "metrics_of", "write_results"),
     "service.limits": ("Limits",),
+    "service.options": ("ServeOptions",),
     "service.service": ("Service",),
     "service.session": ("Opened",),
     "service.socket_loop": ("serve",),

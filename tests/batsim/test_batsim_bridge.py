@@ -25,11 +25,11 @@ from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
-from hpcosim_batsim.outputs.csv_files import write_outputs
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_cli.batsim import UNSUPPORTED, app
 from hpcosim_server.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
+from support.batsim_outputs import write_outputs
 from support.batsim_recording import rows_of
 from support.processes import SOON_S
 

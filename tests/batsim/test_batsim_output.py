@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
-from hpcosim_batsim.outputs.csv_files import files_of, write_outputs
+from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.model import (
     BatsimOutcome,
     HostState,
@@ -32,6 +32,7 @@ from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import ResultsError
+from support.batsim_outputs import write_outputs
 from support.examples import examples
 from support.power_states_runs import (
     AT_ONCE,

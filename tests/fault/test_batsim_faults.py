@@ -17,6 +17,7 @@ from hpcosim_batsim.errors import RunFailedError
 from hpcosim_batsim.run import Inputs, Outputs, run_batsim
 from support.batsim_inputs import write_platform, write_workload
 from support.fault.batsim import FaultyBatsimScheduler
+from support.fault.summary import RUN
 
 HOSTS = 4
 SCENES = 5
@@ -108,19 +109,24 @@ def check(
 
 @pytest.mark.slow
 def test_any_fault_of_a_batsim_scheduler_is_an_error_with_results_so_far(
-    run: Run, seeds: range, pytestconfig: pytest.Config
+    run: Run,
+    bridges: range,
+    pytestconfig: pytest.Config,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """A faulty scheduler ends its run with an error that it is told; others end as usual."""
     expected = {scene: undisturbed(run, scene) for scene in range(SCENES)}
-    for seed in seeds:
+    for seed in bridges:
         scene = seed % SCENES
         scheduler = FaultyBatsimScheduler(seed, len(jobs_of(scene)), HOSTS)
+        replay = f"replay: {RUN} tests/fault -k batsim --fault-seed={seed} -s"
+        record_property("replay", f"seed {seed}: {replay}")
         files, error = run(scheduler, scene)
+        record_property("fault", {"runs": 1, "faults": int(scheduler.happened)})
         what = f"seed {seed}: {scheduler.fault or 'no fault'}, {scheduler.habit or 'no habit'}"
         if pytestconfig.getoption("--fault-seed", default=None) is not None:
             print(what, error)  # noqa: T201 - what the option asks for
         try:
             check(scheduler, files, error, expected[scene], scene)
         except AssertionError as wrong:
-            replay = f"-m pytest tests/fault -k batsim --fault-seed={seed} -s"
-            raise AssertionError(f"{what}: {error}\nreplay: {replay}\n{wrong}") from wrong
+            raise AssertionError(f"{what}: {error}\n{replay}\n{wrong}") from wrong

@@ -6,7 +6,6 @@ import json
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -17,16 +16,25 @@ import pytest
 import zmq
 
 from hpcosim_client import make_policy
-from hpcosim_client.connection import Connection, Timeouts
+from hpcosim_client.connection import Connection
+from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import play
 from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol import decode_server_message
 from support.fault.mutator import damaged
+from support.fault.real import (
+    check_results,
+    end_of,
+    has_results,
+    memory_mb,
+    of_run,
+    open_journals,
+    start_swarm,
+    swarm,
+)
 from support.full_disk import files_up_to
-from support.paths import ROOT
 from support.processes import (
     HPCOSIM,
-    SCENARIO,
     SOON_S,
     Processes,
     Results,
@@ -36,103 +44,38 @@ from support.processes import (
     read,
 )
 
-pytestmark = [pytest.mark.fault, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
-JOBS = 150
-LONG_S = 500.0
-"""Timeout of a swarm of clients, s."""
-HOSTILE = 100_000
-SERVER_ENDS = 20
-"""Number of times that a server is killed, or stopped, and started again."""
+Note = Callable[[str, object], None]
+BURSTS = 150
+"""Least number of parts in which hostile messages come, each between two of a client beside."""
 IN_FLIGHT = 50
 """Hostile messages that wait for a reply at the same time."""
 
 
-@pytest.fixture(scope="module")
-def scenario(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A scenario of some hundred jobs."""
-    path = tmp_path_factory.mktemp("fault") / "busy.yaml"
-    path.write_text(SCENARIO.format(name="busy", jobs=JOBS))
-    return path
-
-
-@pytest.fixture(scope="module")
-def undisturbed(scenario: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """The results of an undisturbed run."""
-    processes = Processes(tmp_path_factory.mktemp("undisturbed"))
-    try:
-        server = Server(processes, scenario, out=tmp_path_factory.mktemp("out"))
-        (session,) = swarm(server.address, clients=1)["sessions"]
-        return server.results(session)
-    finally:
-        processes.end()
-
-
-@pytest.fixture
-def ports() -> str:
-    """The address of a port that is free now."""
-    with zmq.Context() as context, context.socket(zmq.REP) as socket:
-        port = socket.bind_to_random_port("tcp://127.0.0.1")
-    return f"tcp://127.0.0.1:{port}"
-
-
-def start_swarm(address: str, **options: float) -> subprocess.Popen[str]:
-    """Start schedulers as processes; see `support.fault.swarm`."""
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    return subprocess.Popen(
-        [sys.executable, "-m", "support.fault.swarm", address, *words],
-        cwd=ROOT / "tests",
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
-def end_of(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """Wait for a swarm, which must have met no error."""
-    try:
-        out, _ = process.communicate(timeout=LONG_S)
-    finally:
-        process.kill()
-    answer: dict[str, Any] = json.loads(out)
-    assert answer["errors"] == []
-    return answer
-
-
-def swarm(address: str, **options: float) -> dict[str, Any]:
-    """Run schedulers to their ends."""
-    return end_of(start_swarm(address, **options))
-
-
-def memory_mb(pid: int) -> float:
-    """Return the largest memory that a process had so far, MiB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 1024
-
-
-def check_results(server: Server, sessions: list[str], undisturbed: Results) -> None:
-    """Check that each session has the results of an undisturbed run."""
-    assert len(set(sessions)) == len(sessions)
-    for session in sessions:
-        assert server.results(session) == undisturbed
-
-
-def has_results(out: Path, pattern: str, expected: Results) -> bool:
-    """Return whether a session has these results; those of a stopped session are replaced."""
-    return any(read(folder) == expected for folder in out.glob(pattern))
-
-
+@pytest.mark.fault
 def test_200_sessions_at_once(
-    processes: Processes, scenario: Path, undisturbed: Results, tmp_path: Path
+    processes: Processes,
+    scenario: Path,
+    undisturbed: Results,
+    tmp_path: Path,
+    record_property: Note,
 ) -> None:
     """200 schedulers at the same time have the results of one that is alone."""
     server = Server(processes, scenario, "--max-sessions", "200", out=tmp_path / "out")
     answer = swarm(server.address, clients=200)
     assert len(answer["sessions"]) == 200
     check_results(server, answer["sessions"], undisturbed)
+    record_property("fault", {"sessions": 200})
 
 
+@pytest.mark.fault
 def test_500_kills_of_clients_lose_no_result(
-    processes: Processes, scenario: Path, undisturbed: Results, tmp_path: Path
+    processes: Processes,
+    scenario: Path,
+    undisturbed: Results,
+    tmp_path: Path,
+    record_property: Note,
 ) -> None:
     """Schedulers that are killed at random instants and come back have the same results."""
     server = Server(processes, scenario, "--max-sessions", "1000", out=tmp_path / "out")
@@ -145,47 +88,62 @@ def test_500_kills_of_clients_lose_no_result(
         if kills >= 500:
             break
     assert kills >= 500
-    print(f"{kills} kills, {sessions} sessions")  # noqa: T201 - seen with -s
+    record_property("fault", {"kills": kills, "sessions": sessions})
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("number", "wanted"),
+    [
+        (signal.SIGKILL, 3),
+        (signal.SIGTERM, 1),
+        pytest.param(signal.SIGKILL, 200, marks=pytest.mark.fault),
+        pytest.param(signal.SIGTERM, 50, marks=pytest.mark.fault),
+    ],
+)
 def test_a_server_that_ends_at_random_instants_loses_no_result(
     processes: Processes,
-    scenario: Path,
-    undisturbed: Results,
+    long_scenario: Path,
+    long_undisturbed: Results,
     tmp_path: Path,
     ports: str,
+    record_property: Note,
     number: signal.Signals,
+    wanted: int,
 ) -> None:
     """A server that is started again restores its sessions; the clients do not notice."""
     out, chance = tmp_path / "out", random.Random(4)
-
-    def start() -> subprocess.Popen[str]:
-        resume = ("--out", out, "--resume", out / ".journal")
-        return processes.start("serve", scenario, "--bind", ports, *resume)
-
-    server, ends, sessions = start(), 0, []
-    while ends < SERVER_ENDS:
-        clients = start_swarm(ports, clients=8)
+    resume = ("--bind", ports, "--out", out, "--resume", out / ".journal")
+    server = processes.start("serve", long_scenario, *resume)
+    ends, interrupted, sessions = 0, 0, list[str]()
+    while interrupted < wanted:
+        clients = start_swarm(ports, clients=4, seed=ends)
         while clients.poll() is None:
-            time.sleep(chance.uniform(1.0, 2.5))  # a random instant, not a wait for something
-            if ends < SERVER_ENDS and clients.poll() is None:
+            time.sleep(chance.uniform(0.2, 1.2))  # a random instant, not a wait for something
+            if interrupted < wanted and clients.poll() is None:
+                interrupted += open_journals(out) > 0
                 server.send_signal(number)
                 server.communicate()
                 ends += 1
-                server = start()
+                server = processes.start("serve", long_scenario, *resume)
         sessions += end_of(clients)["sessions"]
     for session in sessions:
-        assert eventually(partial(has_results, out, f"*-{session[:8]}", undisturbed))
-    assert len(set(sessions)) == len(sessions) >= 8
-    print(f"{ends} ends by {number.name}, {len(sessions)} sessions")  # noqa: T201 - seen with -s
+        assert eventually(partial(has_results, out, f"*-{session[:8]}", long_undisturbed))
+    assert len(set(sessions)) == len(sessions) >= 4
+    record_property(
+        "fault",
+        {
+            f"ends by {number.name}": ends,
+            "with open sessions": interrupted,
+            "sessions": len(sessions),
+        },
+    )
 
 
 class RecordingLink(ZmqLink):
     """A link that keeps the messages of its client."""
 
     def __init__(self, address: str) -> None:
-        super().__init__(address, 5.0)
+        super().__init__(address)
         self.sent: list[bytes] = []
 
     def send(self, data: bytes) -> None:
@@ -207,11 +165,27 @@ def play_on(address: str, link: ZmqLink | None, between: Callable[[], None]) -> 
         return welcome.session
 
 
-def test_100_000_hostile_messages_do_no_harm(
-    processes: Processes, scenario: Path, undisturbed: Results, tmp_path: Path
+@pytest.mark.parametrize(
+    ("workers", "hostile"),
+    [
+        (0, 2_000),
+        pytest.param(0, 100_000, marks=pytest.mark.fault),
+        pytest.param(1, 20_000, marks=pytest.mark.fault),
+    ],
+    ids=["short", "workers", "one process"],
+)
+def test_hostile_messages_do_no_harm(
+    processes: Processes,
+    scenario: Path,
+    undisturbed: Results,
+    tmp_path: Path,
+    record_property: Note,
+    workers: int,
+    hostile: int,
 ) -> None:
     """Each damaged message gets a reply; memory is bounded; a client beside has its results."""
-    server = Server(processes, scenario, out=tmp_path / "out")
+    options = ("--workers", str(workers)) if workers else ()
+    server = Server(processes, scenario, *options, out=tmp_path / "out")
     link = RecordingLink(server.address)
     play_on(server.address, link, lambda: None)
     chance, before_mb = random.Random(1), memory_mb(server.process.pid)
@@ -219,11 +193,11 @@ def test_100_000_hostile_messages_do_no_harm(
         socket.linger = 0
         socket.rcvtimeo = int(SOON_S * 1000)
         socket.connect(server.address)
-        left = HOSTILE
+        left = hostile
 
         def pester() -> None:
             nonlocal left
-            burst = min(left, max(IN_FLIGHT, HOSTILE // JOBS))
+            burst = min(left, max(IN_FLIGHT, hostile // BURSTS))
             for start in range(0, burst, IN_FLIGHT):
                 count = min(IN_FLIGHT, burst - start)
                 for _ in range(count):
@@ -235,8 +209,9 @@ def test_100_000_hostile_messages_do_no_harm(
         session = play_on(server.address, None, pester)
         while left:
             pester()
-    assert server.results(session) == undisturbed
-    assert server.log("internal_error") == []
+    check_results(server, [session], undisturbed)
+    assert server.log("internal_error") == server.log("process_ended") == []
+    record_property("fault", {"messages": hostile})
     assert memory_mb(server.process.pid) < before_mb + 200
 
 
@@ -265,4 +240,4 @@ def test_a_disk_that_becomes_full_ends_no_session(
     assert written + events.count("results_not_written") == 4
     assert server.returncode == (written < 4)
     for folder in out.glob("busy-*"):
-        assert anonymous(read(folder)) == anonymous(undisturbed)
+        assert of_run(anonymous(read(folder))) == of_run(anonymous(undisturbed))

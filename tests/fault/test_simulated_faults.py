@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -12,7 +13,10 @@ from support.fault.mutations import FOCUS, MUTATIONS
 from support.fault.plan import Plan, Window, plan_of
 from support.fault.scenes import undisturbed
 from support.fault.world import World
+from support.fault.world_text import explained, replay
 
+Note = Callable[[str, object], None]
+KIND = "seeds"
 FOUND_WITHIN = 60
 """Number of seeds within which a planted bug must be found."""
 
@@ -24,23 +28,32 @@ def run(seed: int, plan: Plan | None = None) -> World:
     return world
 
 
-def explained(world: World, wrong: list[str]) -> str:
-    """Return what is wrong, what happened, and how to see it again."""
-    replay = f"replay: .venv/bin/python -m pytest tests/fault -k seeds --fault-seed={world.seed} -s"
-    return "\n".join([*world.simulator.trace, *wrong, f"seed {world.seed}: {world.plan}", replay])
+def figures(world: World) -> dict[str, int]:
+    """Return what a run did, for the summary."""
+    return {
+        "runs": 1,
+        "sessions": len({each.name for each in world.host.executed if each.name}),
+        "messages": world.network.sent,
+        "lost, doubled or late": world.network.lost + world.network.doubled + world.network.late,
+        "kills and stops of servers": len(world.host.ended_s),
+        "starts of clients again": sum(client.starts - 1 for client in world.operators),
+    }
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_core")
 def test_any_faults_keep_the_invariants_for_all_seeds(
-    seeds: range, pytestconfig: pytest.Config
+    seeds: range, pytestconfig: pytest.Config, record_property: Note
 ) -> None:
     """Whatever goes wrong, every run ends with the results of an undisturbed one."""
     for seed in seeds:
+        record_property("replay", f"seed {seed}: {replay(KIND, seed)}")
         world = run(seed)
         wrong = violations(world)
+        record_property("fault", figures(world))
         if pytestconfig.getoption("--fault-seed", default=None) is not None:
-            print(explained(world, wrong))  # noqa: T201 - what the option asks for
-        assert not wrong, explained(world, wrong)
+            print(explained(KIND, world, wrong))  # noqa: T201 - what the option asks for
+        assert not wrong, explained(KIND, world, wrong)
 
 
 def found_within(most: int, plan: Plan | None) -> int | None:
@@ -56,14 +69,18 @@ def found_within(most: int, plan: Plan | None) -> int | None:
 
 @pytest.mark.slow
 @pytest.mark.spoils
+@pytest.mark.usefixtures("one_core")
 @pytest.mark.parametrize("what", MUTATIONS)
-def test_a_planted_bug_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_planted_bug_is_found(
+    what: str, monkeypatch: pytest.MonkeyPatch, record_property: Note
+) -> None:
     """The simulated runs find each of the planted bugs."""
     undisturbed("scene0", "fcfs")
     MUTATIONS[what](monkeypatch)
     seeds = found_within(FOUND_WITHIN, FOCUS.get(what))
     print(f"{what}: found after {seeds} seeds")  # noqa: T201 - seen with -s
     assert seeds is not None
+    record_property("fault", {"bugs found": 1, "seeds needed": seeds})
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -86,10 +103,10 @@ def test_a_run_without_faults_opens_one_session_for_each_client() -> None:
 
 def test_the_faults_of_the_seeds_are_of_every_kind() -> None:
     """Each kind of fault is in many seeds, and some seeds have none."""
-    plans = [plan_of(seed) for seed in range(300)]
+    plans = [plan_of(seed) for seed in range(1000)]
     kinds = Plan.__dataclass_fields__
     for kind in itertools.islice(kinds, 2, None):
-        assert sum(getattr(plan, kind) != kinds[kind].default for plan in plans) > 50
+        assert sum(getattr(plan, kind) != kinds[kind].default for plan in plans) > 150
     assert any(plan == Plan(clients=plan.clients, latency_s=plan.latency_s) for plan in plans)
 
 
@@ -102,7 +119,7 @@ def test_late_requests_of_a_killed_client_change_nothing(seed: int) -> None:
     plan = Plan(1, latency_s=0.3, late=0.3, journal="always", client_crashes=kills)
     world = run(seed, plan)
     wrong = violations(world)
-    assert not wrong, explained(world, wrong)
+    assert not wrong, explained(KIND, world, wrong)
 
 
 def test_a_full_disk_loses_only_the_results_that_it_met() -> None:

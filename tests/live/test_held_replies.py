@@ -13,7 +13,7 @@ import zmq
 
 import hpcosim_server.service.held
 from hpcosim_client import make_policy
-from hpcosim_client.connection import Timeouts
+from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import (
     ClientMessage,

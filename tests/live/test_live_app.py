@@ -13,6 +13,7 @@ import pytest
 
 from hpcosim_live.app import MAX_BODY_BYTES, make_app
 from hpcosim_live.hub import Hub
+from hpcosim_live.in_thread import sources_of
 from hpcosim_protocol import ServerStatus
 from hpcosim_results.frame import decode_frame
 from hpcosim_results.recording import RecordingReader
@@ -29,24 +30,34 @@ class Stage:
     """A hub with a session `player`, and a client of its application."""
 
     def __init__(self, folder: Path, token: str = "") -> None:
-        self.hub = Hub(RecordingReader)
-        service = Service(Library([scenario_in(folder)]).open, watch=Watch(self.hub))
-        self._service, self._token = service, token
+        self.hub = Hub()
+        self._folder, self._token = folder, token
         self.player: Player
 
     def run(self, check: Check) -> None:
         """Run a check in an event loop with a client that has an open session."""
 
         async def checked() -> None:
-            self.hub.begin()
+            sources = sources_of(self.hub, asyncio.get_running_loop(), RecordingReader)
+            library = Library([scenario_in(self._folder)])
+            self._service = Service(library.open, watch=Watch(sources))
             self.player = Player(self._service)
             await asyncio.sleep(0)  # the hub adds the session
             app = make_app(self.hub, "127.0.0.1", 8080, self._token)
             transport = httpx.ASGITransport(app)
-            async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
+            hooks = {"request": [settled]}
+            async with httpx.AsyncClient(
+                transport=transport, base_url=BASE, event_hooks=hooks
+            ) as client:
                 await check(client)
 
         asyncio.run(checked())
+
+    def look(self) -> None:
+        """Look at the session, as the service does four times a second."""
+        observer = self._service._observer
+        assert observer is not None
+        observer.ticked()
 
     def tidy(self) -> None:
         """Let the service do its work between requests."""
@@ -59,6 +70,11 @@ class Stage:
 
 
 BASE = "http://127.0.0.1:8080"
+
+
+async def settled(_: httpx.Request) -> None:
+    """Let the hub handle the reports that were made before a request."""
+    await asyncio.sleep(0)
 
 
 @pytest.fixture
@@ -128,7 +144,7 @@ def test_a_request_changes_the_pace(stage: Stage, body: str, state: object) -> N
     async def check(client: httpx.AsyncClient) -> None:
         reply = await client.post(f"{stage.session}/pace", content=body, headers=JSON)
         assert reply.status_code == 200
-        assert stage.hub.feeds[stage.player.label].pace.state == state
+        assert stage.hub.feeds[stage.player.label].pace == state
         assert (reply.json()["speed"], reply.json()["paused"]) == state
 
     stage.run(check)
@@ -159,7 +175,7 @@ def test_a_bad_pace_is_explained(stage: Stage, body: str, what: str) -> None:
         reply = await client.post(f"{stage.session}/pace", content=body, headers=JSON)
         assert reply.status_code == 400
         assert what in reply.json()["error"]
-        assert stage.hub.feeds[stage.player.label].pace.state == (None, False)
+        assert stage.hub.feeds[stage.player.label].pace == (None, False)
 
     stage.run(check)
 
@@ -237,7 +253,7 @@ def test_figures_of_a_session_are_those_of_its_label_until_it_closes(stage: Stag
     async def check(client: httpx.AsyncClient) -> None:
         label = stage.player.label
         stage.player.play(5)
-        next(iter(stage.hub.feeds.values())).look()
+        stage.look()
         text = (await client.get("/metrics")).text
         requests = float(stage.player.simulation.requests)
         assert f'hpcosim_session_requests_total{{session="{label}"}} {requests}' in text
@@ -282,7 +298,7 @@ def test_health_is_bad_while_the_server_ends_or_cannot_write(
     """Health checks get 503 and the reason, and metrics say so."""
 
     async def check(client: httpx.AsyncClient) -> None:
-        stage.hub.noted(ServerStatus(server="s", failures={"client_left": 3}, **told))
+        stage.hub.note_status(ServerStatus(server="s", failures={"client_left": 3}, **told))
         health = await client.get("/healthz")
         assert (health.status_code, health.text) == (503, f"{problem}\n")
         text = (await client.get("/metrics")).text
@@ -337,7 +353,7 @@ def test_names_of_the_machine_are_accepted_and_told() -> None:
     """The machine may be named in full or short; the message says so."""
 
     async def check() -> None:
-        app = make_app(Hub(RecordingReader), "0.0.0.0", 8080, "", ("Front.example.org", "front"))
+        app = make_app(Hub(), "0.0.0.0", 8080, "", ("Front.example.org", "front"))
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=BASE) as client:
             for host in ("front.example.org:8080", "FRONT:8080", "localhost"):
                 assert (await client.get("/healthz", headers={"host": host})).status_code == 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +90,39 @@ def test_the_page_follows_and_controls_a_run(
     same_as_plain(scenario, tmp_path)
 
 
+def test_the_page_of_workers_survives_its_server_process(
+    pages: Pages, processes: Processes, scenario: Path, tmp_path: Path
+) -> None:
+    """With two workers the page pauses and steps; it goes on when its process was killed."""
+    options = ("--workers", "2", "--sessions", "1", "--http", "127.0.0.1:0", "--speed", "60")
+    server = Server(processes, scenario, *options, out=tmp_path / "out")
+    scheduler = processes.start("schedule", "easy", "--connect", server.address)
+    url = str(eventually(lambda: server.log("live_page"))[0]["url"])
+    page = pages.open(url)
+    eventually(lambda: page.evaluate("Boolean(window.hpcosim)"))
+    page.get_by_role("button", name="Pause").click()
+    eventually(lambda: status(page) == "paused")
+    before_s = now_s(page)
+    started = server.log("process_started")
+    (pid,) = (entry["pid"] for entry in started if entry["process"] == "live page")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: len(server.log("process_started")) > len(started))
+    eventually(lambda: "hpcosim_viewers 1.0" in httpx.get(f"{url}metrics").text)
+    eventually(lambda: status(page) == "paused")
+    page.locator("body").press("n")
+    eventually(lambda: now_s(page) > before_s and status(page) == "paused")
+    page.locator("body").press("Space")
+    page.locator("body").press("m")
+    eventually(lambda: status(page) in ("ended", "the server has ended"))
+    eventually(lambda: drawn_jobs(page) == 30)  # the page draws the session again
+    keep_screenshot(page, "live-workers")
+    assert scheduler.wait(SOON_S) == server.end() == 0
+    pages.close_after_server()
+    (session,) = (tmp_path / "out").glob("live-easy-*")
+    session.rename(tmp_path / "session")
+    same_as_plain(scenario, tmp_path, "session")
+
+
 def test_a_page_that_disappears_changes_nothing(
     pages: Pages, served: tuple[Server, Any, str], scenario: Path, tmp_path: Path
 ) -> None:
@@ -102,10 +137,10 @@ def test_a_page_that_disappears_changes_nothing(
     same_as_plain(scenario, tmp_path)
 
 
-def same_as_plain(scenario: Path, folder: Path) -> None:
+def same_as_plain(scenario: Path, folder: Path, session: str = "out") -> None:
     """Check that the results of the server equal those of a run without viewers."""
     out = folder / "plain"
     assert hpcosim("run", scenario, "--transport", "inproc", "--out", out).status == 0
     names = {file.name for file in out.iterdir()} - {"run.json"}  # it names the client
-    results, expected = read(folder / "out"), read(out)
+    results, expected = read(folder / session), read(out)
     assert {name: results[name] for name in names} == {name: expected[name] for name in names}

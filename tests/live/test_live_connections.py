@@ -10,27 +10,26 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from structlog.testing import capture_logs
 
-from hpcosim_live.address import HttpAddress
+from hpcosim_live.address import HttpAddress, Page, open_page
 from hpcosim_live.hub import Hub
 from hpcosim_live.web_log import EventHandler
 from hpcosim_live.web_server import MAX_CONNECTIONS, WebServer
-from hpcosim_results.recording import RecordingReader
+from support.logs import captured_log
 from support.processes import SOON_S, eventually
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 
 
 @contextmanager
-def serving(request_timeout_s: float) -> Iterator[WebServer]:
+def serving(request_timeout_s: float) -> Iterator[Page]:
     """Run the web server of an empty hub."""
-    address = HttpAddress("127.0.0.1", 0)
-    with WebServer(Hub(RecordingReader), address, "", request_timeout_s) as server:
-        yield server
+    page = open_page(HttpAddress("127.0.0.1", 0))
+    with WebServer(Hub(), page, request_timeout_s=request_timeout_s):
+        yield page
 
 
-def peer_of(server: WebServer, data: bytes) -> socket.socket:
+def peer_of(server: Page, data: bytes) -> socket.socket:
     """Return a connection that has sent some bytes."""
     parts = urlsplit(server.url)
     connection = socket.create_connection((parts.hostname, parts.port), timeout=SOON_S)
@@ -79,7 +78,7 @@ def test_peers_that_send_half_a_request_keep_no_other_out() -> None:
 
 def test_messages_of_the_web_server_are_events_of_the_log() -> None:
     """Nonsense from a peer is logged as an event, not as plain text."""
-    with capture_logs() as events, serving(SOON_S) as server, peer_of(server, b"what?\r\n\r\n"):
+    with captured_log() as events, serving(SOON_S) as server, peer_of(server, b"what?\r\n\r\n"):
         eventually(lambda: events)
     assert events[0]["event"] == "web_server"
     assert events[0]["message"] == "Invalid HTTP request received."
@@ -89,7 +88,7 @@ def test_a_message_is_logged_once_in_an_interval() -> None:
     """The next event tells how often the message was left out."""
     record = logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, "no", (), None)
     handler = EventHandler(interval_s=1000.0)
-    with capture_logs() as events:
+    with captured_log() as events:
         for _ in range(3):
             handler.emit(record)
         handler._due_s.clear()

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-import hpcosim_live.feed
 import hpcosim_live.history
-from hpcosim_live.feed import QUEUE, Feed
+import hpcosim_live.source
+from hpcosim_live.feed import Feed
 from hpcosim_live.history import History
-from hpcosim_live.hub import MAX_CLOSED, Hub
+from hpcosim_live.hub import Hub
+from hpcosim_live.in_thread import sources_of
 from hpcosim_live.metrics import registry_of
+from hpcosim_live.source import QUEUE
+from hpcosim_live.sources import MAX_CLOSED
 from hpcosim_results.frame import Frame, append, decode_frame, encode_frame, frame
 from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
@@ -71,14 +74,21 @@ def in_loop(
     """Run a check with a hub, a session and its feed."""
 
     async def checked() -> None:
-        hub = Hub(reader)
-        hub.begin()
-        service = Service(Library([scenario_in(folder)]).open, watch=Watch(hub))
+        hub = Hub()
+        sources = sources_of(hub, asyncio.get_running_loop(), reader)
+        service = Service(Library([scenario_in(folder)]).open, watch=Watch(sources))
         player = Player(service)
         await asyncio.sleep(0)
         await check(hub, player, hub.feeds[player.label])
 
     asyncio.run(checked())
+
+
+def look(player: Player) -> bool:
+    """Look at the sessions of a service, as its loop does between requests."""
+    observer = player._service._observer
+    assert observer is not None
+    return observer.ticked()
 
 
 def columns_of(whole: Frame) -> dict[str, list[Any]]:
@@ -93,7 +103,7 @@ def test_early_and_late_viewers_get_the_same_run(tmp_path: Path) -> None:
         early = asyncio.create_task(all_events(hub.events(feed, 0)))
         await asyncio.sleep(0)
         player.play(10)
-        hub.ticked()
+        look(player)
         await asyncio.sleep(0.05)
         middle = asyncio.create_task(all_events(hub.events(feed, 0)))
         await asyncio.sleep(0)
@@ -113,14 +123,14 @@ def test_a_late_viewer_gets_the_run_in_small_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look is limited and asks for the next one; at the end the viewer has everything."""
-    monkeypatch.setattr(hpcosim_live.feed, "WORK", 3)
+    monkeypatch.setattr(hpcosim_live.source, "WORK", 3)
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play(20)
         viewer = asyncio.create_task(all_events(hub.events(feed, 0)))
         await asyncio.sleep(0)
-        assert hub.ticked()
-        assert hub.ticked()
+        assert look(player)
+        assert look(player)
         player.play()
         events = await viewer
         assert len(events) > 10
@@ -136,14 +146,14 @@ def test_the_run_so_far_is_read_to_the_present(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One frame of the run has all that several limited looks read."""
-    monkeypatch.setattr(hpcosim_live.feed, "WORK", 3)
+    monkeypatch.setattr(hpcosim_live.source, "WORK", 3)
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play(20)
         coming = asyncio.create_task(feed.whole(30.0))
         await asyncio.sleep(0)
         while not coming.done():
-            hub.ticked()
+            look(player)
             await asyncio.sleep(0)
         now = RecordingReader(player.opened).frame()
         whole = decode_frame(await coming)
@@ -178,7 +188,7 @@ def test_a_returning_viewer_gets_only_what_is_new(tmp_path: Path) -> None:
         coming = asyncio.create_task(next_event(first))
         await asyncio.sleep(0)
         player.play(10)
-        hub.ticked()
+        look(player)
         before = await coming
         await first.aclose()
         player.play()
@@ -213,7 +223,8 @@ def test_without_viewers_no_frame_is_made(tmp_path: Path) -> None:
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play(20)
-        hub.ticked()
+        look(player)
+        await asyncio.sleep(0)
         assert feed.stats.requests == player.simulation.requests
         assert not feed.over
 
@@ -228,8 +239,9 @@ def test_the_queue_is_bounded_and_loses_nothing(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         for _ in range(3 * QUEUE):  # the loop does not run in between
             player.play(1)
-            hub.ticked()
-        assert feed.skipped >= QUEUE
+            look(player)
+        await asyncio.sleep(0)
+        assert feed.stats.skipped >= QUEUE
         player.play()
         jobs = frames_of(await viewer).columns["job.id"].tolist()
         assert jobs == sorted(set(jobs))
@@ -247,7 +259,7 @@ def test_a_failing_view_does_not_end_the_simulation(tmp_path: Path) -> None:
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         viewer = asyncio.create_task(all_events(hub.events(feed, 0)))
         await asyncio.sleep(0)
-        hub.ticked()
+        look(player)
         player.play()
         assert player.ended
         assert "failed" in (await viewer)[-1].data
@@ -263,7 +275,7 @@ def test_a_server_that_ends_lets_viewers_read_to_the_end(tmp_path: Path) -> None
         coming = asyncio.create_task(next_event(events))
         await asyncio.sleep(0)
         player.play(10)
-        hub.ticked()
+        look(player)
         drained = asyncio.create_task(hub.drain(30.0))
         seen = [await coming]
         while seen[-1].kind == "frame":
@@ -294,12 +306,14 @@ def test_old_closed_sessions_are_forgotten_but_counted(tmp_path: Path) -> None:
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play()
-        feed.skipped = 7
+        await asyncio.sleep(0)
+        feed.stats = feed.stats._replace(skipped=7)
         requests = player.simulation.requests
         for at in range(MAX_CLOSED + 3):
             other = Player(player._service, f"other {at}")
             await asyncio.sleep(0)
             other.play()
+        await asyncio.sleep(0)
         assert len(hub.feeds) == MAX_CLOSED + 1
         assert player.label not in hub.feeds
         total = hub.retired.requests + sum(f.stats.requests for f in hub.feeds.values())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_protocol.keys import make_keys
 from hpcosim_scenarios.running.run import run_scenario
 from support.other_languages import LANGUAGES, client_in
 from support.processes import SOON_S, Processes, Server, anonymous, read
@@ -133,3 +134,30 @@ def test_results_are_those_of_python(
     assert server.end() == 0
     assert json.loads((tmp_path / "theirs" / "metrics.json").read_text()) == expected
     assert anonymous(read(tmp_path / "theirs")) == anonymous(read(tmp_path / "ours"))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_server_with_keys_admits_clients_in_other_languages(
+    language: str, folder: Path, build: Path, processes: Processes, tmp_path: Path
+) -> None:
+    """With the folder of its keys a client ends its simulation; with other keys it does not."""
+    command = client_in(language, build)
+    make_keys(tmp_path / "keys")
+    make_keys(tmp_path / "others")
+    path = folder / "signals.yaml"
+    options = ("--once", "--keys", str(tmp_path / "keys" / "server"))
+    server = Server(processes, path, *options, out=tmp_path / "out")
+
+    def run(keys: Path, timeout_s: int) -> subprocess.CompletedProcess[str]:
+        words = [*command, server.address, "signals", str(timeout_s), str(keys)]
+        return subprocess.run(words, capture_output=True, text=True, timeout=SOON_S)
+
+    stranger = run(tmp_path / "others" / "client", 1)
+    assert (stranger.returncode, stranger.stdout) == (1, "")
+    assert stranger.stderr.startswith("error: ")
+    done = run(tmp_path / "keys" / "client", 60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.end() == 0
+    missing = run(tmp_path, 1)
+    assert missing.returncode == 1
+    assert "client.key_secret" in missing.stderr

@@ -22,7 +22,7 @@ from hpcosim_protocol.node_access import (
     first_window,
     fits_in,
     may_use,
-    partition_nodes,
+    partitions_of,
 )
 from hpcosim_protocol.resources import (
     DeviceDemand,
@@ -153,28 +153,24 @@ def test_no_device_is_held_twice(
     assert sum(demand.thousandths * demand.parts for demand in gpus) <= sum(free)
 
 
-def test_nodes_of_partitions() -> None:
-    """A job may use the nodes of a partition that it names, or of the default one."""
-    platform = Platform(
-        NODES,
-        partitions=(
-            Partition(name="a", nodes=((0, 1), (4, 4))),
-            Partition(name="b", nodes=((2, 3),), default=True),
-        ),
-    )
+def test_partitions_of_a_job() -> None:
+    """A job may run in a partition that it names, or in the default one."""
+    first = Partition(name="a", nodes=((0, 1), (4, 4)))
+    second = Partition(name="b", nodes=((2, 3),), default=True)
+    platform = Platform(NODES, partitions=(first, second))
 
-    assert partition_nodes(platform, ["b", "a"]) == [{2, 3}, {0, 1, 4}]
-    assert partition_nodes(platform, []) == [{2, 3}]
+    assert partitions_of(platform, ["b", "a"]) == [second, first]
+    assert partitions_of(platform, []) == [second]
     with pytest.raises(ProtocolError, match="unknown partition 'x'; the partitions are a, b"):
-        partition_nodes(platform, ["a", "x"])
+        partitions_of(platform, ["a", "x"])
 
 
-def test_all_nodes_without_partitions() -> None:
-    """Without partitions, or without a default one, all nodes may be used."""
+def test_no_partition_restricts_a_job() -> None:
+    """Without partitions, or without a default one, a job has none: it may use all nodes."""
     partitioned = Platform(NODES, partitions=(Partition(name="a", nodes=((0, 1),)),))
 
-    assert partition_nodes(Platform(NODES), ["x"]) == [set(range(8))]
-    assert partition_nodes(partitioned, []) == [set(range(8))]
+    assert partitions_of(Platform(NODES), ["x"]) == []
+    assert partitions_of(partitioned, []) == []
 
 
 @pytest.mark.parametrize(

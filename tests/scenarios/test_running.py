@@ -15,6 +15,7 @@ from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
 from hpcosim_server.service import reporting
+from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
 
 TEXT = """name: small
@@ -22,6 +23,7 @@ platform: {nodes: [{count: 2, processors: [{cores: 4, static_w: 10, dynamic_w: 1
 workload: {synthetic: {model: poisson, jobs: 5, mean_interarrival_s: 300, cores: [1, 4]}}
 scheduler: {name: easy}
 """
+NOWHERE = ServeOptions("tcp://nowhere")
 TRANSPORTS = ["inproc", pytest.param("ipc", marks=pytest.mark.slow)]
 
 
@@ -71,13 +73,13 @@ def test_a_comparison_checks_all_folders_before_the_first_run(small: Path, tmp_p
 def test_a_server_checks_its_folder_before_it_listens(small: Path, tmp_path: Path) -> None:
     """The server refuses a folder that holds files, if it would write results into it itself."""
     with pytest.raises(ResultsFolderError, match="not empty"):
-        serve_scenarios([small], "tcp://nowhere", out=tmp_path, folder_per_session=False)
+        serve_scenarios([small], NOWHERE, out=tmp_path, folder_per_session=False)
 
 
 def test_a_server_with_a_folder_per_session_accepts_any_folder(small: Path, tmp_path: Path) -> None:
     """The folders of sessions are new, so other files are not replaced."""
     with pytest.raises(BindError):
-        serve_scenarios([small], "tcp://nowhere", out=tmp_path)
+        serve_scenarios([small], NOWHERE, out=tmp_path)
 
 
 def test_a_server_logs_the_warnings_of_a_session(

@@ -53,7 +53,12 @@ def not_loaded(_: Hello) -> Opened:
 def refusal(limits: Limits, hello: Hello, available: float = math.inf, used: float = 0) -> str:
     """Return why a hello is refused before anything is loaded."""
     admission = Admission(
-        limits, OpenSessions(), Countdown(None), not_loaded, lambda: available, lambda: used
+        limits,
+        OpenSessions(),
+        Countdown(None),
+        not_loaded,
+        available=lambda: available,
+        used=lambda: used,
     )
     with pytest.raises(SessionRefused) as refused:
         admission.open(hello)

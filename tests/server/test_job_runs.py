@@ -42,6 +42,7 @@ from hpcosim_server.engine.site_events import (
 from hpcosim_server.errors import SimulationStuck
 from hpcosim_server.record.metrics import measure
 from hpcosim_server.record.results import Run, write_results
+from support.recordings import runs_of
 from support.site_scenes import final_states, job, rejection, table
 
 NODE = Processor(2, 1.0, 100.0, 10.0, 0.5)
@@ -118,7 +119,7 @@ def test_a_requeued_job_loses_its_work_and_waits() -> None:
     simulation.advance([ONE])
     recording = simulation.recording
     assert (recording.start_s[0], recording.end_s[0]) == (20.0, 30.0)
-    assert (recording.runs_of(0), recording.lost_core_s[0]) == (2, 4.0)
+    assert (runs_of(recording, 0), recording.lost_core_s[0]) == (2, 4.0)
 
 
 @pytest.mark.parametrize(
@@ -379,7 +380,7 @@ def test_taking_many_jobs_back_at_one_instant_is_no_error(monkeypatch: pytest.Mo
     for _ in range(2):
         simulation.advance([ONE, AllocateJob(2, [0])], wake_on=["job_started"])
         later(simulation, 1.0, RequeueJob(1), RequeueJob(2))
-    assert [simulation.recording.runs_of(number) for number in (0, 1)] == [2, 2]
+    assert [runs_of(simulation.recording, number) for number in (0, 1)] == [2, 2]
 
 
 def test_suspended_jobs_that_nobody_resumes_are_an_error() -> None:

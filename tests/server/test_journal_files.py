@@ -7,7 +7,6 @@ import stat
 from pathlib import Path
 
 import pytest
-from structlog.testing import CapturingLogger
 
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader
@@ -23,6 +22,7 @@ from hpcosim_server.journal.records import (
 from hpcosim_server.journal.storage import Disk, open_to_read
 from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
 from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
+from support.logs import captured_log
 from support.memory_disk import MemoryDisk, MemoryFile
 
 RECORDS = (
@@ -112,13 +112,12 @@ def test_a_full_disk_closes_the_journal_and_keeps_its_records(
     writer = JournalWriter(file, "j", "never")
     writer.append(RECORDS[0])
     disk.room = 20
-    log = CapturingLogger()
-    monkeypatch.setattr("hpcosim_server.journal.writer.log", log)
-    for _ in range(3):
-        writer.append(RECORDS[1])
+    with captured_log() as events:
+        for _ in range(3):
+            writer.append(RECORDS[1])
     assert bytes(file.content) == content_of(RECORDS[0])
     assert writer.failure == "No space left on device"
-    assert [call.args for call in log.calls] == [("journal_failed",)]
+    assert [event["event"] for event in events] == ["journal_failed"]
 
 
 def test_a_failed_synchronisation_closes_the_journal() -> None:
@@ -155,6 +154,13 @@ def test_only_the_owner_can_read_journals(tmp_path: Path) -> None:
     assert (folder / "open" / f"a{SUFFIX}") in modes
 
 
+def test_a_new_folder_above_the_journals_has_the_usual_permissions(tmp_path: Path) -> None:
+    """Results lie there, which others may read."""
+    Journals(tmp_path / "out" / ".journal")
+    (tmp_path / "usual").mkdir()
+    assert (tmp_path / "out").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
 def test_two_servers_cannot_use_one_folder(tmp_path: Path) -> None:
     """A second server is refused as long as the first one runs."""
     first = Journals(tmp_path)
@@ -163,11 +169,19 @@ def test_two_servers_cannot_use_one_folder(tmp_path: Path) -> None:
     assert first.open_names() == []
 
 
+def test_a_journal_is_no_folder_of_journals(tmp_path: Path) -> None:
+    """A journal in place of the folder is named, with the command that reads one journal."""
+    path = tmp_path / "a.journal"
+    path.touch()
+    with pytest.raises(JournalError, match=r"a\.journal: expected a folder .*`hpcosim replay"):
+        Journals(path)
+
+
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
-    """A file in the place of the folder is named."""
+    """A file in the place of the folder above is named."""
     (tmp_path / "file").write_text("")
-    with pytest.raises(JournalError, match="journals cannot be kept here"):
-        Journals(tmp_path / "file")
+    with pytest.raises(JournalError, match="journals cannot be kept here: Not a directory"):
+        Journals(tmp_path / "file" / "journals")
 
 
 def test_a_finished_journal_is_moved(tmp_path: Path) -> None:

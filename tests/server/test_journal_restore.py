@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import Bye, Decisions, Goodbye, Hello, Welcome, encode
-from hpcosim_server.journal.store import SUFFIX
+from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S
+from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.socket_loop import TICK_S, answer_all
 from support.journaled import JOURNALS, JournaledScheduler, JournaledServer, error_of
 
 
@@ -261,6 +263,33 @@ def test_a_machine_that_fails_loses_what_was_not_synced(tmp_path: Path, sync: st
     else:
         assert isinstance(answer, Welcome)
         assert answer.seq in ([10] if sync == "always" else [7, 8, 9, 10])
+
+
+def test_an_idle_server_synchronises_its_journals_after_the_interval(tmp_path: Path) -> None:
+    """The loop of a server does it without a further request; a failing machine loses nothing."""
+    server = JournaledServer(tmp_path, sync="interval")
+    scheduler = JournaledScheduler(server)
+    scheduler.step()
+    until_s = server.clock_s + SYNC_INTERVAL_S
+    synced = []
+
+    class NobodyAtTheDoor:
+        """A door at which no request arrives."""
+
+        def receive(self, timeout_s: float) -> None:
+            """Let time pass."""
+            server.clock_s += timeout_s
+
+        def send(self, envelope: Envelope, reply: bytes) -> None:
+            """See `Door`."""
+
+    def stopped() -> str:
+        synced.append(server.disk.syncs)
+        return "the test is over" if server.clock_s > until_s + 2 * TICK_S else ""
+
+    answer_all(server.service, NobodyAtTheDoor(), stopped, shutdown_s=0.0)
+    assert synced[0] == 0
+    assert synced[-1] > 0
 
 
 def test_a_worker_restores_its_own_sessions(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class RealTimeServer(JournaledServer):
         welcome = self.send(Hello(versions=[1], held_replies=True))
         assert isinstance(welcome, Welcome)
         self.session = welcome.session
+        assert welcome.options.realtime
         self.seq = 0
 
     def request(self, think_s: float = 0.0) -> bytes:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from hpcosim_protocol import Bye, Hello, Welcome, decode_server_message, encode
+from hpcosim_protocol import Bye, Decisions, Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import ResultsFolderError
 from hpcosim_server.record.folder import MIN_FREE_BYTES, prepare
@@ -63,6 +63,7 @@ class Host:
             self.service.answer(encode(Hello(versions=[1], client="tester")))
         )
         assert isinstance(welcome, Welcome)
+        self.service.answer(encode(Decisions(session=welcome.session, seq=1)))
         self.service.answer(encode(Bye(session=welcome.session)))
         self.service.tidy()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 import zmq.auth
 
+from hpcosim_client import Connection, ServerGoneError, Timeouts
 from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol.keys import (
     ClientKeys,
@@ -24,8 +27,10 @@ from hpcosim_protocol.keys import (
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
 from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.curve import CurvePeers
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.peers import Peers
 
 WAIT_S = 5.0
 
@@ -45,7 +50,7 @@ def listening(folder: Path) -> Iterator[tuple[CurvePeers, str]]:
 @contextmanager
 def connected(address: str, keys: ClientKeys | None) -> Iterator[ZmqLink]:
     """Yield a client's link."""
-    link = ZmqLink(address, WAIT_S, keys)
+    link = ZmqLink(address, keys)
     try:
         yield link
     finally:
@@ -119,7 +124,7 @@ def test_admitted_client_gets_a_reply_and_is_known_by_its_key(tmp_path: Path) ->
         assert key_of(sender) == keys.own.public
         assert message.frames == [b"request"]
         assert peers.send(sender, [b"reply"])
-        assert link.receive() == b"reply"
+        assert link.receive(WAIT_S) == b"reply"
 
 
 @pytest.mark.parametrize("whose", ["none", "other"])
@@ -149,6 +154,54 @@ def test_client_does_not_talk_to_a_server_with_another_key(tmp_path: Path) -> No
     with listening(tmp_path / "a") as (peers, address), connected(address, keys) as link:
         link.send(b"secret")
         assert peers.receive(0.3) is None
+
+
+@pytest.mark.parametrize(
+    ("whose", "cause"),
+    [
+        ("none", "the server closes connections of this client: it probably has keys"),
+        ("not admitted", "the public key of its keys is not in the server's folder of clients"),
+        ("other server", "it probably has another key than this client's server.key"),
+    ],
+)
+def test_a_client_with_wrong_keys_is_told_the_cause(
+    whose: str, cause: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The warning after a second, and the error at the end, name what is wrong with its keys."""
+    make_keys(tmp_path / "a")
+    make_keys(tmp_path / "b")
+    server_key = tmp_path / "a/client/server.key"
+    keys = {
+        "none": None,
+        "not admitted": read_client_keys(tmp_path / "b/client", server_key),
+        "other server": read_client_keys(tmp_path / "a/client", tmp_path / "b/client/server.key"),
+    }
+    with (
+        listening(tmp_path / "a") as (_, address),
+        Connection(address, Timeouts(0.3, hello_s=1.1), keys=keys[whose]) as connection,
+        pytest.raises(ServerGoneError, match=re.escape(cause)),
+    ):
+        connection.ping()
+    (line,) = caplog.messages
+    assert cause in line
+
+
+def test_keys_for_a_server_without_keys_are_the_cause(tmp_path: Path) -> None:
+    """A client with keys is told that the server has none."""
+    make_keys(tmp_path)
+    keys = read_client_keys(tmp_path / "client")
+    listener = listen("tcp://127.0.0.1:*")
+    peers = Peers(listener, Bounds())
+    serving = threading.Thread(target=lambda: peers.receive(0.5))
+    serving.start()
+    with (
+        Connection(endpoint_of(listener), Timeouts(0.1, hello_s=0.3), keys=keys) as connection,
+        pytest.raises(ServerGoneError, match="the server has no keys, and this client has"),
+    ):
+        connection.ping()
+    serving.join()
+    peers.close()
+    close_listener(listener)
 
 
 def test_new_client_is_admitted_while_the_server_runs(tmp_path: Path) -> None:

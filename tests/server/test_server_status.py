@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -16,10 +17,12 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_server.service.control import Load
+from hpcosim_server.service.handover import Told
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.routes import Routes
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.vitals import later, merged
+from hpcosim_server.wire.post import Post
 from support.journaled import JournaledScheduler, JournaledServer
 
 
@@ -153,9 +156,10 @@ def test_the_status_of_several_processes_is_their_sum() -> None:
 def test_counters_of_a_worker_stay_when_it_ends() -> None:
     """A front adds what workers that have ended have counted."""
     routes = Routes([1, 2])
-    for number, name in ((1, b"one"), (2, b"two")):
-        route = routes.note(Load(number, 3, 1, 2), name, 0.0)
+    posts = [cast(Post, object()) for _ in range(2)]
+    for number, post in enumerate(posts, 1):
+        route = routes.note(Told(Load(number, 3, 1, 2), 0), post, 0.0)
         route.status = ServerStatus(server="s", sessions_active=1, sessions_over=2, journal="ok")
-    routes.lose(b"two")
+    routes.lose(posts[1])
     status = routes.status(1.0)
     assert (status.sessions_active, status.sessions_over, status.journal) == (1, 4, "ok")

@@ -320,6 +320,7 @@ def test_a_message_that_is_too_large_is_an_error(tmp_path: Path) -> None:
     assert answer["code"] == "message_too_large"
     assert "2000" in answer["message"]
     assert "2001" in answer["message"]
+    assert "(--max-message-bytes)" in answer["message"]
 
 
 # Seq
@@ -386,6 +387,7 @@ def test_too_many_decisions_are_an_error(tmp_path: Path) -> None:
     start = {"type": "allocate_job", "job_id": 1, "nodes": [0]}
     answer = desk.decide(session, 2, start, start, start)
     assert answer["code"] == "too_many_decisions"
+    assert "(--max-decisions)" in answer["message"]
     assert not answer["fatal"]
     answer = desk.decide(session, 2, start)
     assert [event["type"] for event in answer["events"]] == ["job_started", "job_completed"]
@@ -476,6 +478,7 @@ def test_policy_in_the_hello_is_recorded(desk: Desk) -> None:
     policy = {"name": "easy", "settings": {"window_s": 60.0}}
     session = desk.hello(policy=policy)
     desk.ask("hello", versions=[1], session=session, policy={"name": "fcfs"})
+    desk.decide(session, 1)
     desk.ask("bye", session=session)
     assert json.loads(desk.results(session)["run.json"])["policy"] == policy
 
@@ -819,6 +822,7 @@ def test_a_service_that_closes_writes_every_open_session(desk: Desk) -> None:
 def test_the_name_of_a_client_is_no_path(desk: Desk, client: str) -> None:
     """Any client name gives one results folder inside the output folder."""
     session = desk.hello(client=client)
+    desk.decide(session, 1)
     desk.ask("bye", session=session)
     results = desk.results(session)
     assert json.loads(results["run.json"])["scheduler"] == client
@@ -833,6 +837,7 @@ def test_results_that_cannot_be_written_are_a_failure(
     """Results that cannot be written are reported as a failure; other sessions continue."""
     desk.out.write_text("in the way")
     lost = desk.hello()
+    desk.decide(lost, 1)
     good = Scheduler(desk)
     desk.ask("bye", session=lost)
     desk.service.tidy()

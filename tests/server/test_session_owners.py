@@ -6,12 +6,13 @@ from pathlib import Path
 
 import msgpack
 import pytest
-import structlog
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.running.library import Library
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
+from support.logs import captured_log
 from support.processes import SCENARIO
 
 KEY, OTHER_KEY = b"k" * 40, b"o" * 40
@@ -31,13 +32,24 @@ class Clock:
 class Desk:
     """A service in this process."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None, sessions: int | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        limits: Limits | None = None,
+        sessions: int | None = None,
+        journals: Journals | None = None,
+    ) -> None:
         path = folder / "small.yaml"
         path.write_text(SCENARIO.format(name="small", jobs=40))
         self.clock = Clock()
         self.out = folder / "out"
         self.service = Service(
-            Library([path]).open, limits, self.out, sessions=sessions, clock=self.clock
+            Library([path]).open,
+            limits,
+            self.out,
+            sessions=sessions,
+            clock=self.clock,
+            journals=journals,
         )
 
     def ask(self, address: bytes, kind: str, **fields: object) -> dict[str, object]:
@@ -127,23 +139,47 @@ def test_session_without_a_request_is_closed_early(tmp_path: Path) -> None:
     assert desk.ask(HERE, "decisions", session=used, seq=2, decisions=[])["type"] == "events"
 
 
-def test_hello_of_a_stranger_does_not_use_up_the_only_session(tmp_path: Path) -> None:
-    """With one session in all, a session that nobody used is given back and is no failure."""
+@pytest.mark.parametrize("end", ["bye", "silence"])
+def test_hello_of_a_stranger_does_not_use_up_the_only_session(tmp_path: Path, end: str) -> None:
+    """With one session in all, one without a request is given back: no failure, no results."""
     desk = Desk(tmp_path, sessions=1)
-    desk.hello(HERE)
-    desk.pass_time(61.0)
+    left = desk.hello(HERE)["session"]
+    if end == "bye":
+        assert desk.ask(HERE, "bye", session=left)["type"] == "goodbye"
+        assert desk.ask(HERE, "bye", session=left)["type"] == "goodbye"
+    else:
+        desk.pass_time(61.0)
     assert not desk.service.done
     assert not desk.service.failures
     desk.service.tidy()
     assert desk.service.counts == (0, 0, 0)
-    assert desk.hello(THERE)["type"] == "welcome"
+    assert not desk.out.exists()
+    used = desk.hello(THERE)["session"]
+    desk.ask(THERE, "decisions", session=used, seq=1, decisions=[])
+    desk.ask(THERE, "bye", session=used)
+    desk.service.tidy()
+    assert desk.service.done
+    assert [failure.cause for failure in desk.service.failures] == ["client_left"]
 
 
-def test_folders_of_unused_sessions_are_bounded(tmp_path: Path) -> None:
-    """Sessions that only greet and leave make a bounded number of results folders."""
+def test_unused_sessions_leave_no_journal(tmp_path: Path) -> None:
+    """Clients that greet and leave do not push the journals of others out of the folder."""
+    journals = Journals(tmp_path / "journals")
+    desk = Desk(tmp_path, journals=journals)
+    desk.ask(HERE, "bye", session=desk.hello(HERE)["session"])
+    desk.hello(HERE)
+    assert len(journals.open_names()) == 1
+    desk.pass_time(61.0)
+    assert (journals.open_names(), journals.ended_names()) == ([], [])
+
+
+def test_folders_of_partial_sessions_are_bounded(tmp_path: Path) -> None:
+    """Sessions that end early make a bounded number of results folders."""
     desk = Desk(tmp_path, Limits(partial_results=3))
     for _ in range(10):
-        desk.ask(HERE, "bye", session=desk.hello(HERE)["session"])
+        name = desk.hello(HERE)["session"]
+        desk.ask(HERE, "decisions", session=name, seq=1, decisions=[])
+        desk.ask(HERE, "bye", session=name)
         desk.service.tidy()
     assert len(list(desk.out.iterdir())) == 3
 
@@ -158,9 +194,8 @@ def test_log_of_an_internal_error_has_no_secret(
         raise KeyError(f"bug near {name}")
 
     monkeypatch.setattr("hpcosim_server.service.session.Session.decide", fail)
-    with structlog.testing.capture_logs() as entries:
+    with captured_log() as entries:
         desk.ask(HERE, "decisions", session=name, seq=1, decisions=[])
-    assert not any(entry.get("exc_info") for entry in entries)  # a renderer would add variables
     logged = str(entries)
     assert "Traceback" in logged
     assert "bug near" in logged

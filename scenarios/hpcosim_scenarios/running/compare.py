@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -116,21 +116,39 @@ def compare_policies(
     for warning in [*_warnings(path, policies), *baseline_warnings(base, policies)]:
         warn(warning)
     run = _runner(path, transport, overrides, formats, warn, keeps=out is not None)
+    with _folders(policies, out, transport, force=force, needed=bool(base or by)) as folders:
+        return _compared(zip(policies, folders, strict=True), run, on_result, base, by)
+
+
+def _compared(
+    policies: Iterable[tuple[ComparedPolicy, Path | None]],
+    run: Run,
+    on_result: OnResult,
+    base: str,
+    by: Sequence[GroupedBy],
+) -> Comparison:
+    """Run policies, and compare their results.
+
+    Args:
+        policies: policies, each with its results folder; None: it needs none.
+        run: runs a policy and returns its metrics.
+        on_result: as for `compare_policies`.
+        base: name of the policy with which the others are compared; empty: none.
+        by: as for `compare_policies`.
+    """
     metrics, outcomes, groups = {}, {}, {}
-    needed = bool(base or by)
-    with _folders(policies, out, transport, force=force, needed=needed) as folders:
-        for policy, folder in zip(policies, folders, strict=True):
-            try:
-                metrics[policy.name] = run(policy, folder)
-            except ResultsError as error:
-                if error.metrics is not None:
-                    on_result(policy.name, error.metrics)
-                raise
-            on_result(policy.name, metrics[policy.name])
-            if base and folder is not None:
-                outcomes[policy.name] = outcome_of(folder, metrics[policy.name])
-            if by and folder is not None:
-                groups[policy.name] = groups_of(folder, by)
+    for policy, folder in policies:
+        try:
+            metrics[policy.name] = run(policy, folder)
+        except ResultsError as error:
+            if error.metrics is not None:
+                on_result(policy.name, error.metrics)
+            raise
+        on_result(policy.name, metrics[policy.name])
+        if base and folder is not None:
+            outcomes[policy.name] = outcome_of(folder, metrics[policy.name])
+        if by and folder is not None:
+            groups[policy.name] = groups_of(folder, by)
     savings = {
         name: savings_of(outcome, outcomes[base])
         for name, outcome in outcomes.items()

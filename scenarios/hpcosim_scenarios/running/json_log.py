@@ -7,88 +7,64 @@ the reader of a pipe does not read or the disk is full. A later line gives their
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, MutableMapping
-from typing import Any
-
-import structlog
-from structlog.tracebacks import ExceptionDictTransformer
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 from hpcosim_scenarios.running.lines import Lines
+from hpcosim_server import log
 from hpcosim_server.wire.log_rate import LogRate
 
 STDERR = 2
-ERRORS = ("error", "critical", "exception")
 LINES_PER_S, LINES_BURST = 20.0, 1000
 
 
 def log_as_json() -> None:
-    """Configure structlog for this process."""
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            BoundedLines(),
-            structlog.processors.TimeStamper(fmt="iso"),
-            # Local variables have names of sessions and contents of messages.
-            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=_logger_factory(),
-        cache_logger_on_first_use=True,
-    )
+    """Write the log of this process as lines of JSON."""
+    log.write_to(BoundedLines(_line_writer()))
 
 
 class BoundedLines:
-    """Leaves out lines beyond a rate, so that a client cannot fill the log.
+    """Writes events as lines up to a rate, so that a client cannot fill the log.
 
     Errors have a bound of their own. The next line after those left out has their number.
 
     Args:
+        write: writes a line without its line break.
         per_s: lines per second in the long run.
         burst: lines that may follow each other at once.
     """
 
-    def __init__(self, per_s: float = LINES_PER_S, burst: int = LINES_BURST) -> None:
+    def __init__(
+        self,
+        write: Callable[[str], None],
+        per_s: float = LINES_PER_S,
+        burst: int = LINES_BURST,
+    ) -> None:
+        self._write = write
         self._rates = {False: LogRate(per_s, burst), True: LogRate(per_s, burst)}
 
-    def __call__(
-        self, _logger: object, method: str, event: MutableMapping[str, Any]
-    ) -> MutableMapping[str, Any]:
-        """Return an entry, or leave it out."""
-        rate = self._rates[method in ERRORS]
+    def __call__(self, event: log.Event) -> None:
+        """Write an event, or leave it out."""
+        rate = self._rates[event["level"] == "error"]
         if not rate.admits():
-            raise structlog.DropEvent
+            return
         if left_out := rate.take_left_out():
             event["left_out"] = left_out
-        return event
+        event["timestamp"] = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+        self._write(log.as_json(event))
 
 
-class LineLogger:
-    """Writes each entry as one line.
-
-    Args:
-        lines: where the lines go.
-    """
-
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
-
-    def msg(self, entry: str) -> None:
-        """Write an entry."""
-        self._lines.write(f"{entry}\n".encode())
-
-    debug = info = warning = error = critical = exception = msg
-
-
-def _logger_factory() -> Callable[..., object]:
-    """Return what makes the loggers: for standard error, or for what a notebook has instead."""
+def _line_writer() -> Callable[[str], None]:
+    """Return what writes lines: to standard error, or to what a notebook has instead."""
     try:
         is_plain = sys.stderr is None or sys.stderr.fileno() == STDERR
     except (AttributeError, OSError, ValueError):
         is_plain = False
     if not is_plain:
-        return structlog.PrintLoggerFactory(sys.stderr)
-    logger = LineLogger(Lines(STDERR, _lost_line))
-    return lambda *_: logger
+        stream = sys.stderr
+        return lambda line: print(line, file=stream)
+    lines = Lines(STDERR, _lost_line)
+    return lambda line: lines.write(f"{line}\n".encode())
 
 
 def _lost_line(count: int) -> bytes:

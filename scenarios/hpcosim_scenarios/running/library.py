@@ -72,6 +72,7 @@ class Library:
         max_jobs: a scenario with more jobs is refused.
         allowed: patterns of the paths that clients may override, such as `workload.load` and
             `scheduler.*` (see `fnmatch`); None: all but those of files of the server.
+        first: the scenario in the first file after `overrides`, for a caller that has read it.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -83,6 +84,7 @@ class Library:
         overrides: Overrides | None = None,
         max_jobs: int = 2_000_000,
         allowed: Sequence[str] | None = None,
+        first: Scenario | None = None,
     ) -> None:
         self._allowed = allowed
         self._sources = SourceCache(max_jobs)
@@ -91,7 +93,7 @@ class Library:
         self._paths: dict[str, Path] = {}
         self._loaded: dict[str, LoadedScenario] = {}
         for path in paths:
-            loaded = self._load(path, {})
+            loaded = self._load(path, {}, None if self._loaded else first)
             name = loaded.scenario.name
             if name in self._paths:
                 what = f"name: {self._paths[name]} has the same name, {name!r}; rename one of them"
@@ -149,9 +151,11 @@ class Library:
         except WorkloadError as error:
             raise SessionRefused("invalid_scenario", error.what) from None
 
-    def _load(self, path: Path, changes: Overrides) -> LoadedScenario:
+    def _load(
+        self, path: Path, changes: Overrides, scenario: Scenario | None = None
+    ) -> LoadedScenario:
         overrides = {**self._overrides, **changes}
-        scenario = load_scenario(path, overrides)
+        scenario = scenario or load_scenario(path, overrides)
         workload = scenario.workload
         # Of other models the jobs are counted as they are drawn.
         if isinstance(workload.synthetic, Lublin | Poisson | Sampled):

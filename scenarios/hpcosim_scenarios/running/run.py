@@ -54,6 +54,7 @@ def run_scenario(
     watched: WatchedRun | None = None,
     realtime: float | None = None,
     journal: Path | None = None,
+    scenario: Scenario | None = None,
 ) -> tuple[dict[str, int | float], Path]:
     """Run a scenario and write its results.
 
@@ -72,6 +73,7 @@ def run_scenario(
         realtime: simulated seconds per wall-clock second, for a run in real time; None: as fast as
             possible.
         journal: folder for a journal of the run, with separate processes; None: none is kept.
+        scenario: the scenario in the file after `overrides`, for a caller that has read it.
 
     Returns:
         The metrics, and the results folder.
@@ -83,7 +85,7 @@ def run_scenario(
         ResultsFolderError: the results folder cannot be used; raised before the simulation starts.
         ResultsError: the results cannot be written; it has the metrics.
     """
-    scenario = load_scenario(path, overrides)
+    scenario = scenario or load_scenario(path, overrides)
     chosen = chosen_by(scenario, path, scheduler, overrides)
     chosen.check()
     check_seed(scenario, overrides or {}, chosen.name, warn)
@@ -96,7 +98,7 @@ def run_scenario(
         shown(f"{scenario.name} {chosen.called}", at_once=watched is None) as report,
     ):
         if transport == "inproc":
-            loaded = Library([path], overrides).default
+            loaded = Library([path], overrides, first=scenario).default
             metrics = run_chosen(
                 chosen, loaded, folder, report, formats, warn, watched, realtime=realtime
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -18,14 +18,14 @@ from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.record.folder import prepare
 from hpcosim_server.record.results import Also
 from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.keys import LOCAL_ONLY, Access
-from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.observer import LiveProcess, Watch
+from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.serving import serve_workers
-from hpcosim_server.service.socket_loop import DRAIN_S, serve
-from hpcosim_server.service.status import Failure, Status
+from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.status import Failure
+from hpcosim_server.service.totals import Totals
 from hpcosim_workloads.errors import WorkloadError
 
 
@@ -45,22 +45,16 @@ class JournalFolder(NamedTuple):
 
 def serve_scenarios(
     paths: Sequence[Path],
-    address: str,
+    options: ServeOptions,
     *,
     out: Path | None = None,
     force: bool = False,
-    sessions: int | None = None,
     folder_per_session: bool = True,
-    limits: Limits | None = None,
     overrides: Overrides | None = None,
     also: Sequence[Also] = (),
-    tell: Callable[[Status], None] | None = None,
     watch: Watch | None = None,
-    access: Access = LOCAL_ONLY,
+    live: LiveProcess | None = None,
     allowed: Sequence[str] | None = None,
-    workers: int = 1,
-    parent: int | None = None,
-    drain_s: float = DRAIN_S,
     journal: JournalFolder | None = None,
     realtime: float | None = None,
 ) -> list[Failure]:
@@ -68,25 +62,18 @@ def serve_scenarios(
 
     Args:
         paths: the scenarios' files.
-        address: address to listen at, such as `tcp://127.0.0.1:28080`.
+        options: the options of the server. Its `tell` is also called with the errors raised here.
         out: folder for results; None: none are written.
         force: replace the results in an `out` that is not empty; needed only without
             `folder_per_session`, and not for the results of a run that did not complete.
-        sessions: number of sessions after which the server ends; None: no limit.
         folder_per_session: write each session's results to a folder of its own in `out`. False:
             write them to `out` itself.
-        limits: limits of requests and sessions.
         overrides: values to change in all scenarios, by dotted path.
         also: additional result writers.
-        tell: called with the progress of sessions and with every failure, including the errors
-            raised here; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
-        access: who may connect.
+            It needs a server with one worker.
+        live: the live page of a server with several workers; None: there is none.
         allowed: patterns of the paths that clients may override, see `Library`.
-        workers: largest number of processes for sessions; 1: this process has all of them. An
-            observer needs 1.
-        parent: number of the process whose end stops the server; None: none.
-        drain_s: time after a stop in which requests are finished and results are written, s.
         journal: the folder of journals of the sessions; None: no journal is kept.
         realtime: simulated seconds per wall-clock second of sessions in real time; None: they are
             not in real time.
@@ -98,7 +85,7 @@ def serve_scenarios(
         JournalError: the folder of journals cannot be used.
     """
     log_as_json()
-    limits = limits or Limits()
+    limits, tell = options.limits, options.tell
     if out is not None:
         # A folder per session is new, so other content of `out` is in no danger.
         prepare(out, force=force or folder_per_session or is_incomplete(out))
@@ -110,30 +97,21 @@ def serve_scenarios(
             library.open,
             limits,
             out,
-            sessions=Countdown(sessions),
+            sessions=Countdown(options.sessions),
             folder_per_session=folder_per_session,
             also=also,
             journals=journals,
             realtime=realtime,
             scenarios=library.names,
+            totals=Totals(),
+            folders=Countdown(limits.partial_results),
         )
         recovery = Recovery(journals, resume=bool(journal and journal.resume))
-        if workers > 1:
-            return serve_workers(
-                new_service,
-                address,
-                limits,
-                workers,
-                recovery,
-                sessions=sessions,
-                tell=tell,
-                parent=parent,
-                drain_s=drain_s,
-                access=access,
-            )
+        if options.workers > 1:
+            return serve_workers(new_service, options, recovery, live)
         service = new_service(report=tell, watch=watch)
         recovery.recover(service)
-        serve(service, address, parent, drain_s, access)
+        serve(service, options.address, options.parent, options.drain_s, options.access)
     except (ScenarioError, WorkloadError, BindError) as error:
         if tell is not None:
             tell(Failure("no_address" if isinstance(error, BindError) else "bad_input", str(error)))

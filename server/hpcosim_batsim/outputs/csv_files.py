@@ -8,12 +8,10 @@ Values that were not measured are empty, by default wall-clock times, which diff
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import get_args
 
 from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
 from hpcosim_batsim.outputs.summary import stretch, summary
-from hpcosim_server.record.folder import write_together
 from hpcosim_server.record.table_rows import intervals
 
 JOB_COLUMNS = (
@@ -59,19 +57,6 @@ def files_of(
     if outcome.energy is not None:
         files[f"{prefix}_consumed_energy.csv"] = _energy_lines(outcome)
     return files
-
-
-def write_outputs(prefix: Path, outcome: BatsimOutcome) -> None:
-    """Write all files. They replace those of an earlier run.
-
-    Args:
-        prefix: path and start of the names: `runs/out` for `runs/out_jobs.csv` and so on.
-        outcome: the result of a run.
-
-    Raises:
-        ResultsError: a file cannot be written; no file has changed.
-    """
-    write_together(prefix.parent, files_of(outcome, prefix.name), seal=summary_file(prefix.name))
 
 
 def summary_file(prefix: str) -> str:

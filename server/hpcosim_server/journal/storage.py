@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hpcosim_server.errors import JournalError
+from hpcosim_server.folders import make_folders, sync_folder
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # a journal has the secret name of its session
 LOCK = "lock"
@@ -46,7 +47,7 @@ class Storage(Protocol):
     """A file system. Each method raises OSError."""
 
     def make_folder(self, folder: Path) -> None:
-        """Create a folder that only its owner can read; it may exist."""
+        """Create a folder that only its owner can read; it may exist. Its name is then safe."""
 
     def lock(self, folder: Path) -> None:
         """Lock a folder until this process and its children end.
@@ -125,7 +126,7 @@ class Disk:
 
     def make_folder(self, folder: Path) -> None:
         """See `Storage`."""
-        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+        make_folders(folder, FOLDER_MODE)
         folder.chmod(FOLDER_MODE)
 
     def lock(self, folder: Path) -> None:
@@ -162,11 +163,7 @@ class Disk:
 
     def sync_folder(self, folder: Path) -> None:
         """See `Storage`."""
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_folder(folder)
 
     def move(self, path: Path, target: Path) -> None:
         """See `Storage`."""

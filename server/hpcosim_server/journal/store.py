@@ -11,13 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.storage import Disk, JournalFile, Storage
 from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
-
-log = structlog.get_logger()
 
 KEPT = 1000
 """Number of journals of ended sessions that a folder keeps."""
@@ -60,8 +57,12 @@ class Journals:
         self._clock = clock
         self._sync_due_s = clock() + SYNC_INTERVAL_S
         self._has_new_names = False
+        self._was_removed = False  # a journal, and another attempt must make that safe
         self._writers: set[JournalWriter] = set()
         self._open, self._ended = folder / "open", folder / "ended"
+        if folder.is_file():
+            replays = f"; `hpcosim replay {folder}` reads one journal" * (folder.suffix == SUFFIX)
+            raise JournalError(f"{folder}: expected a folder of journals; it is a file{replays}")
         try:
             for each in (folder, self._open, self._ended):
                 self._storage.make_folder(each)
@@ -135,6 +136,7 @@ class Journals:
         try:
             if keep_rest and file.size() > end:
                 self._put_aside(file, name, end)
+                self._storage.sync_folder(self._open)
             file.truncate(end)
             return self._writer(file, name)
         except OSError as error:
@@ -147,21 +149,32 @@ class Journals:
         With `interval`, a failing machine loses the records of at most `SYNC_INTERVAL_S`, or of
         `SYNC_SHARE` times the time that the disk needs.
         """
-        if self._sync == "interval" and (began_s := self._clock()) >= self._sync_due_s:
-            self.sync()
+        if self._sync != "interval" and not self._was_removed:
+            return
+        if (began_s := self._clock()) >= self._sync_due_s:
+            if self._sync == "interval":
+                self.sync()
+            else:
+                self._try_to_sync_names()
             over_s = self._clock()
             self._sync_due_s = over_s + max(SYNC_INTERVAL_S, SYNC_SHARE * (over_s - began_s))
 
     def sync(self) -> None:
         """Synchronise all journals with the disk."""
-        try:
-            self._sync_names()
-        except OSError as error:
-            log.error("journals_not_synced", error=error.strerror or str(error))
+        self._try_to_sync_names()
         for writer in list(self._writers):
             writer.sync()
             if writer.failure:
                 self._forget(writer)
+
+    def settle(self, writer: JournalWriter) -> None:
+        """Synchronise the journal of a session that has ended, before its results are written.
+
+        Otherwise a machine that fails could restore the session to a state before its end, whose
+        results would replace the complete ones.
+        """
+        self._try_to_sync_names()
+        writer.sync()
 
     def finish(self, writer: JournalWriter) -> None:
         """Close the journal of a session whose results are written, and move it to `ended/`.
@@ -174,6 +187,8 @@ class Journals:
         try:
             if writer.failure:
                 self._storage.remove(path)
+                self._has_new_names = self._was_removed = True
+                self._try_to_sync_names()
                 return
             self._storage.move(path, self._ended / path.name)
             for name in self._names(self._ended)[:-KEPT]:
@@ -182,8 +197,14 @@ class Journals:
         except OSError as error:
             log.error("journal_not_moved", journal=writer.name, error=error.strerror or str(error))
 
+    def drop(self, writer: JournalWriter) -> None:
+        """Close and remove the journal of an open session."""
+        self._forget(writer)
+        writer.close()
+        self.discard(writer.name)
+
     def discard(self, name: str) -> None:
-        """Remove a journal without records: no client has got a reply from its session."""
+        """Remove a journal that restores nothing: its session has carried out no request."""
         try:
             self._storage.remove(self._open / f"{name}{SUFFIX}")
         except OSError as error:
@@ -201,7 +222,13 @@ class Journals:
         """Wait until the names of new journals are on the disk."""
         if self._has_new_names:
             self._storage.sync_folder(self._open)
-            self._has_new_names = False
+            self._has_new_names = self._was_removed = False
+
+    def _try_to_sync_names(self) -> None:
+        try:
+            self._sync_names()
+        except OSError as error:
+            log.error("journals_not_synced", error=error.strerror or str(error))
 
     def _writer(self, file: JournalFile, name: str) -> JournalWriter:
         writer = JournalWriter(file, name, self._sync)

@@ -6,12 +6,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.journal.records import HEADER, Record, framed
 from hpcosim_server.journal.storage import JournalFile
-
-log = structlog.get_logger()
 
 SyncPolicy = Literal["always", "interval", "never"]
 """When records are synchronised with the disk: each before its reply is sent, regularly, or when

@@ -14,13 +14,13 @@ from itertools import islice
 from pathlib import Path
 
 from hpcosim_server.errors import ResultsError, ResultsFolderError
+from hpcosim_server.folders import make_folders, sync_folder
 from hpcosim_server.record.checksums import Written, WrittenFile
 from hpcosim_server.record.replacing import (
     draft_start,
     only_writer,
     replace_all,
     replace_each,
-    sync_folder,
 )
 
 Files = Mapping[str, Iterable[str]]
@@ -138,7 +138,7 @@ def write_together(
             seal; the folder is as it was before.
     """
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_folders(folder.parent)
         # A user may have permission to write into an existing folder, but not into its parent.
         if not folder.is_dir():
             with _draft(folder.parent, f".{folder.name}-") as draft:

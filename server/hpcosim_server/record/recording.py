@@ -262,11 +262,6 @@ class Recording:
         """Return the number of times that a node began to switch off, over all nodes."""
         return self.power_state.count(POWER_STATES.index("switching_off"))
 
-    def runs_of(self, row: int) -> int:
-        """Return the number of runs of a job so far."""
-        period = self.last_period[row]
-        return self.periods.run[period] if period >= 0 else 0
-
     def suspended_until(self, now_s: float) -> dict[int, float]:
         """Return the suspended time of jobs up to now, s, by row; jobs without any are absent."""
         found = dict(self.suspended_s)

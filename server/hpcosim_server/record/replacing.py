@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hpcosim_server.errors import ResultsError
+from hpcosim_server.folders import sync_folder
 
 ASIDE = ".aside"
 """Folder in a draft with the files that the draft has replaced."""
@@ -99,18 +100,6 @@ def replace_each(draft: Path, folder: Path) -> None:
     for path in sorted(draft.iterdir()):
         path.replace(folder / path.name)
     sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Write the entries of a folder to the disk, so that they survive a power failure."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # not every file system can
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def _undo(

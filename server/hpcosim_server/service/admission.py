@@ -11,6 +11,7 @@ from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.memory import available_bytes, used_bytes
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.sessions import OpenSessions
+from hpcosim_server.service.totals import Part, Totals
 
 SessionFactory = Callable[[Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
@@ -28,6 +29,7 @@ class Admission:
         sessions: the open sessions.
         left: how many sessions are left to open.
         new_session: creates the simulation of a new session.
+        totals: the totals of the server; None: its own.
         available: returns the memory that is available on the machine, bytes.
         used: returns the memory of this process, bytes.
     """
@@ -38,6 +40,7 @@ class Admission:
         sessions: OpenSessions,
         left: Countdown,
         new_session: SessionFactory,
+        totals: Totals | None = None,
         available: Callable[[], float] = available_bytes,
         used: Callable[[], float] = used_bytes,
     ) -> None:
@@ -45,6 +48,7 @@ class Admission:
         self._open = sessions
         self._left = left
         self._new_session = new_session
+        self._totals = totals or Totals()
         self._available = available
         self._used = used
 
@@ -60,17 +64,29 @@ class Admission:
             raise SessionRefused("too_many_sessions", what)
         try:
             opened = self._new_session(hello)
-            self._check_jobs(opened.jobs)
+            with self._totals.decision():
+                self._check_jobs(opened.jobs)
+                self._totals.state(Part.JOBS, self._open.jobs + opened.jobs)
         except BaseException:
             self._left.put_back()
             raise
+        self.note_memory()
         return opened
+
+    def note_memory(self) -> int:
+        """Measure the memory of this process, and state it for the others; return it, bytes.
+
+        Call it now and then; without a limit it does nothing and returns 0.
+        """
+        used = int(self._used()) if self._limits.memory_bytes else 0
+        self._totals.state(Part.MEMORY_BYTES, used)
+        return used
 
     def _check(self, hello: Hello) -> None:
         """Check what is known before the scenario is loaded."""
         limits = self._limits
         if len(self._open) >= limits.sessions:
-            _refuse(f"{limits.sessions} sessions are open", "max-sessions")
+            raise SessionRefused("too_many_sessions", too_many(limits.sessions))
         jobs = hello.overrides.get(JOBS, 1)
         if isinstance(jobs, int) and jobs <= limits.jobs:  # otherwise it is an invalid override
             self._check_jobs(jobs)
@@ -81,18 +97,24 @@ class Admission:
                 f"needs {limits.free_bytes // MIB}",
                 "min-free-mb",
             )
-        if limits.memory_bytes and self._used() > limits.memory_bytes:
+        used = self.note_memory() + self._totals.of_others(Part.MEMORY_BYTES)
+        if limits.memory_bytes and used > limits.memory_bytes:
             _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max-memory-mb")
 
     def _check_jobs(self, jobs: int) -> None:
         """Check the number of jobs of a new session and of the open ones together."""
-        total = sum(session.opened.jobs for session in self._open)
+        total = self._open.jobs + self._totals.of_others(Part.JOBS)
         if total + jobs > self._limits.total_jobs:
             _refuse(
                 f"the open sessions have {total} jobs and this one has {jobs}; expected at most "
                 f"{self._limits.total_jobs}",
                 "max-total-jobs",
             )
+
+
+def too_many(sessions: int) -> str:
+    """Return why a hello is refused while so many sessions are open."""
+    return f"{sessions} sessions are open, the maximum of this server (--max-sessions)"
 
 
 def _refuse(what: str, option: str) -> None:

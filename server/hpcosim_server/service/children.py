@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.service.control import Control, Load, control_pair
 from hpcosim_server.service.stopping import IGNORED, STOPPING
 
-log = structlog.get_logger()
-
 FRONT = 0
 """Number of the front; workers have numbers above."""
+LIVE_PAGE = -1
+"""Number of the process of the live page."""
+NAMES = {FRONT: "front", LIVE_PAGE: "live page"}
 CALM_S = 10.0
 """Run time after which a process that ended is started again at once, s."""
 LONGEST_PAUSE_S = 5.0
@@ -29,7 +29,7 @@ class Child:
     """A child process.
 
     Attributes:
-        number: `FRONT`, or the number of the worker.
+        number: a number of `NAMES`, or the number of the worker.
         pid: process id.
         control: connection to it.
         born_s: time of its start, s.
@@ -45,7 +45,12 @@ class Child:
     @property
     def name(self) -> str:
         """What the log calls the process."""
-        return "front" if self.number == FRONT else f"worker {self.number}"
+        return NAMES.get(self.number) or f"worker {self.number}"
+
+    @property
+    def is_worker(self) -> bool:
+        """Whether the process has sessions."""
+        return self.number > FRONT
 
 
 def fork(number: int, target: Callable[[Control], None], others: Iterable[Child]) -> Child:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from hpcosim_protocol import Decisions
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
+from hpcosim_server.service.totals import Part, Totals
 from hpcosim_server.wire.address import key_of
 
 UNKNOWN_SESSION = "unknown session; open a session with hello"
@@ -34,10 +35,13 @@ class ClosedSessions:
 
     Args:
         limit: maximum number of sessions to keep.
-        most_bytes: maximum size of all their last replies, bytes; the oldest ones go first.
+        most_bytes: maximum size of the last replies of the server, bytes; the oldest ones of this
+            process go first.
+        totals: the totals of the server; None: its own.
     """
 
-    def __init__(self, limit: int, most_bytes: int) -> None:
+    def __init__(self, limit: int, most_bytes: int, totals: Totals | None = None) -> None:
+        self._totals = totals or Totals()
         self._limit = limit
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -58,11 +62,14 @@ class ClosedSessions:
         self._by_name[name] = closed
         self._bytes += len(closed.last_answer)
         self._with_answer.append(name)
-        while self._bytes > self._most_bytes or len(self._with_answer) > self._limit:
-            oldest = self._with_answer.popleft()
-            if dropped := self._by_name.get(oldest):
-                self._bytes -= len(dropped.last_answer)
-                self._by_name[oldest] = dropped._replace(last_answer=b"")
+        with self._totals.decision():
+            most_bytes = self._most_bytes - self._totals.of_others(Part.KEPT_BYTES)
+            while self._bytes > most_bytes or len(self._with_answer) > self._limit:
+                oldest = self._with_answer.popleft()
+                if dropped := self._by_name.get(oldest):
+                    self._bytes -= len(dropped.last_answer)
+                    self._by_name[oldest] = dropped._replace(last_answer=b"")
+            self._totals.state(Part.KEPT_BYTES, self._bytes)
         if len(self._by_name) > self._limit:
             self._by_name.popitem(last=False)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.observer import Observer
 from hpcosim_server.service.outcomes import Outcomes
@@ -15,7 +14,7 @@ from hpcosim_server.service.shared import Shared
 from hpcosim_server.service.status import Cause, Failure
 from hpcosim_server.service.vitals import Vitals
 
-log = structlog.get_logger()
+CLIENT_WENT = ("client_left", "client_silent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +38,20 @@ class Closing:
     def close(self, session: Session, failed: Cause | None) -> None:
         """Close a session that has ended; `write_results` writes its results.
 
+        A session whose client left it, or went away, before its first request does not count: it
+        has no results, is no failure, and gives its place back. Strangers that greet must not use
+        up `--once`.
+
         Args:
             session: the session.
-            failed: cause of its end; None: it is complete, or it was never used.
+            failed: cause of its end; None: it is complete.
         """
         self.shared.sessions.remove(session)
         self.shared.held.drop(session.name)
         self.shared.closed.add(session)
+        if failed in CLIENT_WENT and not session.seq:
+            self._forget(session)
+            return
         self.outcomes.add(session)
         self.shared.journals.ended(session, failed)
         self.vitals.report(progress_of(session))
@@ -67,10 +73,16 @@ class Closing:
         if now_s - max(session.last_message_s, self.shared.held.heard_s(session.name)) <= timeout_s:
             return
         session.end(f"no message from the client for more than {timeout_s:g} s")
-        self.close(session, "client_silent" if session.seq else None)
-        if not session.seq:  # a stranger must not use up `--once`
-            self.shared.sessions.opened -= 1
-            self.left.put_back()
+        self.close(session, "client_silent")
+
+    def _forget(self, session: Session) -> None:
+        """Treat a closed session as one that was never opened."""
+        self.shared.journals.dropped(session)
+        self.shared.sessions.opened -= 1
+        self.left.put_back()
+        if self.observer is not None:
+            self.observer.closed(session.label)
+        log.info("session_unused", **names_of(session), reason=session.ended_because)
 
     def write_results(self, *, last: bool) -> None:
         """Write the results of the sessions that are over.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
 from msgspec import Struct
 
-from hpcosim_server.service.status import Failure, Progress
+from hpcosim_protocol import ServerStatus
+from hpcosim_server.service.status import Failure, LivePage, Progress
 
 MOST_BYTES = 2**17
 MOST_TEXT = 2**14  # characters of a reason that is too long
@@ -23,14 +24,12 @@ class Load(Struct, frozen=True, tag_field="status", tag="load"):
         opened: number of sessions that it has opened.
         active: number of those that are open.
         over: number of those that are closed and whose results are written, or cannot be.
-        nonces: for a new front, nonces of the hellos of the open sessions.
     """
 
     worker: int
     opened: int = 0
     active: int = 0
     over: int = 0
-    nonces: tuple[str, ...] = ()
 
 
 class Want(Struct, frozen=True, tag_field="status", tag="want"):
@@ -65,9 +64,31 @@ class Workers(Struct, frozen=True, tag_field="status", tag="workers"):
     numbers: Sequence[int]
 
 
-Report = Progress | Failure | Load | Want
+class Summary(Struct, frozen=True, tag_field="status", tag="summary"):
+    """The status of the server, from the front to the live page.
+
+    Attributes:
+        of: the status, without sessions.
+    """
+
+    of: ServerStatus
+
+
+class Ended(Struct, frozen=True, tag_field="status", tag="ended"):
+    """What the supervisor has noted of processes that ended by a failure.
+
+    Attributes:
+        restarts: number of processes that it started again.
+        failures: number of failures that it noted, by cause.
+    """
+
+    restarts: int
+    failures: Mapping[str, int]
+
+
+Report = Progress | Failure | Load | Want | Summary | LivePage
 """What the supervisor receives."""
-Order = Stopping | Workers
+Order = Stopping | Workers | Ended | Summary
 """What it sends."""
 
 _REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)

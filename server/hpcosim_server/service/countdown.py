@@ -13,7 +13,7 @@ class Countdown:
     The kernel keeps the number (eventfd), so a process that is killed leaves no lock behind.
 
     Args:
-        number: where it starts, > 0; None: it never ends.
+        number: where it starts, >= 0; None: it never ends.
     """
 
     def __init__(self, number: int | None) -> None:

@@ -1,274 +1,283 @@
-"""The front: passes requests of clients to workers, and their replies back. It has no session."""
+"""The front: gives each connection of a client to the worker of its session. It has no session."""
 
 from __future__ import annotations
 
-import select
+import socket
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 
-import msgspec
-import structlog
+from msgspec.structs import replace
 
-from hpcosim_protocol import (
-    Decisions,
-    Error,
-    GetStatus,
-    Hello,
-    ServerStatus,
-    decode_server_message,
-    encode,
-)
-from hpcosim_protocol.zmtp import Message
+from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
+from hpcosim_server.service.admission import too_many
 from hpcosim_server.service.closed import UNKNOWN_SESSION
-from hpcosim_server.service.control import Control, Load, Stopping, Want, Workers
-from hpcosim_server.service.keys import Clients
-from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.control import Control, Ended, Stopping, Summary, Want, Workers
+from hpcosim_server.service.destination import destination
+from hpcosim_server.service.gate import Gate
+from hpcosim_server.service.handover import Handover, Leave, StatusOf, Told, packed, to_front
+from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
-from hpcosim_server.service.routes import Routes, WorkerRoute
-from hpcosim_server.service.worker import LEAVE, STATUS, TO_FRONT
+from hpcosim_server.service.routes import Given, Routes, Waiting, WorkerRoute
 from hpcosim_server.wire.peers import Peers
-
-log = structlog.get_logger()
+from hpcosim_server.wire.poller import Poller
+from hpcosim_server.wire.post import Packet, Post
 
 TICK_S = 0.1
-TURN = 64
-"""Messages of each side in one turn."""
-GATHER_S = 1.0
-"""Time in which the workers find a new front, before it hears clients, s."""
+STATUS_INTERVAL_S = 1.0
 SPARE_S = 5.0
 """Longest wait of a hello for a new worker, s."""
 WANT_AGAIN_S = 2.0
 SHUTDOWN_S = 1.0
-"""Duration of `shutting_down` replies after a stop, s."""
+"""Duration of `shutting_down` replies after the end of the last worker, s."""
 FLUSH_S = 2.0
 MOST_WAITING = 1024
-"""Hellos that wait for a worker."""
-
-
-class _Address(msgspec.Struct):
-    """What the front reads of each message."""
-
-    type: str = ""
-    session: str = ""
-
-
-class _Waiting(NamedTuple):
-    hello: Hello
-    frames: list[bytes]
-    since_s: float
-
-
-_addresses = msgspec.msgpack.Decoder(_Address)
+"""Requests that wait for a worker."""
+MOST_GIVEN_BYTES = 64 * 2**20
+"""Requests on their way to a worker that is busy; one may be larger."""
 
 
 class Front:
-    """Passes messages between clients and workers.
+    """Gives connections to workers, and takes back those whose next request is not for them.
 
     Args:
-        clients: the connections of clients.
-        workers: the connections of workers.
+        poller: waits for all of the following.
+        clients: the connections of clients that no worker has.
+        workers: the socket at which workers connect, non-blocking.
         control: connection to the supervisor.
-        limits: limits of requests and sessions.
-        most_workers: largest number of workers.
+        options: the options of the server.
         expected: numbers of the workers that are there or are about to be.
         started_s: time of the start of the server, s.
+        clock: returns the time, s.
+
+    Attributes:
+        gate: the clients with keys; None: clients have none.
     """
 
     def __init__(
         self,
-        clients: Clients,
-        workers: Peers,
+        poller: Poller,
+        clients: Peers,
+        workers: socket.socket,
         control: Control,
-        limits: Limits,
-        most_workers: int,
+        options: ServeOptions,
         expected: Iterable[int],
         started_s: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._started_s = started_s
-        self._refused = 0
+        self._poller = poller
         self._clients = clients
-        self._workers = workers
+        self._listener = workers
         self._control = control
-        self._limits = limits
-        self._most_workers = most_workers
+        self._limits = options.limits
+        self._most_workers = options.workers
+        self._posts = set[Post]()
         self._routes = Routes(expected)
-        self._waiting: OrderedDict[bytes, _Waiting] = OrderedDict()
-        self._want_s = self._tidy_s = 0.0
+        self._started_s = started_s
+        self.gate: Gate | None = None
+        self._clock = clock
+        self._refused = 0
+        self._waiting: OrderedDict[bytes, Waiting] = OrderedDict()
+        self._want_s = self._tidy_s = self._told_s = self._until_s = 0.0
+        self._ended = Ended(0, {})
         self._stopping: Stopping | None = None
-        self._until_s = 0.0
+        self._had_sessions = False
+        poller.watch(control.fileno(), self._hear_supervisor)
+        poller.watch(workers.fileno(), self._accept_worker)
 
-    def run(self) -> None:
-        """Pass messages until the supervisor ends the front, or is gone."""
-        poll = select.poll()
-        for source in (self._workers, self._control):
-            poll.register(source.fileno(), select.POLLIN)
-        self._gather(poll)
-        poll.register(self._clients.fileno(), select.POLLIN)
-        while not self._is_over():
-            self._turn(poll)
-        self._clients.flush(FLUSH_S)
-        self._clients.close()
-        self._workers.close()
+    @property
+    def is_over(self) -> bool:
+        """Whether the supervisor has ended the front, or is gone and all workers too."""
+        if self._control.is_closed:
+            return not len(self._routes)
+        stopping = self._stopping
+        return stopping is not None and stopping.is_over and self._clock() >= self._until_s
 
-    def _gather(self, poll: select.poll) -> None:
-        """Wait for the workers that are there."""
-        until_s = time.monotonic() + GATHER_S
-        while self._routes.missing and time.monotonic() < until_s and not self._is_over():
-            self._turn(poll)
+    @property
+    def misses_workers(self) -> bool:
+        """Whether workers that are there have not connected yet."""
+        return bool(self._routes.missing)
 
-    def _turn(self, poll: select.poll) -> None:
-        """Wait for messages, and pass some on."""
-        has_more = self._clients.has_message, self._workers.has_message
-        ready = {descriptor for descriptor, _ in poll.poll(0 if any(has_more) else 1000 * TICK_S)}
-        if has_more[1] or self._workers.fileno() in ready:
-            self._hear_workers()
-        if has_more[0] or self._clients.fileno() in ready:
-            self._hear_clients()
-        now_s = time.monotonic()
-        if now_s >= self._tidy_s or self._control.fileno() in ready:
-            self._tidy_s = now_s + TICK_S
-            self._obey_supervisor()
-            if self._control.is_closed and self._control.fileno() in ready:
-                poll.unregister(self._control.fileno())  # it would be readable for ever
+    @property
+    def _hellos(self) -> int:
+        """Number of hellos that wait for a worker."""
+        return sum(not waiting.worker for waiting in self._waiting.values())
+
+    def turn(self, timeout_s: float = TICK_S) -> None:
+        """Wait for a message of a client or a worker, and handle what has come."""
+        if self.gate is not None and self.gate.pump():
+            timeout_s = 0.0
+        if found := self._clients.receive(timeout_s):
+            address, message = found
+            if message.size > self._limits.message_bytes:
+                reply = too_large(message.size, self._limits.message_bytes)
+                self._reply(address, message.frames, reply)
+            else:
+                self._decide(address, message.frames)
+        for address in self._clients.closed:
+            self._waiting.pop(address, None)
+        self._clients.closed.clear()
+        if self._clock() >= self._tidy_s:
+            self._tidy_s = self._clock() + TICK_S
             self._dismiss_idle()
+            if self._clock() >= self._told_s + STATUS_INTERVAL_S:
+                self._told_s = self._clock()
+                self._control.send(Summary(replace(self._status(), sessions=[])))
             self._place_waiting()
         elif self._routes.changed:
             self._place_waiting()
 
-    def _is_over(self) -> bool:
-        if self._control.is_closed:
-            return not len(self._routes)
-        stopping = self._stopping
-        return stopping is not None and stopping.is_over and time.monotonic() >= self._until_s
+    def close(self) -> None:
+        """Send the last replies, and close all connections."""
+        self._clients.flush(FLUSH_S)
+        if self.gate is not None:
+            self.gate.close(FLUSH_S)
+        for post in self._posts:
+            post.close()
+        self._clients.close()
+        self._poller.close()
 
-    def _hear_clients(self) -> None:
-        for _ in range(TURN):
-            if found := self._clients.receive(0.0):
-                self._from_client(*found)
-            if not self._clients.has_message:
-                break
-        self._clients.closed.clear()
-
-    def _hear_workers(self) -> None:
-        for _ in range(TURN):
-            if found := self._workers.receive(0.0):
-                self._from_worker(*found)
-            if not self._workers.has_message:
-                break
-        for address in self._workers.closed:
-            self._routes.lose(address)
-        self._workers.closed.clear()
-
-    def _from_worker(self, address: bytes, message: Message) -> None:
-        frames = message.frames
-        if frames[0] == TO_FRONT and frames[1] == STATUS:
-            self._note_status(address, frames[2])
-            return
-        if frames[0] == TO_FRONT:
-            load = msgspec.json.decode(frames[1], type=Load)
-            self._routes.note(load, address, time.monotonic())
-            return
-        if route := self._routes.at(address):
-            route.opening.discard(frames[0])
-        self._clients.send(frames[0], frames[1:])
-
-    def _from_client(self, address: bytes, message: Message) -> None:
-        frames = [address, *message.frames]
-        if message.size > self._limits.message_bytes:
-            self._reply(frames, too_large(message.size, self._limits.message_bytes))
-            return
+    def _accept_worker(self, _: int) -> None:
         try:
-            about = _addresses.decode(frames[-1])
-        except msgspec.MsgspecError:
-            about = _Address()
-        if about.type != "hello" and about.session:
-            route, is_expected = self._routes.of_session(about.session)
-            if self._pass_on(route, is_expected, frames):
-                return
+            end, _ = self._listener.accept()
+        except OSError:
+            return
+        self._posts.add(Post(end, self._poller, self._hear_worker))
+
+    def _hear_worker(self, post: Post) -> None:
+        """Handle the next packet of a worker."""
+        packet = post.receive()
+        if packet is not None:
+            self._from_worker(post, packet)
+        elif post.is_closed:
+            self._routes.lose(post)
+            self._posts.discard(post)
+            post.close()
+
+    def _hear_supervisor(self, _: int) -> None:
+        """Obey the supervisor."""
+        order = self._control.order()
+        if isinstance(order, Workers):
+            self._routes.expected = set(order.numbers)
+            self._want_s = 0.0
+        elif isinstance(order, Ended):
+            self._ended = order
+        elif isinstance(order, Stopping):
+            self._had_sessions |= bool(self._routes.sessions)
+            if order.is_over and self._had_sessions:
+                self._until_s = self._clock() + SHUTDOWN_S
+            self._stopping = order
+        elif self._control.is_closed:
+            self._poller.forget(self._control.fileno())  # it would be readable for ever
+        self._routes.changed = True
+
+    def _from_worker(self, post: Post, packet: Packet) -> None:
+        if not packet.data:
+            return
+        message = to_front.decode(packet.data)
+        if isinstance(message, Told):
+            self._routes.note(message, post, self._clock())
+        elif isinstance(message, StatusOf):
+            if route := self._routes.at(post):
+                route.status, route.status_s = message.status, self._clock()
+        elif packet.connection is not None:
+            if not (is_waiting := bool(message.request)):
+                self._routes.lose(post)  # the worker ends and gives all its connections back
+            moved = message.moved(packet.connection)
+            if self._clients.adopt(moved, is_waiting=is_waiting) and is_waiting:
+                self._decide(message.address, message.request)
+
+    def _decide(self, address: bytes, frames: list[bytes]) -> None:
+        """Give a request to its worker, or reply."""
+        number = destination(frames[-1])
+        if number and self._pass_on(number, address, frames):
+            return
         request = decode_request(frames[-1], self._limits.message_bytes)
         if isinstance(request, Error):
-            self._reply(frames, encode(request))
+            self._reply(address, frames, encode(request))
         elif isinstance(request, GetStatus):
-            self._reply(frames, encode(self._status()))
-        elif isinstance(request, Hello):
-            self._hello(request, frames)
+            self._reply(address, frames, encode(self._status()))
+        elif isinstance(request, Hello) and not request.session:
+            self._hello(request, address, frames)
         else:
             seq = request.seq if isinstance(request, Decisions) else 0
-            self._reply(frames, error_reply("unknown_session", UNKNOWN_SESSION, seq=seq))
+            self._reply(address, frames, error_reply("unknown_session", UNKNOWN_SESSION, seq=seq))
 
-    def _hello(self, hello: Hello, frames: list[bytes]) -> None:
-        if hello.session:
-            route, is_expected = self._routes.of_session(hello.session)
-        else:
-            route, is_expected = self._routes.of_nonce(hello.nonce)
-        if self._pass_on(route, is_expected, frames):
+    def _hello(self, hello: Hello, address: bytes, frames: list[bytes]) -> None:
+        number = self._routes.of_nonce(hello.nonce)
+        if number and self._pass_on(number, address, frames):
             return
-        if hello.session:
-            self._reply(frames, error_reply("unknown_session", UNKNOWN_SESSION))
-        elif self._stopping:
-            self._reply(frames, error_reply("shutting_down", self._stopping.reason, fatal=True))
-        elif self._routes.sessions + len(self._waiting) >= self._limits.sessions:
+        if self._stopping:
+            self._refuse(address, frames, self._stopping)
+        elif self._routes.sessions + self._hellos >= self._limits.sessions:
             self._refused += 1
-            what = f"{self._limits.sessions} sessions are open, the maximum of this server"
-            self._reply(frames, error_reply("too_many_sessions", what))
-        elif len(self._waiting) < MOST_WAITING:
-            key = hello.nonce.encode() or frames[0]
-            self._waiting[key] = _Waiting(hello, frames, time.monotonic())
-            self._routes.changed = True
+            what = too_many(self._limits.sessions)
+            self._reply(address, frames, error_reply("too_many_sessions", what))
+        else:
+            self._wait(address, Waiting(frames, 0, hello.nonce, self._clock()))
 
-    def _note_status(self, address: bytes, data: bytes) -> None:
-        """Note the status of a worker."""
-        status = decode_server_message(data)
-        if (route := self._routes.at(address)) and isinstance(status, ServerStatus):
-            route.status, route.status_s = status, time.monotonic()
-
-    def _status(self) -> ServerStatus:
-        """Return what the server does, as far as the workers have told it."""
-        now_s = time.monotonic()
-        status = self._routes.status(now_s)
-        status.state = "draining" if self._stopping else "serving"
-        status.uptime_s = now_s - self._started_s
-        status.workers = len(self._routes)
-        status.max_sessions = self._limits.sessions
-        status.sessions_refused += self._refused
-        status.messages_lost += self._clients.lost
-        return status
-
-    def _pass_on(self, route: WorkerRoute | None, is_expected: bool, frames: list[bytes]) -> bool:
-        """Pass a request to the worker of its session; return whether nothing is left to do.
-
-        A request for a worker that is about to be there again is dropped: the client repeats it.
-        """
-        if route is not None:
-            self._workers.send(route.address, frames)
+    def _pass_on(self, number: int, address: bytes, frames: list[bytes]) -> bool:
+        """Give a request to the worker of its session; return whether nothing is left to do."""
+        if route := self._routes.of_number(number):
+            self._hand_over(route, address, frames)
             return True
         if self._stopping is not None:
-            self._reply(frames, error_reply("shutting_down", self._stopping.reason, fatal=True))
+            self._refuse(address, frames, self._stopping)
             return True
-        return is_expected
+        if number not in self._routes.expected:
+            return False
+        self._wait(address, Waiting(frames, number, "", self._clock()))
+        return True
+
+    def _hand_over(self, route: WorkerRoute, address: bytes, frames: list[bytes]) -> bool:
+        """Give a connection to a worker; return whether it is on its way."""
+        moved = self._clients.release(address)
+        if moved is None:
+            return False
+        data = packed(Handover.of(moved, frames))
+        if route.given and route.given_bytes + len(data) > MOST_GIVEN_BYTES:
+            moved.connection.close()  # the client comes again
+            return False
+        if not route.post.send(data, moved.connection):
+            return False
+        route.given.append(Given(route.post.sent, len(data)))
+        return True
+
+    def _wait(self, address: bytes, waiting: Waiting) -> None:
+        """Let a request wait for a worker. One too many is dropped: the client repeats it."""
+        if len(self._waiting) < MOST_WAITING and self._clients.park(address):
+            self._waiting[address] = waiting
+            self._routes.changed = True
 
     def _place_waiting(self) -> None:
-        """Give hellos to workers without sessions; ask for further workers."""
+        """Give waiting requests to workers; ask for workers for the others."""
         self._routes.changed = False
-        if not self._waiting and self._routes.free():
-            return
-        now_s = time.monotonic()
+        now_s = self._clock()
         free = self._routes.free()
         may_grow = len(self._routes.expected) < self._most_workers or bool(self._routes.missing)
-        while self._waiting:
-            key, waiting = next(iter(self._waiting.items()))
+        for address, waiting in list(self._waiting.items()):
+            if waiting.worker or self._stopping or self._routes.of_nonce(waiting.nonce):
+                self._decide_again(address, waiting)
+                continue
             is_late = now_s - waiting.since_s > SPARE_S
             route = free.pop(0) if free else None
             if route is None and (is_late or not may_grow):
-                route = self._routes.fewest()
+                route = self._routes.fewest(now_s)
             if route is None:
-                break
-            del self._waiting[key]
-            self._routes.give(route, waiting.hello.nonce, waiting.frames[0], now_s)
-            self._workers.send(route.address, waiting.frames)
-        self._want_workers(len(self._waiting) + 1 - len(free), now_s)
+                continue
+            del self._waiting[address]
+            if self._hand_over(route, address, waiting.frames):
+                self._routes.give(route, waiting.nonce, now_s)
+        self._want_workers(self._hellos + 1 - len(free), now_s)
+
+    def _decide_again(self, address: bytes, waiting: Waiting) -> None:
+        """Decide about a waiting request, unless it still has to wait for its worker."""
+        is_away = self._routes.of_number(waiting.worker) is None
+        if is_away and waiting.worker in self._routes.expected and not self._stopping:
+            return
+        del self._waiting[address]
+        self._clients.unpark(address)
+        self._decide(address, waiting.frames)
 
     def _want_workers(self, more: int, now_s: float) -> None:
         """Ask the supervisor for workers, so that one without sessions is left over."""
@@ -278,19 +287,26 @@ class Front:
             self._control.send(Want(wanted))
 
     def _dismiss_idle(self) -> None:
-        for route in self._routes.idle(time.monotonic()):
+        for route in self._routes.idle(self._clock()):
             route.is_leaving = True
-            self._workers.send(route.address, [TO_FRONT, LEAVE])
+            route.post.send(packed(Leave()))
 
-    def _obey_supervisor(self) -> None:
-        order = self._control.order()
-        if isinstance(order, Workers):
-            self._routes.expected = set(order.numbers)
-            self._want_s = 0.0
-        elif isinstance(order, Stopping):
-            if self._stopping is None and self._routes.sessions:
-                self._until_s = time.monotonic() + SHUTDOWN_S
-            self._stopping = order
+    def _status(self) -> ServerStatus:
+        """Return what the server does, as far as the workers have told it."""
+        now_s = self._clock()
+        status = self._routes.status(now_s)
+        status.state = "draining" if self._stopping else "serving"
+        status.uptime_s = now_s - self._started_s
+        status.workers = len(self._routes)
+        status.max_sessions = self._limits.sessions
+        status.sessions_refused += self._refused
+        status.messages_lost += self._clients.lost + (self.gate.lost if self.gate else 0)
+        status.restarts = self._ended.restarts
+        status.failures = dict(Counter(status.failures) + Counter(self._ended.failures))
+        return status
 
-    def _reply(self, frames: Sequence[bytes], reply: bytes) -> None:
-        self._clients.send(frames[0], [*frames[1:-1], reply])
+    def _refuse(self, address: bytes, frames: list[bytes], stopping: Stopping) -> None:
+        self._reply(address, frames, error_reply("shutting_down", stopping.reason, fatal=True))
+
+    def _reply(self, address: bytes, frames: list[bytes], reply: bytes) -> None:
+        self._clients.send(address, [*frames[:-1], reply])

@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 from hpcosim_protocol import Decisions, Held, encode
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.session import Session
+from hpcosim_server.wire.address import address_of
 
 Envelope = Sequence[bytes]
 """The frames before the body of a message: the return address of its sender."""
@@ -72,6 +73,10 @@ class HeldReplies:
             return reply.answer
         self._by_session[name] = reply
         return HELD
+
+    def waits_for(self, address: bytes) -> bool:
+        """Return whether a reply to a client is held back."""
+        return any(address_of(held.envelope) == address for held in self._by_session.values())
 
     def drop(self, session: str) -> None:
         """Forget the reply of a session, if one is held back."""

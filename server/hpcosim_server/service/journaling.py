@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 import msgspec
-import structlog
 
+from hpcosim_server import log
 from hpcosim_server.journal.records import (
     EndedRecord,
     ExchangeRecord,
@@ -20,8 +20,6 @@ from hpcosim_server.service.reporting import folder_name
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.status import Cause
 from hpcosim_server.wire.address import key_of
-
-log = structlog.get_logger()
 
 
 class Journaling:
@@ -87,12 +85,19 @@ class Journaling:
             session.journal = None
         else:
             session.journal.append(EndedRecord(session.ended_because, cause or ""))
+            self._journals.settle(session.journal)
 
     def written(self, session: Session) -> None:
         """Finish the journal of a session whose results are written."""
         if self._journals is not None and session.journal is not None:
             session.journal.append(WrittenRecord())
             self._journals.finish(session.journal)
+            session.journal = None
+
+    def dropped(self, session: Session) -> None:
+        """Remove the journal of a session that does not count."""
+        if self._journals is not None and session.journal is not None:
+            self._journals.drop(session.journal)
             session.journal = None
 
     def tick(self) -> None:

@@ -6,15 +6,12 @@ import socket
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-import structlog
-
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_protocol.zmtp import Message
+from hpcosim_server import log
 from hpcosim_server.errors import BindError
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.peers import Peers
-
-log = structlog.get_logger()
 
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")
 
@@ -40,13 +37,6 @@ class Clients(Protocol):
 
     closed: list[bytes]
     lost: int
-
-    @property
-    def has_message(self) -> bool:
-        """Whether `receive` returns a message without waiting."""
-
-    def fileno(self) -> int:
-        """Return a descriptor that is readable when `receive` has something to do."""
 
     def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
         """Return the next message and the address of its sender; None: none came in time."""

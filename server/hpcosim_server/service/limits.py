@@ -10,7 +10,8 @@ from dataclasses import dataclass
 class Limits:
     """Limits for clients of a server. Each is an option of `hpcosim serve`.
 
-    Those of all sessions together hold in each process of a server.
+    Those of all sessions together hold for all processes of a server together. Sessions that are
+    restored are never refused, so they may exceed a limit that was full.
 
     Attributes:
         message_bytes: maximum size of a message, bytes.
@@ -27,8 +28,9 @@ class Limits:
         elapsed_s: maximum `elapsed_s` of a request, simulated s.
         simulated_s: maximum simulated time of a session, s.
         events_per_s: maximum number of events that a session gets, per wall-clock s; replies wait.
-        memory_bytes: memory of the process with which it refuses new sessions, bytes; 0: no limit.
-            A process with sessions cannot allocate twice as much.
+        memory_bytes: memory of the processes with sessions, together, with which the server refuses
+            new sessions, bytes; 0: no limit. It is measured at each hello and every 10 s. A worker
+            process cannot allocate more than twice as much.
         free_bytes: memory that must be available on the machine for a new session, bytes.
         kept_bytes: maximum size of the last replies of closed sessions, bytes.
         partial_results: maximum number of sessions that end early whose results are written.

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from hpcosim_protocol import ServerStatus
+from hpcosim_server.service.control import Control
 from hpcosim_server.service.pace import Pace, Speed, speed_for
 from hpcosim_server.service.session import Opened
 
@@ -58,6 +59,33 @@ class Watch(NamedTuple):
     def pace_of(self, opened: Opened, clock: Callable[[], float] = time.monotonic) -> Pace:
         """Return the pace of a new session on a clock, which returns the wall-clock time, s."""
         return Pace(speed_for(self.speed, opened.span_s), opened.simulation.now_s, clock)
+
+
+class LiveLink(Protocol):
+    """The link of a worker to the live page, which another process serves."""
+
+    watch: Watch
+    """The observer of the worker's service."""
+
+    def note_restored(self) -> None:
+        """Note that the worker has restored its sessions."""
+
+    def end(self, *, all_frames: bool) -> None:
+        """Send what viewers have not seen, for some seconds at most.
+
+        Args:
+            all_frames: whether also closed sessions are sent that nobody watches now.
+        """
+
+
+class LiveProcess(Protocol):
+    """The live page of a server of several processes."""
+
+    def run(self, control: Control) -> None:
+        """Serve the page in the calling process until the supervisor ends it."""
+
+    def link(self, worker: int) -> LiveLink:
+        """Return the link of a worker, in its process."""
 
 
 class Ticker:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import structlog
-
 from hpcosim_protocol import Hello
+from hpcosim_server import log
 from hpcosim_server.service.admission import Admission
 from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.history import has_history
@@ -19,8 +18,6 @@ from hpcosim_server.service.requests import options_of
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import NewName
 from hpcosim_server.service.shared import Shared
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

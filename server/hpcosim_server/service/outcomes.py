@@ -10,18 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.record.results import Also
+from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.reporting import folder_name, names_of, write_session
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Status
-
-log = structlog.get_logger()
-
-UNUSED = 100
-"""Number of sessions without a request whose results go to folders of their own."""
 
 LIMIT_HINT = "--max-partial-results bounds the folders of sessions that end early"
 
@@ -33,8 +28,6 @@ FIRST_WAIT_S = 1.0
 
 LONGEST_WAIT_S = 60.0
 """Maximum time between two attempts, s."""
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -66,6 +59,7 @@ class Outcomes:
         limits: limits of the attempts to write results on a full disk, and of the folders of
             sessions that end early; None: the defaults.
         clock: returns the wall-clock time, s.
+        folders: how many sessions that end early still get a folder; None: as the limits say.
 
     Attributes:
         failures: the first `REMEMBERED` failures, for the exit status, and the first of lost
@@ -81,6 +75,7 @@ class Outcomes:
         also: Sequence[Also] = (),
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
+        folders: Countdown | None = None,
     ) -> None:
         self.failures: list[Failure] = []
         self._report = report
@@ -91,8 +86,8 @@ class Outcomes:
         self._clock = clock
         self._unwritten: list[_Unwritten] = []
         self._have_lost = False
-        partial = self._limits.partial_results
-        self._folders_left = {"partial": partial, "unused": min(UNUSED, partial)}
+        self._folders = folders or Countdown(self._limits.partial_results)
+        self._has_warned = False
 
     def __len__(self) -> int:
         """Return the number of sessions whose results are not written yet."""
@@ -166,8 +161,9 @@ class Outcomes:
         session = unwritten.session
         if session.opened.run.complete or unwritten.until_s is not None:
             return True
-        kind = "partial" if session.seq else "unused"
-        self._folders_left[kind] -= 1
-        if self._folders_left[kind] == -1:
-            log.warning("results_no_longer_written", of=f"{kind} sessions", hint=LIMIT_HINT)
-        return self._folders_left[kind] >= 0
+        if self._folders.take():
+            return True
+        if not self._has_warned:
+            log.warning("results_no_longer_written", of="partial sessions", hint=LIMIT_HINT)
+        self._has_warned = True
+        return False

@@ -45,7 +45,10 @@ class Pace:
 
     Attributes:
         is_free: whether no reply waits, so that `wait_s` and `sent` need not be called.
+        fixed: why its settings cannot change; empty: they can.
     """
+
+    fixed = ""
 
     def __init__(
         self,

@@ -28,6 +28,8 @@ class RealTime(Pace):
         clock: returns the wall-clock time, s.
     """
 
+    fixed = WHY_FIXED
+
     def __init__(
         self, factor: float, now_s: float = 0.0, clock: Callable[[], float] = time.monotonic
     ) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader
 from hpcosim_server.journal.store import Journals
@@ -11,8 +10,6 @@ from hpcosim_server.service.rerun import opened_record
 from hpcosim_server.service.restore import restore
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
-
-log = structlog.get_logger()
 
 
 class Recovery:

@@ -9,15 +9,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import structlog
 from msgspec.structs import asdict
 
+from hpcosim_server import log
 from hpcosim_server.errors import ResultsError
 from hpcosim_server.record.results import Also, warnings_of, write_results
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Progress, Status
-
-log = structlog.get_logger()
 
 MOST_INTERVAL_S = 60.0
 MOST_SESSIONS = 1024  # whose last line is remembered

@@ -25,8 +25,7 @@ def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
         max_bytes: maximum size of a message, bytes.
     """
     if len(data) > max_bytes:
-        what = f"the message has {len(data)} bytes; expected at most {max_bytes}"
-        return Error(code="message_too_large", message=what)
+        return Error(code="message_too_large", message=_too_large(len(data), max_bytes))
     try:
         return decode_client_message(data)
     except UnsupportedVersionError as error:
@@ -50,6 +49,7 @@ def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
         signals=bool(opened.simulation.signals),
         explain=True,
         workload_manager=hello.workload_manager,
+        realtime=opened.run.realtime is not None,
         max_message_bytes=limits.message_bytes,
         max_decisions=limits.decisions,
         idle_timeout_s=limits.idle_s,
@@ -63,5 +63,9 @@ def too_large(size: int, max_bytes: int) -> bytes:
         size: its size, bytes.
         max_bytes: maximum size, bytes.
     """
+    return error_reply("message_too_large", _too_large(size, max_bytes))
+
+
+def _too_large(size: int, max_bytes: int) -> str:
     what = f"the message has {size} bytes; expected at most {max_bytes}"
-    return error_reply("message_too_large", what)
+    return f"{what}, the maximum of this server (--max-message-bytes)"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-import structlog
-
 from hpcosim_protocol import Decisions, DecodeError, decode_client_message
+from hpcosim_server import log
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader
 from hpcosim_server.journal.records import (
@@ -21,8 +20,6 @@ from hpcosim_server.service.closed import ClosedSession, closed_session
 from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import worker_of
-
-log = structlog.get_logger()
 
 RECALLED = 100
 """Number of ended sessions whose last reply a restarted server can repeat."""
@@ -77,7 +74,8 @@ def restore(
             ended += is_open is False
     for name in journals.ended_names()[-RECALLED:]:
         _recall(service, journals, name, of_worker)
-    log.info("restored", sessions=sessions, ended=ended, refused=len(refused))
+    if sessions or ended or refused:
+        log.info("restored", sessions=sessions, ended=ended, refused=len(refused))
     return Restored(sessions, ended, refused)
 
 

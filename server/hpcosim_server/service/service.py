@@ -35,7 +35,8 @@ from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
 from hpcosim_server.service.shared import Shared
 from hpcosim_server.service.status import Cause, Failure, Status
-from hpcosim_server.service.vitals import Kept, Vitals
+from hpcosim_server.service.totals import Totals
+from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, Kept, Vitals
 
 PROGRESS_INTERVAL_S = 0.25
 
@@ -61,6 +62,9 @@ class Service:
         realtime: simulated seconds per wall-clock second of sessions in real time, see `RealTime`;
             None: they are not in real time.
         scenarios: names of the scenarios, for the status.
+        totals: what all processes of the server use together; None: this process is the server.
+        folders: how many sessions that end early still get a folder, of all processes; None: as
+            the limits say.
 
     Attributes:
         vitals: counts what the service does and what fails.
@@ -85,14 +89,17 @@ class Service:
         journals: Journals | None = None,
         realtime: float | None = None,
         scenarios: Sequence[str] = (),
+        totals: Totals | None = None,
+        folders: Countdown | None = None,
     ) -> None:
+        totals = totals or Totals()
         self.limits = limits or Limits()
         self.held = HeldReplies()
         self.new_session = new_session
-        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes)
+        self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes, totals)
         kept = Kept(journals, out is not None)
         self.vitals = Vitals(report or ProgressLog(), kept, scenarios, self.limits.sessions, clock)
-        self._open = OpenSessions()
+        self._open = OpenSessions(totals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._journals = Journaling(journals)
         self._outcomes = Outcomes(
@@ -102,6 +109,7 @@ class Service:
             also=also,
             limits=self.limits,
             clock=clock,
+            folders=folders,
         )
         self._clock = clock
         self._idle_clock = IdleClock(clock)
@@ -116,12 +124,12 @@ class Service:
             self.closed,
             self._journals,
         )
-        admission = Admission(self.limits, self._open, self._left, new_session)
-        self._opening = Opening(shared, admission, name, realtime, watch)
+        self._admission = Admission(self.limits, self._open, self._left, new_session, totals)
+        self._opening = Opening(shared, self._admission, name, realtime, watch)
         self._closing = Closing(shared, self._left, self._outcomes, self.vitals, self._observer)
         self._handling = Handling(shared, self._opening, self._closing)
         self._stopped = ""
-        self._progress_due_s = 0.0
+        self._progress_due_s = self._memory_due_s = 0.0
 
     @property
     def done(self) -> bool:
@@ -215,6 +223,9 @@ class Service:
             return
         self._progress_due_s = wall_s + PROGRESS_INTERVAL_S
         self._note_status()
+        if wall_s >= self._memory_due_s:
+            self._memory_due_s = wall_s + MEMORY_INTERVAL_S
+            self._admission.note_memory()
         now_s = self._idle_clock.now_s()
         for session in self._open:
             if session.has_progressed(now_s):

@@ -6,72 +6,48 @@ import shutil
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import structlog
-
-from hpcosim_protocol.zmtp import INNER_FRAMES
+from hpcosim_server import log
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
-from hpcosim_server.service.keys import LOCAL_ONLY, Access, clients_of
-from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.gate import Gate
+from hpcosim_server.service.observer import LiveProcess
+from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.sessions import FIRST_WORKER
-from hpcosim_server.service.socket_loop import DRAIN_S, announce, bounds_of
-from hpcosim_server.service.status import Failure, Status
+from hpcosim_server.service.socket_loop import announce, bounds_of
+from hpcosim_server.service.status import Failure
 from hpcosim_server.service.stopping import Stop
-from hpcosim_server.service.supervisor import Plan, Supervisor
+from hpcosim_server.service.supervisor import Plan, RunFront, RunWorker, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
 from hpcosim_server.wire.bounds import Bounds
-from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.listening import BACKLOG, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
-
-log = structlog.get_logger()
+from hpcosim_server.wire.poller import Poller
 
 LONGEST_PATH = 90  # bytes of the path of a local socket; the kernel allows 107
-INNER_BOUNDS = Bounds(
-    message_bytes=2**31,
-    handshake_s=float("inf"),
-    idle_s=float("inf"),
-    waiting_s=float("inf"),
-    settled_s=float("inf"),
-    queued_messages=4096,
-    queued_bytes=2**28,
-    total_bytes=2**40,
-)
-"""Bounds of the connections of workers: their peers are our own processes."""
+GATHER_S = 1.0
+"""Time in which the workers find a new front, before it hears clients, s."""
 
 
 def serve_workers(
     new_service: ServiceFactory,
-    address: str,
-    limits: Limits,
-    workers: int,
+    options: ServeOptions,
     recovery: Recovery,
-    *,
-    sessions: int | None = None,
-    tell: Callable[[Status], None] | None = None,
-    parent: int | None = None,
-    drain_s: float = DRAIN_S,
-    access: Access = LOCAL_ONLY,
+    live: LiveProcess | None = None,
 ) -> list[Failure]:
     """Serve sessions in worker processes until a signal or the last session.
 
     Args:
         new_service: makes the service of a worker.
-        address: address to listen at, see `listen`.
-        limits: limits of requests and sessions; `sessions` bounds those of all workers together.
-        workers: largest number of workers, > 1.
+        options: the options of the server, with more than one worker.
         recovery: restores sessions.
-        sessions: number of sessions after which the server ends; None: no limit.
-        tell: called with the progress of sessions and with every failure; None: progress goes to
-            the log.
-        parent: number of the process whose end stops the server; None: none.
-        drain_s: time after a stop in which workers must end, s.
-        access: who may connect.
+        live: the live page; None: there is none.
 
     Returns:
         The failures.
@@ -80,14 +56,13 @@ def serve_workers(
         BindError: the server cannot listen at the address.
     """
     started_s = time.monotonic()
-    public = listen(address)
+    tell = options.tell
+    public = listen(options.address)
     try:
         with private_socket() as (private, path):
 
             def front(control: Control, expected: Iterable[int]) -> None:
-                clients = clients_of(public, bounds_of(limits), access)
-                inner = Peers(private, INNER_BOUNDS, INNER_FRAMES)
-                Front(clients, inner, control, limits, workers, expected, started_s).run()
+                run_front(public, private, control, options, expected, started_s)
                 if control.is_closed:  # the supervisor did not live to do it
                     shutil.rmtree(path.parent, ignore_errors=True)
 
@@ -95,19 +70,104 @@ def serve_workers(
                 public.close()
                 private.close()
                 recover = partial(recovery.recover, worker=number, again=again)
+                connect = partial(connected, path)
+                bounds = worker_bounds(options)
                 tells = tell is not None
-                run_worker(number, path, control, new_service, recover, tells=tells)
+                link = live.link(number) if live else None
+                run_worker(
+                    number, connect, control, new_service, recover, bounds, tells=tells, live=link
+                )
 
-            first = frozenset((recovery.workers() - {0}) | {FIRST_WORKER})
-            plan = Plan(front, worker, workers, first, sessions, drain_s, recovery.keeps_journals)
-            supervisor = Supervisor(plan, stop := Stop(parent), tell)
+            plan = _plan(front, worker, options, recovery, live)
+            supervisor = Supervisor(plan, stop := Stop(options.parent), tell)
             stop.before_end = supervisor.kill
-            announce(endpoint_of(public), access)
+            announce(endpoint_of(public), options.access)
             reason = supervisor.run()
     finally:
         close_listener(public)
     log.info("stopped", reason=reason)
     return supervisor.failures
+
+
+def _plan(
+    front: RunFront,
+    worker: RunWorker,
+    options: ServeOptions,
+    recovery: Recovery,
+    live: LiveProcess | None,
+) -> Plan:
+    """Return what the supervisor runs."""
+    return Plan(
+        front=front,
+        worker=worker,
+        workers=options.workers,
+        first=frozenset((recovery.workers() - {0}) | {FIRST_WORKER}),
+        sessions=options.sessions,
+        drain_s=options.drain_s,
+        restores=recovery.keeps_journals,
+        live_page=live.run if live else None,
+    )
+
+
+def run_front(
+    public: socket.socket,
+    private: socket.socket,
+    control: Control,
+    options: ServeOptions,
+    expected: Iterable[int],
+    started_s: float,
+) -> None:
+    """Be the front until the supervisor ends it, or is gone.
+
+    Args:
+        public: the listening socket for clients.
+        private: the listening socket for workers.
+        control: connection to the supervisor.
+        options: the options of the server.
+        expected: numbers of the workers that are there or are about to be.
+        started_s: time of the start of the server, s.
+    """
+    poller = Poller()
+    clients = Peers(None, bounds_of(options.limits), poller)
+    front = Front(poller, clients, private, control, options, expected, started_s)
+    until_s = time.monotonic() + GATHER_S
+    while front.misses_workers and time.monotonic() < until_s and not front.is_over:
+        front.turn()
+    if (keys := options.access.keys) is None:
+        clients.listen(public)
+    else:
+        from hpcosim_server.wire.curve import CurvePeers
+
+        front.gate = Gate(CurvePeers(public, keys, clients.bounds), clients, poller)
+    while not front.is_over:
+        front.turn()
+    front.close()
+
+
+def worker_bounds(options: ServeOptions) -> Bounds:
+    """Return the bounds of the clients' connections in a worker: its part of what waits."""
+    bounds = bounds_of(options.limits)
+    least = bounds.queued_bytes + 2 * bounds.message_bytes  # of one client
+    return replace(bounds, total_bytes=max(least, bounds.total_bytes // options.workers))
+
+
+def connected(path: Path) -> socket.socket:
+    """Return a connection to the front.
+
+    Args:
+        path: file of its socket.
+
+    Raises:
+        OSError: it cannot connect now.
+    """
+    end = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        end.setblocking(False)  # a front that does not accept must not stop a worker
+        end.connect(str(path))
+    except OSError:
+        end.close()
+        raise
+    return end
 
 
 @contextmanager
@@ -118,9 +178,12 @@ def private_socket() -> Iterator[tuple[socket.socket, Path]]:
         folder.rmdir()
         folder = Path(tempfile.mkdtemp(prefix="hpcosim-", dir="/tmp"))
     path = folder / "front.sock"
-    listener = listen(f"ipc://{path}")
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
+        listener.setblocking(False)
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
         yield listener, path
     finally:
-        close_listener(listener)
+        listener.close()
         shutil.rmtree(folder, ignore_errors=True)

@@ -223,7 +223,8 @@ class Session:
             return Error(
                 code="too_many_decisions",
                 message=f"the message has {len(request.decisions)} decisions; "
-                f"expected at most {self._options.max_decisions}",
+                f"expected at most {self._options.max_decisions}, the maximum of this server "
+                "(--max-decisions)",
                 where="$.decisions",
                 seq=request.seq,
             )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from hpcosim_protocol import Hello
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
+from hpcosim_server.service.totals import Part, Totals
 
 NAME_BYTES = 12
 """Random bytes of a session's name."""
@@ -33,7 +34,10 @@ def new_name(worker: int = 0) -> str:
 
 
 def worker_of(name: str) -> int:
-    """Return the number of the worker process in the name of a session; 0: the name has none."""
+    """Return the number of the worker process in the name of a session; 0: the name has none.
+
+    See `FIRST_WORKER` for names without a number.
+    """
     try:
         return int(name[-WORKER_DIGITS:], 16) if len(name) > WORKER_DIGITS else 0
     except ValueError:
@@ -57,12 +61,16 @@ class Counts(NamedTuple):
 class OpenSessions:
     """The open sessions.
 
+    Args:
+        totals: the totals of the server, which have the jobs of these sessions; None: its own.
+
     Attributes:
         opened: number of sessions that were opened, without those that were never used.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, totals: Totals | None = None) -> None:
         self.opened = 0
+        self._totals = totals or Totals()
         self._by_name: dict[str, Session] = {}
         self._by_nonce: dict[str, Session] = {}
 
@@ -72,6 +80,11 @@ class OpenSessions:
     def __iter__(self) -> Iterator[Session]:
         """Iterate over the sessions that are open now; the loop may close them."""
         return iter(list(self._by_name.values()))
+
+    @property
+    def jobs(self) -> int:
+        """Number of jobs of these sessions."""
+        return sum(session.opened.jobs for session in self._by_name.values())
 
     def get(self, name: str) -> Session | None:
         """Return the session of this name; None: none is open."""
@@ -108,10 +121,12 @@ class OpenSessions:
         """Add a session that was opened."""
         self.opened += 1
         self._by_name[session.name] = session
+        self._totals.state(Part.JOBS, self.jobs)
         if session.hello.nonce:
             self._by_nonce[session.hello.nonce] = session
 
     def remove(self, session: Session) -> None:
         """Remove a session that is closed."""
         del self._by_name[session.name]
+        self._totals.state(Part.JOBS, self.jobs)
         self._by_nonce.pop(session.hello.nonce, None)

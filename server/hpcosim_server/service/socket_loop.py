@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-import structlog
-
+from hpcosim_server import log
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
@@ -17,8 +16,6 @@ from hpcosim_server.service.service import Service
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-
-log = structlog.get_logger()
 
 TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
@@ -160,7 +157,7 @@ def answer_all(
         Reason for the end.
     """
     while not (reason := stopped()):
-        _answer_one(door, service, _timeout_s(service))
+        answer_one(door, service, _timeout_s(service))
         for envelope, reply in service.due() if service.held else ():
             door.send(envelope, reply)
         service.tidy()
@@ -169,11 +166,12 @@ def answer_all(
     if service.stop(reason):
         until_s = time.monotonic() + shutdown_s
         while time.monotonic() < until_s:
-            _answer_one(door, service, TICK_S)
+            answer_one(door, service, TICK_S)
     return reason
 
 
-def _answer_one(door: Door, service: Service, timeout_s: float) -> None:
+def answer_one(door: Door, service: Service, timeout_s: float) -> None:
+    """Reply to the next request, if one comes in time."""
     request = door.receive(timeout_s)
     if request is None:
         return

@@ -7,27 +7,37 @@ import os
 import select
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import structlog
-
-from hpcosim_server.service.children import FRONT, Child, Pauses, fork, how_it_ended
-from hpcosim_server.service.control import Control, Load, Order, Stopping, Want, Workers
+from hpcosim_server import log
+from hpcosim_server.service.children import FRONT, LIVE_PAGE, Child, Pauses, fork, how_it_ended
+from hpcosim_server.service.control import (
+    Control,
+    Ended,
+    Load,
+    Order,
+    Stopping,
+    Summary,
+    Want,
+    Workers,
+)
 from hpcosim_server.service.outcomes import REMEMBERED
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stopping import Stop
 
-log = structlog.get_logger()
-
 TICK_S = 0.1
 LAST_NUMBER = 0xFFFF
+LAST_S = 15.0  # after the workers, for the last replies and for viewers
 FORK_AGAIN_S = 1.0  # after a fork that failed
 
 RunFront = Callable[[Control, Iterable[int]], None]
 """Runs the front, with the numbers of the workers that are there."""
 RunWorker = Callable[[Control, int, bool], None]
 """Runs the worker with a number; the last argument says whether it has run before."""
+RunLivePage = Callable[[Control], None]
+"""Runs the process of the live page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,7 @@ class Plan:
         sessions: number of sessions after which the server ends; None: no limit.
         drain_s: time after a stop in which workers must end, s.
         restores: whether a worker that runs again has its sessions again.
+        live_page: runs the process of the live page; None: there is none.
     """
 
     front: RunFront
@@ -51,6 +62,7 @@ class Plan:
     sessions: int | None
     drain_s: float
     restores: bool = False
+    live_page: RunLivePage | None = None
 
 
 class Supervisor:
@@ -71,11 +83,14 @@ class Supervisor:
         self._stop = stop
         self._tell = tell
         self._children: dict[int, Child] = {}
-        self._due_s = dict.fromkeys((FRONT, *plan.first), 0.0)
+        others = (FRONT,) if plan.live_page is None else (FRONT, LIVE_PAGE)
+        self._due_s = dict.fromkeys((*others, *plan.first), 0.0)
         self._pauses = Pauses()
         self._last_number = max(plan.first)
         self._owed: dict[int, int] = {}  # sessions that a worker is about to restore
         self._sessions_over = 0  # of workers that have ended
+        self._restarts = 0
+        self._failed = Counter[str]()  # failures that only this process notes, by cause
 
     def run(self) -> str:
         """Run the server until it stops; return the reason."""
@@ -117,6 +132,10 @@ class Supervisor:
         if number == FRONT:
             workers = self._numbers()
             child = fork(number, lambda control: self._plan.front(control, workers), others)
+            child.control.send(self._ended())
+        elif number == LIVE_PAGE:
+            assert self._plan.live_page is not None
+            child = fork(number, self._plan.live_page, others)
         else:
             again = number in self._owed
             child = fork(number, lambda control: self._plan.worker(control, number, again), others)
@@ -125,7 +144,7 @@ class Supervisor:
 
     def _numbers(self) -> list[int]:
         """Return the workers that are there or about to be."""
-        return [number for number in {**self._children, **self._due_s} if number != FRONT]
+        return [number for number in {**self._children, **self._due_s} if number > FRONT]
 
     def _listen(self, timeout_s: float) -> None:
         """Wait for reports of children, and handle them."""
@@ -145,6 +164,8 @@ class Supervisor:
                 self._check_restored(child)
             elif isinstance(report, Want):
                 self._grow(report.workers)
+            elif isinstance(report, Summary):
+                self._order(LIVE_PAGE, report)
             else:
                 self._pass_on(report)
 
@@ -163,11 +184,14 @@ class Supervisor:
             numbers.append(self._last_number)
             self._due_s[self._last_number] = 0.0
         self._start_due()
-        self._order_front(Workers(self._numbers()))
+        self._order(FRONT, Workers(self._numbers()))
 
-    def _order_front(self, order: Order) -> None:
-        if front := self._children.get(FRONT):
-            front.control.send(order)
+    def _order(self, number: int, order: Order) -> None:
+        if child := self._children.get(number):
+            child.control.send(order)
+
+    def _ended(self) -> Ended:
+        return Ended(self._restarts, self._failed)
 
     def _bury(self, *, again: bool = True) -> None:
         """Note the children that have ended.
@@ -186,18 +210,20 @@ class Supervisor:
     def _end(self, child: Child, status: int, *, again: bool) -> None:
         lost = child.load.opened - child.load.over + self._owed.pop(child.number, 0)
         self._sessions_over += child.load.over
-        if status == 0 and (not again or (child.number != FRONT and not lost)):
-            self._order_front(Workers(self._numbers()))
+        if status == 0 and (not again or (child.is_worker and not lost)):
+            self._order(FRONT, Workers(self._numbers()))
             return
         how = how_it_ended(status)
         pause_s = self._pauses.next_s(child)
         log.error("process_ended", process=child.name, how=how, sessions=lost, pause_s=pause_s)
-        if again and self._plan.restores and child.number != FRONT:
+        if again and self._plan.restores and child.is_worker:
             self._owed[child.number] = lost
         else:
             self._lose(child, lost)
         if again:
             self._due_s[child.number] = time.monotonic() + pause_s
+            self._restarts += 1
+            self._order(FRONT, self._ended())
 
     def _check_restored(self, child: Child) -> None:
         """Note sessions that a worker has not restored, when it tells how many it has."""
@@ -209,22 +235,25 @@ class Supervisor:
         if count > 0:
             self._sessions_over += count
             what = "a session is lost" if count == 1 else f"{count} sessions are lost"
+            self._failed["internal_error"] += count
             self._pass_on(Failure("internal_error", f"{child.name} ended: {what}"))
+            self._order(FRONT, self._ended())
 
     def _drain(self, reason: str) -> None:
         """Let workers finish their requests and write their results; then end the front."""
         until_s = time.monotonic() + self._plan.drain_s
         for child in self._children.values():
             child.control.send(Stopping(reason))
-        while self._children.keys() - {FRONT}:
+        while any(child.is_worker for child in self._children.values()):
             self._listen(TICK_S)
             self._bury(again=False)
             if time.monotonic() > until_s:
                 log.error("drain_timeout", drain_s=self._plan.drain_s)
                 self.kill()
                 until_s = float("inf")
-        self._order_front(Stopping(reason, is_over=True))
-        until_s = time.monotonic() + self._plan.drain_s
+        for number in (FRONT, LIVE_PAGE):
+            self._order(number, Stopping(reason, is_over=True))
+        until_s = time.monotonic() + min(LAST_S, self._plan.drain_s)
         while self._children:
             self._listen(TICK_S)
             self._bury(again=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -14,6 +13,7 @@ from hpcosim_protocol import ServerStatus, SessionStatus
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_server.service.held import HeldReplies
+from hpcosim_server.service.memory import used_bytes
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts
 from hpcosim_server.service.status import Failure, Status
@@ -22,8 +22,6 @@ MOST_SESSIONS = 1000
 """Sessions in a status."""
 MEMORY_INTERVAL_S = 10.0
 """Time between two measurements of memory: each takes milliseconds, s."""
-SMAPS = Path("/proc/self/smaps_rollup")
-KIB = 1024
 MB = 1_000_000
 
 
@@ -117,27 +115,13 @@ class Vitals:
         at_s = self._clock()
         if at_s >= self._memory_due_s:
             self._memory_due_s = at_s + MEMORY_INTERVAL_S
-            self._memory_mb = memory_mb()
+            self._memory_mb = round(used_bytes() / MB, 1)
         return self._memory_mb
 
 
 def server_name() -> str:
     """Return the name and the version of this server."""
     return f"hpcosim {hpcosim_version()}"
-
-
-def memory_mb() -> float:
-    """Return the memory of this process, MB; 0: unknown.
-
-    Pages that processes share are divided between them, so the sum over the processes of a server
-    is its memory.
-    """
-    try:
-        lines = SMAPS.read_text().splitlines()
-    except OSError:
-        return 0.0
-    sizes = [int(line.split()[1]) for line in lines if line.startswith("Pss:")]
-    return round(sum(sizes) * KIB / MB, 1)
 
 
 def later(status: ServerStatus, age_s: float) -> ServerStatus:

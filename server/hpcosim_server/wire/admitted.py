@@ -6,12 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import structlog
-
 from hpcosim_protocol.keys import PUBLIC, KeysError, read_public
+from hpcosim_server import log
 from hpcosim_server.wire.log_rate import LogRate
-
-log = structlog.get_logger()
 
 MAX_CLIENTS = 10_000
 """Maximum number of files in the folder of the clients' keys."""

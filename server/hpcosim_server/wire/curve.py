@@ -11,18 +11,16 @@ import os
 import socket
 from collections.abc import Sequence
 
-import structlog
 import zmq
 
 from hpcosim_protocol.keys import ServerKeys
 from hpcosim_protocol.zmtp import MOST_FRAMES, TOO_LARGE, Message
+from hpcosim_server import log
 from hpcosim_server.errors import BindError
 from hpcosim_server.wire.address import KEY_LENGTH
 from hpcosim_server.wire.admitted import Admitted
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.listening import endpoint_of
-
-log = structlog.get_logger()
 
 HEARTBEAT_MS = 60_000  # interval of pings, which find hosts that are gone
 
@@ -37,7 +35,8 @@ class CurvePeers:
 
     Attributes:
         lost: number of messages that were lost because their peer was gone or did not read.
-        closed: stays empty: libzmq does not tell of connections that end.
+        closed: addresses of peers that were gone when a message was sent to them. libzmq does not
+            tell of others.
 
     Raises:
         BindError: libzmq cannot use the socket.
@@ -101,8 +100,10 @@ class CurvePeers:
         """Send a message to a peer, without waiting; return whether there is room for it."""
         try:
             self._socket.send_multipart([address[KEY_LENGTH:], *frames], zmq.DONTWAIT)
-        except zmq.ZMQError:  # the peer is gone, or does not read
+        except zmq.ZMQError as error:  # the peer is gone, or does not read
             self.lost += 1
+            if error.errno == zmq.EHOSTUNREACH:
+                self.closed.append(address)
             return False
         return True
 

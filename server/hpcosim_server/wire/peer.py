@@ -5,10 +5,27 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from hpcosim_protocol.zmtp import Decoder
+from hpcosim_protocol.zmtp import Decoder, Rest
 
 KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
+
+
+class Moved(NamedTuple):
+    """A connection that moves to other `Peers`, here or in another process.
+
+    Attributes:
+        connection: the socket.
+        address: name of the connection.
+        rest: what has arrived and is not read.
+        queued: bytes that wait to be sent.
+    """
+
+    connection: socket.socket
+    address: bytes
+    rest: Rest = Rest()
+    queued: bytes = b""
 
 
 class Peer:
@@ -21,9 +38,11 @@ class Peer:
         now_s: time on the clock of the caller, s.
 
     Attributes:
-        heard_s: time of the last message, s; before the first, of the connection.
+        active_s: time of the last message in either direction, s; before the first, of the
+            connection.
         is_waiting: whether its last message has had no reply so far.
         has_turn: whether its messages may be read; until then nothing more is received.
+        is_parked: whether nothing is read or received.
         queued: bytes of messages that wait to be sent; the first may be sent in part.
         queued_bytes: their size.
     """
@@ -34,8 +53,8 @@ class Peer:
         self.socket = connection
         self.address = address
         self.decoder = decoder
-        self.heard_s = now_s
-        self.is_waiting = self.has_turn = False
+        self.active_s = now_s
+        self.is_waiting = self.has_turn = self.is_parked = False
         self.queued: deque[Sequence[bytes | memoryview]] = deque()
         self.queued_bytes = 0
         connection.setblocking(False)

@@ -78,6 +78,10 @@ class SimulatedFile:
         self.synced = len(self.data)
 
 
+Renaming = tuple[tuple[Path, SimulatedFile | None], ...]
+"""A change of names that happens as a whole: each path, and what it names from then on."""
+
+
 class _Operation:
     """An operation of a disk that may fail, or be the last one of a server."""
 
@@ -108,7 +112,7 @@ class SimulatedDisk:
 
     Attributes:
         folders: text of the files of each results folder, by name of the folder.
-        files: the journals by path.
+        files: the journals by path, as the running system sees them.
         refused: names of folders that were not written, because the disk was full.
         overwritten: names of folders whose complete results were replaced by others.
         kills: whether the next operation kills the server.
@@ -123,7 +127,8 @@ class SimulatedDisk:
         self.kills = False
         self.chance = chance
         self._changes = 0
-        self._new: set[Path] = set()  # files whose names are not synchronised
+        self._safe: dict[Path, SimulatedFile] = {}  # what a power failure leaves
+        self._pending: list[Renaming] = []  # changes of names that are not synchronised
         self._simulator = simulator
         self._plan = plan
 
@@ -154,13 +159,27 @@ class SimulatedDisk:
         raise ServerKilled
 
     def lose_power(self) -> None:
-        """Lose what is not synchronised."""
-        for path in sorted(self._new):
-            if path in self.files and self.chance.random() < 0.5:
-                del self.files[path]
-        self._new.clear()
+        """Lose what is not synchronised.
+
+        Of the changes of names, the first ones are on the disk, or any: file systems differ.
+        """
+        keeps_order, first = self.chance.random() < 0.5, self.chance.randint(0, len(self._pending))
+        for number, change in enumerate(self._pending):
+            if number < first if keeps_order else self.chance.random() < 0.5:
+                self._settle(change)
+        self._pending.clear()
+        self.files = dict(self._safe)
         for file in self.files.values():
             file.lose_power(self.chance)
+
+    def _rename(self, change: Renaming) -> None:
+        for path, file in change:
+            _set(self.files, path, file)
+        self._pending.append(change)
+
+    def _settle(self, change: Renaming) -> None:
+        for path, file in change:
+            _set(self._safe, path, file)
 
     # Results
 
@@ -206,14 +225,20 @@ class SimulatedDisk:
         if path in self.files:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         with self.operation():
-            self.files[path] = SimulatedFile(self)
-            self._new.add(path)
+            self._rename(((path, SimulatedFile(self)),))
         return self.files[path]
 
     def sync_folder(self, folder: Path) -> None:
         """See `Storage`."""
         with self.operation():
-            self._new.clear()
+            of_folder = [
+                change
+                for change in self._pending
+                if any(path.parent == folder for path, _ in change)
+            ]
+            for change in of_folder:
+                self._settle(change)
+                self._pending.remove(change)
 
     def open(self, path: Path) -> SimulatedFile:
         """See `Storage`."""
@@ -229,12 +254,18 @@ class SimulatedDisk:
     def move(self, path: Path, target: Path) -> None:
         """See `Storage`."""
         with self.operation(needs_space=False):
-            self.files[target] = self.files.pop(path)
+            self._rename(((path, None), (target, self.files[path])))
 
     def remove(self, path: Path) -> None:
         """See `Storage`."""
         with self.operation(needs_space=False):
-            del self.files[path]
+            self._rename(((path, None),))
+
+
+def _set(files: dict[Path, SimulatedFile], path: Path, file: SimulatedFile | None) -> None:
+    files.pop(path, None)
+    if file is not None:
+        files[path] = file
 
 
 def _described(text: str) -> WrittenFile:

@@ -6,13 +6,8 @@ import math
 import random
 from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.running.library import Library
@@ -24,7 +19,9 @@ from hpcosim_server.service.restore import restore
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from support.fault.disk import ServerKilled, SimulatedDisk
+from support.fault.network import is_in
 from support.fault.plan import HEALED_S, Plan, Window
+from support.fault.recorder import Executed, Recorder
 from support.fault.simulator import Simulator
 
 IDLE_S = 40.0
@@ -43,44 +40,11 @@ SHUTDOWN_S = 1.0
 OUT, JOURNALS = Path("results"), Path("journals")
 
 
-class _Head(msgspec.Struct):
-    type: str
-    session: str = ""
-    seq: int = 0
-
-
-_HEAD = msgspec.msgpack.Decoder(_Head)
-
 Send = Callable[[bytes, bytes], None]
 """Sends a reply: address and content."""
 
 
-@dataclass(slots=True)
-class Executed:
-    """A session as the engine saw it.
-
-    Attributes:
-        opened: the simulation.
-        start: number of the start of the server, from 0.
-        nonce: nonce of the hello that opened it.
-        opened_s: when it was opened, s.
-        name: secret name of the session.
-        seqs: `seq` of each request that was carried out, in order.
-        closed_s: when it was closed, s.
-        heard_s: when the last message for the session reached the server, s; 0: none did.
-    """
-
-    opened: Opened
-    start: int
-    nonce: str
-    opened_s: float
-    name: str = ""
-    seqs: list[int] = field(default_factory=list)
-    closed_s: float = math.inf
-    heard_s: float = 0.0
-
-
-class Host:
+class Host(Recorder):
     """Runs the service, one message at a time, as its socket loop does.
 
     Args:
@@ -94,11 +58,9 @@ class Host:
     Attributes:
         service: the service that runs, or ran last.
         journals: its journals; None: it keeps none.
-        starts: number of starts of the server.
         ended_s: when each start but the last ended, s.
-        replies: different replies to each request that was carried out, by session and `seq`.
-        executed: the sessions of all starts; a session that is restored is there again.
         waiting: the messages that are received, but not read.
+        excess: limits that were exceeded, one sentence each.
     """
 
     def __init__(
@@ -110,13 +72,11 @@ class Host:
         disk: SimulatedDisk,
         send: Send,
     ) -> None:
-        self.executed: list[Executed] = []
-        self.replies: dict[tuple[str, int], set[bytes]] = {}
+        super().__init__(simulator)
         self.waiting: deque[tuple[bytes, bytes]] = deque()
-        self.starts = 0
+        self.excess: list[str] = []
         self.ended_s: list[float] = []
         self.journals: Journals | None = None
-        self._simulator = simulator
         self._plan = plan
         self._chance = chance
         self._library = library
@@ -124,6 +84,7 @@ class Host:
         self._send = send
         self._up = False
         self._busy = False
+        self._serves = False  # and does not restore sessions
         self._ahead_s = 0.0  # of the clock while a request is carried out
         self._names = 0
         self._guarded(self._start)
@@ -137,7 +98,7 @@ class Host:
     def arrive(self, identity: bytes, data: bytes) -> None:
         """Receive a message. While the server is down, it is lost."""
         if self._up:
-            self._note_heard(data)
+            self.note_heard(data)
             self.waiting.append((identity, data))
             self._next()
 
@@ -145,58 +106,67 @@ class Host:
         """Return the time on the server's clock, s."""
         return self._simulator.now_s + self._ahead_s
 
-    def latest(self, label: str) -> Executed:
-        """Return the last execution of a session, by its name or its label."""
-        return next(each for each in reversed(self.executed) if each.name.startswith(label))
-
-    def note_closed(self, label: str) -> None:
-        """Note that a session is over."""
-        self.latest(label).closed_s = self._simulator.now_s
-
-    def note_restored(self, label: str) -> None:
-        """Note that the session that was opened last is one of an earlier start."""
-        before = self.latest(label)
-        now = self.executed[-1]
-        now.name, now.heard_s = before.name, self._simulator.now_s
-        self._simulator.note(f"server: restores session {int(label, 16)} at {len(now.seqs)}")
-
     # The server
 
     def _start(self) -> None:
         plan = self._plan
-        self._up, self._busy = True, False
+        self._up, self._busy, self._serves = True, False, False
         self.starts += 1
         if plan.journal:
             self.journals = Journals(JOURNALS, plan.journal, self._disk, self.clock_s)
         self.service = Service(
             self._open,
-            Limits(idle_s=IDLE_S, jobs=1000, results_retry_s=RESULTS_RETRY_S),
+            self._limits(),
             OUT,
             watch=Watch(_Unseeing(), plan.paced) if plan.paced else None,
             clock=self.clock_s,
             name=self._name,
             journals=self.journals,
         )
+        self.service._opening.admission._available = self._available
         if self.journals is not None:
             restore(self.service, self.journals)
-        self._ahead_s = 0.0
+        self._ahead_s, self._serves = 0.0, True
         self._tick(self.starts)
 
+    def _limits(self) -> Limits:
+        plan = self._plan
+        return Limits(
+            idle_s=IDLE_S,
+            jobs=1000,
+            results_retry_s=RESULTS_RETRY_S,
+            sessions=plan.max_sessions,
+            total_jobs=plan.total_jobs,
+            events_per_s=plan.events_per_s,
+        )
+
+    def _available(self) -> float:
+        """Return the memory of the machine, bytes."""
+        is_low = any(is_in(each, self._simulator.now_s) for each in self._plan.low_memory)
+        return 0.0 if is_low else math.inf
+
+    def _check_limits(self) -> None:
+        sessions = list(self.service._open)
+        jobs = sum(each.opened.jobs for each in sessions)
+        if len(sessions) > self._plan.max_sessions:
+            self.excess.append(f"{len(sessions)} sessions are open")
+        if jobs > self._plan.total_jobs:
+            self.excess.append(f"{jobs} jobs are in open sessions")
+
+    def _has_no_memory(self) -> bool:
+        healed = self._simulator.now_s >= HEALED_S
+        return not healed and self._chance.random() < self._plan.no_memory
+
     def _open(self, hello: Hello) -> Opened:
-        opened = self._library.open(hello)
-        executed = Executed(opened, self.starts, hello.nonce, self._simulator.now_s)
-        self.executed.append(executed)
-        simulation: Any = opened.simulation
-        advance = simulation.advance
-
-        def counted(*args: Any, seq: int, **kwargs: Any) -> Any:
-            executed.seqs.append(seq)
-            self._take_time()
-            return advance(*args, seq=seq, **kwargs)
-
-        simulation.advance = counted
+        opened = self.watched(self._library.open(hello), hello.nonce, self._before)
         self._take_time()
         return opened
+
+    def _before(self, executed: Executed) -> None:
+        if self._serves and self._has_no_memory():
+            executed.starved = True
+            raise MemoryError
+        self._take_time()
 
     def _name(self) -> str:
         self._names += 1
@@ -210,18 +180,6 @@ class Host:
         slow = not healed and self._chance.random() < self._plan.slow
         self._ahead_s += self._chance.uniform(0.0, SLOW_S) if slow else WORK_S
 
-    def _note_heard(self, data: bytes) -> None:
-        for session in self.executed:
-            is_open = session.name and session.closed_s == math.inf
-            if is_open and session.name.encode() in data:
-                session.heard_s = self._simulator.now_s
-
-    def _note_reply(self, data: bytes, reply: bytes) -> None:
-        with suppress(msgspec.DecodeError):
-            if reply and _HEAD.decode(reply).type in ("events", "simulation_ended"):
-                request = _HEAD.decode(data)
-                self.replies.setdefault((request.session, request.seq), set()).add(reply)
-
     # Its loop
 
     def _next(self) -> None:
@@ -231,7 +189,8 @@ class Host:
     def _answer(self) -> None:
         identity, data = self.waiting.popleft()
         reply = self.service.answer(data, (identity,))
-        self._note_reply(data, reply)
+        self.note_reply(data, reply)
+        self._check_limits()
         self._busy = True
         self._simulator.after(self._ahead_s, partial(self._sent, self.starts, identity, reply))
 

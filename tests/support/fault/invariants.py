@@ -10,11 +10,14 @@ from typing import Any
 from hpcosim_protocol import Error, Welcome, decode_server_message
 from hpcosim_server.journal.store import SYNC_INTERVAL_S
 from hpcosim_server.record.folder import LAST
-from support.fault.host import IDLE_S, Executed
+from support.fault.host import IDLE_S
 from support.fault.operator import Operator
+from support.fault.recorder import Executed
 from support.fault.scenes import STATEFUL, undisturbed
 from support.fault.world import World
 
+DOCUMENTED = ("client_silent", "client_left", "results_not_written", "stopped")
+"""Causes of failures that the service may report."""
 UNSAFE_S = 2.0 * SYNC_INTERVAL_S
 """Longest time of records that a power failure loses with `interval`, s: see `Journals.tick`."""
 
@@ -52,9 +55,13 @@ def _lost(world: World, client: Operator) -> Iterator[str]:
     """The server forgets a session only as documented."""
     for name, why in client.lost:
         session = world.host.latest(name)
-        if "no message from the client" in why:
+        if "no memory is left" in why:
+            if not any(each.starved for each in world.host.executed if each.name == name):
+                yield f"client {client.number} had memory: {why}"
+        elif "no message from the client" in why:
             silent_s = session.closed_s - session.heard_s
-            if silent_s < IDLE_S:
+            was_over = session.closed_s == session.opened_s  # restored with the record of its end
+            if silent_s < IDLE_S and not was_over:
                 yield f"client {client.number} was silent for {silent_s:g} s only: {why}"
         elif not _may_be_lost(world, name):
             yield f"client {client.number} lost its session {int(name[:8], 16)}: {why}"
@@ -97,7 +104,8 @@ def _is_unsafe(world: World) -> bool:
 
 def _sessions(world: World) -> Iterator[str]:
     """Each request was carried out once, in order; each simulation is sound."""
-    for one, other in combinations(world.host.executed, 2):
+    opened = [each for each in world.host.executed if each.name]  # others were over
+    for one, other in combinations(opened, 2):
         if (one.start, one.nonce) == (other.start, other.nonce) and other.opened_s < one.closed_s:
             yield "a hello opened two sessions"  # the server forgets the nonce of a closed one
     for session in world.host.executed:
@@ -118,8 +126,10 @@ def _replies(world: World) -> Iterator[str]:
 
 
 def _service(world: World) -> Iterator[str]:
-    """The service has forgotten everything and met no bug."""
-    yield from world.errors
+    """The service has forgotten everything, met no bug, and kept its limits."""
+    starved = sum(each.starved for each in world.host.executed)
+    yield from world.errors[starved:]
+    yield from world.host.excess
     service: Any = world.host.service
     left = {
         "open sessions": len(service._open),
@@ -130,7 +140,7 @@ def _service(world: World) -> Iterator[str]:
     }
     yield from (f"{count} {what} are left" for what, count in left.items() if count)
     for failure in service.failures:
-        if failure.cause not in ("client_silent", "client_left", "results_not_written", "stopped"):
+        if failure.cause not in DOCUMENTED and not (starved and failure.cause == "internal_error"):
             yield f"failure {failure.cause}: {failure.why}"
 
 
@@ -155,7 +165,9 @@ def _disk(world: World) -> Iterator[str]:
 
 
 def _may_lack_results(world: World, session: Executed) -> bool:
-    """Return whether the results were lost: the disk was full, or the server was killed."""
+    """Return whether there are none: no request, a full disk, or the server was killed."""
+    if not session.seqs:
+        return True
     if any(label_of(each) == session.name[:8] for each in world.disk.refused):
         return True
     return session.start < world.host.starts and _may_be_lost(world, session.name)

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from hpcosim_client import connection
+from hpcosim_client import exchange
 from hpcosim_protocol import Error, JobSubmitted, encode
+from hpcosim_protocol.zmtp import Rest
 from hpcosim_server.engine.simulation import Simulation
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import JournalWriter
-from hpcosim_server.service import outcomes
+from hpcosim_server.service import destination, front, outcomes
+from hpcosim_server.service.admission import Admission
 from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closing import Closing
 from hpcosim_server.service.handling import Handling
+from hpcosim_server.service.handover import Told
 from hpcosim_server.service.held import HeldReplies
 from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.outcomes import Outcomes
+from hpcosim_server.service.restore import restore
+from hpcosim_server.service.routes import Routes
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.sessions import OpenSessions
+from hpcosim_server.service.sessions import OpenSessions, worker_of
+from hpcosim_server.service.worker import WorkerDoor
+from hpcosim_server.wire import post
+from hpcosim_server.wire.peer import Moved
+from hpcosim_server.wire.peers import Peers
+from hpcosim_server.wire.roster import Roster
+from support.fault import fleet
 from support.fault.disk import SimulatedFile
 from support.fault.host import Host
-from support.fault.plan import Plan, Window
+from support.fault.plan import FleetPlan, Plan, Window
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -117,6 +132,75 @@ def _journals_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "_leave", kill)
 
 
+_close = Closing.close
+
+
+def _close_others(closing: Closing, session: Session, failed: Any) -> None:
+    if failed != "internal_error":
+        _close(closing, session, failed)
+
+
+_release = Peers.release
+_kept: list[socket.socket] = []
+
+
+def _release_without_rest(peers: Peers, address: bytes) -> Moved | None:
+    moved = _release(peers, address)
+    return moved and moved._replace(rest=Rest())
+
+
+def _release_twice(peers: Peers, address: bytes) -> Moved | None:
+    """Give a connection away, and keep its descriptor."""
+    moved = _release(peers, address)
+    if moved is None:
+        return None
+    _kept.append(moved.connection)
+    return moved._replace(connection=moved.connection.dup())
+
+
+_note = Routes.note
+
+
+def _note_without_nonces(routes: Routes, told: Told, *rest: Any) -> Any:
+    return _note(routes, structs.replace(told, nonces=()), *rest)
+
+
+def _restore_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker restores the sessions of all workers."""
+
+    def restore_all(*args: Any, of_worker: int | None = None, **options: Any) -> Any:
+        return restore(*args, of_worker=None, **options)
+
+    monkeypatch.setattr(fleet, "restore", restore_all)
+
+
+def _dismiss_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers without sessions leave at once, and give no connection back."""
+    monkeypatch.setattr(Routes, "idle", lambda routes, _: routes.free()[1:])
+    monkeypatch.setattr(WorkerDoor, "_give_back", lambda door, *_: None)
+
+
+def _strict(body: bytes) -> int | None:
+    about = destination._about.decode(body)
+    return worker_of(about.session) or 1 if about.session else 0
+
+
+FLEET_MUTATIONS: Mapping[str, Plant] = {
+    "a connection moves without what is unread": _instead(Peers, "release", _release_without_rest),
+    "a connection that moves stays open": _instead(Peers, "release", _release_twice),
+    "descriptors are not closed when they are sent": _instead(post, "_close_all", _nothing),
+    "the front forgets nonces": _instead(Routes, "of_nonce", lambda *_: 0),
+    "a new front does not learn nonces": _instead(Routes, "note", _note_without_nonces),
+    "a worker restores the sessions of others": _restore_all,
+    "a worker restores nothing": _instead(fleet, "restore", _nothing),
+    "a request that waited is not read again": _instead(Peers, "unpark", _nothing),
+    "requests go to any worker": _instead(front, "destination", lambda _: 0),
+    "a damaged text ends the front": _instead(front, "destination", _strict),
+    "workers with a hello on its way leave": _dismiss_at_once,
+    "a connection that is gone is kept": _instead(Roster, "close", _nothing),
+}
+"""Planted bugs of the front and the workers, by what is wrong."""
+
 MUTATIONS: Mapping[str, Plant] = {
     "a repeated request is carried out again": _instead(Session, "decide", _executes_again),
     "requests of any seq are carried out": _instead(Session, "decide", _any_seq),
@@ -141,19 +225,43 @@ MUTATIONS: Mapping[str, Plant] = {
     "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
     "a request is not in the journal": _instead(Journaling, "exchanged", _nothing),
     "the end of a journal is kept": _instead(SimulatedFile, "truncate", _nothing),
-    "the client takes a late reply": _instead(connection, "answers", lambda *_: True),
+    "the client takes a late reply": _instead(exchange, "answers", lambda *_: True),
+    "the name of a journal is not synchronised": _instead(Journals, "_sync_names", _nothing),
+    "the end of a session is not synchronised": _instead(Journals, "settle", _nothing),
+    "the removal of a journal is not synchronised": _instead(
+        Journals, "_try_to_sync_names", _nothing
+    ),
+    "there may be any number of sessions": _instead(Admission, "_check", _nothing),
+    "there may be any number of jobs": _instead(Admission, "_check_jobs", _nothing),
+    "a session without memory stays open": _instead(Closing, "close", _close_others),
 }
 """The planted bugs, by what is wrong."""
 
 _KILLS = (Window(2.0, 2.0), Window(5.0, 2.0), Window(9.0, 2.0))
 _CLIENT_KILLS = Plan(latency_s=0.3, client_crashes=_KILLS)
 _SERVER_KILLS = Plan(latency_s=0.3, server_crashes=_KILLS, journal="always")
+_POWER_LOST = tuple(Window(1.0 + 1.5 * number, 0.3) for number in range(14))
+_END_LOST = Plan(
+    3, latency_s=0.05, server_crashes=_POWER_LOST, journal="interval", power_fails=True
+)
+_REMOVED = replace(_END_LOST, disk_full=(Window(0.5, 4.0),), server_crashes=(Window(25.0, 1.0),))
 FOCUS: Mapping[str, Plan] = {
     "a client that comes back gets the first welcome": _CLIENT_KILLS,
     "the snapshot lacks a job": _CLIENT_KILLS,
     "a record is written after its reply": _SERVER_KILLS,
     "a record is not synchronised": replace(_SERVER_KILLS, power_fails=True),
     "the end of a journal is kept": _SERVER_KILLS,
+    "the name of a journal is not synchronised": replace(_SERVER_KILLS, power_fails=True),
+    "the end of a session is not synchronised": _END_LOST,
+    "the removal of a journal is not synchronised": _REMOVED,
+    "there may be any number of sessions": Plan(4, latency_s=0.3, max_sessions=1),
+    "there may be any number of jobs": Plan(4, latency_s=0.3, total_jobs=20),
+    "a session without memory stays open": Plan(2, latency_s=0.3, no_memory=0.05),
     "a stopped server closes sessions": Plan(3, latency_s=0.3, server_stops=(Window(2.0, 60.0),)),
 }
 """The faults of runs that find bugs which the seeds on their own find within 40 to 120 runs."""
+
+FLEET_FOCUS: Mapping[str, FleetPlan] = {
+    "a connection moves without what is unread": FleetPlan(4, cuts=0.8),
+}
+"""The same, for runs with a front and workers."""

@@ -20,16 +20,14 @@ class SimulatedLink:
         network: the network.
         process: the process of the client.
         identity: address for replies.
-        timeout_s: timeout of `receive`, s.
     """
 
-    def __init__(
-        self, network: Network, process: Process, identity: bytes, timeout_s: float
-    ) -> None:
+    problem = ""
+
+    def __init__(self, network: Network, process: Process, identity: bytes) -> None:
         self._network = network
         self._process = process
         self._identity = identity
-        self._timeout_s = timeout_s
         self._inbox: deque[bytes] = deque()
         self._waits = False
 
@@ -38,18 +36,14 @@ class SimulatedLink:
         self._process.check()
         self._network.to_server(self._identity, data)
 
-    def receive(self) -> bytes | None:
-        """See `Link`."""
-        return self._inbox.popleft() if self.has_message(self._timeout_s) else None
-
-    def has_message(self, timeout_s: float) -> bool:
+    def receive(self, timeout_s: float) -> bytes | None:
         """See `Link`."""
         if not self._inbox:
             timer = self._network.simulator.after(timeout_s, self._wake)
             self._waits = True
             self._process.park()
             timer.cancel()
-        return bool(self._inbox)
+        return self._inbox.popleft() if self._inbox else None
 
     def clock_s(self) -> float:
         """See `Link`."""
@@ -101,9 +95,9 @@ class Network:
         self._arrive = arrive
         self._links: dict[bytes, SimulatedLink] = {}
 
-    def connect(self, process: Process, identity: bytes, timeout_s: float) -> SimulatedLink:
+    def connect(self, process: Process, identity: bytes) -> SimulatedLink:
         """Return the link of a new process of a client."""
-        link = self._links[identity] = SimulatedLink(self, process, identity, timeout_s)
+        link = self._links[identity] = SimulatedLink(self, process, identity)
         return link
 
     def closed(self, identity: bytes) -> None:

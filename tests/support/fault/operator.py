@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import partial
 
 from hpcosim_client import make_policy
-from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import ServerGoneError, ServerRefusedError
+from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import Welcome
 from support.fault.network import Network, SimulatedLink
@@ -18,6 +18,7 @@ from support.fault.simulator import Process, Simulator
 TIMEOUTS = Timeouts(resend_s=1.0, reply_s=15.0, hello_s=6.0)
 NO_HISTORY = "get_history: the server has no history"
 """Start of the error after which the client comes back, too: the disk of the journal was full."""
+NONCE_IN_USE = "hello.nonce is in use"
 PATIENCE_S = 2.0
 """Time after which a client that failed is started again, s."""
 
@@ -75,6 +76,7 @@ class Operator:
         self._chance = chance
         self._process: Process | None = None
         self._is_welcome = self._came_back = False
+        self._restarts = bool(plan.server_crashes or plan.server_terms)
         self._session = ""
 
     @property
@@ -87,10 +89,10 @@ class Operator:
         """Address of the present process."""
         return b"%d.%d" % (self.number, self.starts)
 
-    def link(self, address: str, timeout_s: float) -> SimulatedLink:
+    def link(self, address: str) -> SimulatedLink:
         """Return the link of the present process, instead of a ZeroMQ socket."""
         assert self._process is not None
-        return self._network.connect(self._process, self.identity, timeout_s)
+        return self._network.connect(self._process, self.identity)
 
     def schedule_crashes(self) -> None:
         """Let the client be killed as planned."""
@@ -161,8 +163,12 @@ class Operator:
             else:
                 self.lost.append((self._session, message))
             self._session = ""
+        elif code == "internal_error" and self._plan.no_memory:
+            self._session = ""  # `invariants` checks that it was for want of memory
         elif code == "out_of_order":
             self.ahead.append((self._session, message))
+        elif message.startswith(NONCE_IN_USE) and self._restarts:
+            pass  # TCP would have lost this late copy of its hello with the server that was killed
         elif code not in RETRIED and not message.startswith(NO_HISTORY):
             self.faults.append(f"client {self.number}: {code}: {message}")
 

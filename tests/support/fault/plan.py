@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -52,6 +53,11 @@ class Plan:
         partitions: when messages between a client and the server are lost.
         disk_full: when nothing can be written.
         jumps: when the clock of a client jumps forward, and by how much.
+        max_sessions: `--max-sessions`; clients beyond it wait.
+        total_jobs: `--max-total-jobs`; at least the jobs of each scenario.
+        events_per_s: `--max-events-per-s` of a session.
+        low_memory: when the machine has no memory for a new session.
+        no_memory: probability that a request gets no memory, which ends its session.
     """
 
     clients: int = 1
@@ -72,6 +78,11 @@ class Plan:
     partitions: tuple[Window, ...] = ()
     disk_full: tuple[Window, ...] = ()
     jumps: tuple[Window, ...] = ()
+    max_sessions: int = 64
+    total_jobs: int = 8_000_000
+    events_per_s: float = math.inf
+    low_memory: tuple[Window, ...] = ()
+    no_memory: float = 0.0
 
     def __str__(self) -> str:
         changed = (
@@ -82,8 +93,40 @@ class Plan:
         return ", ".join(changed)
 
 
+@dataclass(frozen=True, slots=True)
+class FleetPlan(Plan):
+    """The faults of a run with a front and workers. `server_crashes` kill one of them.
+
+    Attributes:
+        kills: probability that a process is killed before a step, or between two parts of one.
+        cuts: probability that a message of a client arrives in two parts.
+        refused: probability that the kernel refuses a descriptor for want of room.
+    """
+
+    kills: float = 0.0
+    cuts: float = 0.0
+    refused: float = 0.0
+
+
 KINDS = tuple(field.name for field in fields(Plan))[2:]
 """The kinds of faults."""
+LIMITS = KINDS[KINDS.index("max_sessions") :]
+"""Those that are limits of the server and its machine."""
+OF_FLEETS = (
+    "latency_s",
+    "lost",
+    "doubled",
+    "late",
+    "slow",
+    "strangers",
+    "jumps",
+    "client_crashes",
+    "forgetful",
+    "partitions",
+)
+"""Those that runs with a front and workers share with others."""
+MOST_JOBS = 20
+"""Most jobs of a scenario."""
 
 
 def plan_of(seed: int) -> Plan:
@@ -112,9 +155,24 @@ def plan_of(seed: int) -> Plan:
     )
     share = chance.choice((0.2, 0.5))
     absent: dict[str, Any] = {kind: Plan.__dataclass_fields__[kind].default for kind in KINDS}
-    absent.pop("journal")
+    for kind in ("journal", *LIMITS):
+        del absent[kind]
     plan = replace(drawn, **{k: v for k, v in absent.items() if chance.random() >= share})
-    return replace(plan, journal="") if chance.random() < 0.2 else plan
+    plan = replace(plan, journal="") if chance.random() < 0.2 else plan
+    return replace(plan, **_limits(random.Random(f"limits {seed}")))
+
+
+def _limits(chance: random.Random) -> dict[str, Any]:
+    """Return what the server and its machine have too little of."""
+    drawn: dict[str, Any] = {
+        "max_sessions": chance.choice((1, 2, 3)),
+        "total_jobs": chance.choice((MOST_JOBS, 30, 45)),
+        "events_per_s": chance.choice((5.0, 50.0)),
+        "low_memory": _windows(chance, 3, 20.0),
+        "no_memory": chance.uniform(0.005, 0.05),
+    }
+    share = chance.choice((0.0, 0.4, 0.8))
+    return {kind: value for kind, value in drawn.items() if chance.random() < share}
 
 
 def _windows(
@@ -127,4 +185,21 @@ def _windows(
             chance.randrange(clients),
         )
         for _ in range(chance.randint(1, most))
+    )
+
+
+def fleet_plan_of(seed: int) -> FleetPlan:
+    """Return the faults of a run with a front and workers: those of the seed, and more."""
+    base, chance = plan_of(seed), random.Random(f"fleet {seed}")
+    kept = {kind: getattr(base, kind) for kind in OF_FLEETS}
+    clients = chance.choice((1, 2, 3, 4, 6))
+    return FleetPlan(
+        clients=clients,
+        **kept,
+        journal=chance.choice(("always", "interval", "")),
+        server_crashes=_windows(chance, 8, 2.0, 5) if chance.random() < 0.7 else (),
+        kills=chance.choice((0.0, 0.0, 0.002, 0.02)),
+        cuts=chance.choice((0.0, 0.3, 0.8)),
+        refused=chance.choice((0.0, 0.0, 0.05)),
+        max_sessions=chance.choice((64, 64, clients)),
     )

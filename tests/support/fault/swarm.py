@@ -16,8 +16,8 @@ import time
 from dataclasses import dataclass, field
 
 from hpcosim_client import make_policy
-from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import ServerGoneError, ServerRefusedError
+from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 
 TIMEOUTS = Timeouts(resend_s=0.5, reply_s=60.0, hello_s=60.0)
@@ -56,6 +56,7 @@ class Swarm:
         kills: number of kills that are left.
         chance: draws the times of kills.
         clients: the schedulers.
+        keys: folder of their keys; None: they have none.
         errors: what no scheduler may see.
         killed: number of kills.
     """
@@ -65,6 +66,7 @@ class Swarm:
     chance: random.Random
     mean_s: float
     clients: list[SwarmClient]
+    keys: str | None = None
     errors: list[str] = field(default_factory=list)
     killed: int = 0
 
@@ -74,7 +76,7 @@ class Swarm:
         client.pid = os.fork()
         if not client.pid:
             os.close(readable)
-            schedule(self.address, client.session, writable)
+            schedule(self.address, client.session, writable, self.keys)
         os.close(writable)
         client.pipe, client.lines = readable, b""
         if self.kills:
@@ -109,7 +111,7 @@ class Swarm:
             self.errors.append(f"a client ended with the status {os.WEXITSTATUS(status)}")
 
 
-def schedule(address: str, session: str, pipe: int) -> None:
+def schedule(address: str, session: str, pipe: int, keys: str | None) -> None:
     """Run one scheduler and exit: with 3 if it is to be started again."""
     status = 0
     try:
@@ -118,6 +120,7 @@ def schedule(address: str, session: str, pipe: int) -> None:
             address,
             name=POLICY,
             session=session,
+            keys=keys,
             timeouts=TIMEOUTS,
             welcomed=lambda welcome: _say(pipe, f"session {welcome.session}"),
         )
@@ -146,10 +149,12 @@ def main() -> None:
     parser.add_argument("--clients", type=int, required=True)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--mean-s", type=float, default=0.5)
+    parser.add_argument("--keys")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     clients = [SwarmClient() for _ in range(given.clients)]
-    swarm = Swarm(given.address, given.kills, random.Random(given.seed), given.mean_s, clients)
+    chance = random.Random(given.seed)
+    swarm = Swarm(given.address, given.kills, chance, given.mean_s, clients, given.keys)
     while not swarm.errors and not all(client.done for client in clients):
         for client in clients:
             if not client.pid and not client.done:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-import structlog
-
 from hpcosim_client.link import Link
+from hpcosim_server import log
 from support.fault.disk import SimulatedDisk
 from support.fault.host import IDLE_S, Host
 from support.fault.mutator import damaged
@@ -55,20 +54,13 @@ class World:
             self.simulator, self.plan, random.Random(f"network {seed}"), self._arrive
         )
         self.disk = SimulatedDisk(self.simulator, self.plan, random.Random(f"disk {seed}"))
-        self.host: Host
+        self.host: Any
         self.operators: list[Operator] = []
 
     def run(self) -> None:
         """Run until every client has its metrics and every session is over, or time is up."""
         with self._patched():
-            self.host = Host(
-                self.simulator,
-                self.plan,
-                random.Random(f"host {self.seed}"),
-                library(),
-                self.disk,
-                self._reply,
-            )
+            self.host = self._new_host()
             for number in range(self.plan.clients):
                 self.operators.append(self._operator(number))
                 self.operators[-1].start()
@@ -80,6 +72,10 @@ class World:
             finally:
                 for operator in self.operators:
                     operator.stop()
+
+    def _new_host(self) -> Any:
+        chance = random.Random(f"host {self.seed}")
+        return Host(self.simulator, self.plan, chance, library(), self.disk, self._reply)
 
     def _operator(self, number: int) -> Operator:
         scenario = f"scene{self._chance.randrange(SCENES)}"
@@ -93,8 +89,12 @@ class World:
         if identity == STRANGER or self.simulator.now_s >= HEALED_S:
             return
         if self._chance.random() < self.plan.strangers:
-            self._seen = [*self._seen[-REMEMBERED:], data]
-            self.host.arrive(STRANGER, damaged(self._chance.choice(self._seen), self._chance))
+            self.host.arrive(STRANGER, self._damaged(data))
+
+    def _damaged(self, data: bytes) -> bytes:
+        """Return a damaged copy of this message, or of one before it."""
+        self._seen = [*self._seen[-REMEMBERED:], data]
+        return damaged(self._chance.choice(self._seen), self._chance)
 
     def _reply(self, identity: bytes, data: bytes) -> None:
         if identity == STRANGER:
@@ -105,29 +105,29 @@ class World:
     @contextmanager
     def _patched(self) -> Iterator[None]:
         """Put the simulated link, disk and log in the place of the real ones."""
-        config = structlog.get_config()
-        structlog.configure(processors=[self._log], cache_logger_on_first_use=False)
+        previous = log.write_to(self._log)
         logger = logging.getLogger("hpcosim_client")
         was, logger.disabled = logger.disabled, True
         try:
             with (
                 patch("hpcosim_client.connection.new_link", self._link),
                 patch("hpcosim_client.connection.secrets.token_hex", self._nonce),
+                patch("hpcosim_server.service.vitals.used_bytes", lambda: 100 * 2**20),
                 patch("hpcosim_server.record.results.write_together", self.disk.write_together),
             ):
                 yield
         finally:
-            structlog.configure(**config)
+            log.write_to(previous)
             logger.disabled = was
 
-    def _link(self, address: str, timeout_s: float, keys: object = None) -> Link:
+    def _link(self, address: str, _send_s: float, _keys: object = None) -> Link:
         number = int(address.removeprefix("sim://"))
-        return self.operators[number].link(address, timeout_s)
+        return self.operators[number].link(address)
 
     def _nonce(self, size: int) -> str:
         return self._nonces.randbytes(size).hex()
 
-    def _log(self, _: Any, method: str, entry: MutableMapping[str, Any]) -> Any:
+    def _log(self, entry: log.Event) -> None:
         if entry["event"] == "internal_error":
             self.errors.append(f"internal error: {entry['error']}")
         if entry["event"] == "session_closed":
@@ -138,4 +138,3 @@ class World:
         if entry["event"] in ("journal_failed", "session_not_restored", "journal_cut"):
             self.simulator.note(f"server: {entry['event']}: {entry['journal']}: {entry['error']}")
             self.log.append((entry["event"], entry["journal"], entry["error"]))
-        raise structlog.DropEvent
