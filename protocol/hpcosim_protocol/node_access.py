@@ -45,22 +45,6 @@ def partitions_of(platform: Platform, names: Iterable[str]) -> list[Partition]:
     return [known[name] for name in named]
 
 
-def partition_nodes(platform: Platform, names: Iterable[str]) -> list[frozenset[int]]:
-    """Return the sets of nodes of which one must contain all nodes of a job.
-
-    Args:
-        platform: the cluster.
-        names: partitions that the user stated; empty: the default partition.
-
-    Raises:
-        ResourceError: the platform has partitions, but none with such a name.
-    """
-    partitions = partitions_of(platform, names)
-    if not partitions:
-        return [frozenset(range(platform.node_count))]
-    return [frozenset(numbers_in(each.nodes)) for each in partitions]
-
-
 def first_window(
     reservation: NodeReservation, start_s: float, end_s: float
 ) -> tuple[float, float] | None:

@@ -46,6 +46,8 @@ class Options(Struct, kw_only=True):
             section 5.14 of the specification, because its hello had `workload_manager`.
         history: whether the client may send `get_history`. Only in the reply to a hello with
             `history`.
+        realtime: whether time passes while the client decides; see section 4.1 of the
+            specification.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -58,6 +60,7 @@ class Options(Struct, kw_only=True):
     explain: bool = False
     workload_manager: bool = False
     history: bool = False
+    realtime: bool = False
     max_message_bytes: int = 0
     max_decisions: int = 0
     idle_timeout_s: float = 0.0
@@ -187,6 +190,7 @@ class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
         sessions_over: number of sessions that are closed.
         sessions_refused: number of sessions that were not opened.
         failures: number of failures, by cause.
+        restarts: number of processes that were started again because they had failed.
         messages_lost: number of messages that were not sent because the peer did not read.
         journal: `none`, `ok`, or `failing`: a session that is open cannot be restored.
         journals_failed: number of journals that could not be written.
@@ -206,6 +210,7 @@ class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
     sessions_over: int = 0
     sessions_refused: int = 0
     failures: dict[str, int] = {}
+    restarts: int = 0
     messages_lost: int = 0
     journal: Writing = "none"
     journals_failed: int = 0

@@ -1,4 +1,4 @@
 """Version and edition of the protocol."""
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.8"
+PROTOCOL_EDITION = "1.9"

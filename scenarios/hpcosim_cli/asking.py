@@ -40,9 +40,8 @@ def asking(
         server_key: public key of the server; None: that beside the secret key.
     """
     from hpcosim_client import Connection, Timeouts
-    from hpcosim_protocol.keys import read_client_keys
+    from hpcosim_protocol.keys import client_keys
 
     timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
-    own = read_client_keys(keys, server_key) if keys else None
-    with Connection(address, timeouts, keys=own) as connection:
+    with Connection(address, timeouts, keys=client_keys(keys, server_key)) as connection:
         yield connection

@@ -63,7 +63,7 @@ def conformance(
     """
     with errors_in_one_line():
         from hpcosim_conformance import CommandError, conforms, report, try_client, try_server
-        from hpcosim_protocol.keys import read_client_keys
+        from hpcosim_protocol.keys import client_keys
 
         if bool(client) == bool(server):
             raise CommandError("expected exactly one of --client and --server")
@@ -73,7 +73,7 @@ def conformance(
             )
         if client and keys:
             raise CommandError("--keys applies only to --server: the kit's own server has no keys")
-        own = read_client_keys(keys, server_key) if keys else None
+        own = client_keys(keys, server_key)
         names = only or []
         verdicts = (
             try_server(server, names, scenario=scenario, timeout_s=timeout_s, keys=own)

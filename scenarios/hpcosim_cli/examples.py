@@ -32,6 +32,12 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
         "hpcosim serve demo --http 127.0.0.1:8080 --speed 3600",
     ),
+    "slurm": _examples(
+        "hpcosim slurm --journal watched.jsonl",
+        "hpcosim slurm --partition batch --poll-s 5",
+        "hpcosim slurm --mode place --partition main --waiting-partition queue --dry-run",
+        "hpcosim slurm report watched.jsonl --out watched",
+    ),
     "keygen": _examples(
         "hpcosim keygen keys",
         "hpcosim keygen keys --name laptop",
@@ -48,6 +54,12 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "ping": _examples("hpcosim ping tcp://127.0.0.1:28080 --timeout-s 10"),
     "status": _examples("hpcosim status", "hpcosim status --connect tcp://127.0.0.1:5555 --json"),
+    "forecast": _examples(
+        "hpcosim forecast",
+        "hpcosim forecast --samples 100 --workers 0 --json",
+        "hpcosim forecast --record queue.json",
+        "hpcosim forecast --state queue.json --history sacct.psv",
+    ),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",
         "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",

@@ -6,7 +6,7 @@ import select
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hpcosim_scenarios.running.status import StatusReader
     from hpcosim_scenarios.running.transport import Transport
     from hpcosim_scenarios.running.watched import WatchedRun
-    from hpcosim_server.service.observer import Watch
+    from hpcosim_server.service.observer import LiveProcess, Watch
     from hpcosim_server.service.status import Status
 
 PANEL = "Live view"
@@ -121,6 +121,18 @@ WatchRun = Annotated[
 ]
 
 
+class ServedLive(NamedTuple):
+    """The live view of a server; empty: there is none.
+
+    Attributes:
+        watch: the observer of a server of one process.
+        process: the live page of a server of several processes.
+    """
+
+    watch: Watch | None = None
+    process: LiveProcess | None = None
+
+
 @contextmanager
 def serving_live(
     http: str | None,
@@ -129,8 +141,9 @@ def serving_live(
     tell: Callable[[Status], None] | None,
     *,
     token_given: bool = False,
-) -> Iterator[Watch | None]:
-    """Serve the live view of a server for the `with` block; yield its watch, None without one.
+    has_workers: bool = False,
+) -> Iterator[ServedLive]:
+    """Serve the live view of a server for the `with` block.
 
     Args:
         http: the value of `--http`.
@@ -138,6 +151,7 @@ def serving_live(
         speed: the value of `--speed`.
         tell: receives the status of the server; None: the log has the URL.
         token_given: whether the token comes from the command line, not from the environment.
+        has_workers: whether the server has several processes.
     """
     if http is None:
         from hpcosim_scenarios.errors import ScenariosError
@@ -146,29 +160,40 @@ def serving_live(
             raise ScenariosError("--speed needs --http HOST:PORT")
         if token_given:
             raise ScenariosError("--http-token needs --http HOST:PORT")
-        yield None
+        yield ServedLive()
         return
-    import structlog
-
     from hpcosim_live.address import http_address
-    from hpcosim_live.opening import live_view
+    from hpcosim_live.opening import live_page, live_view
     from hpcosim_scenarios.running.json_log import log_as_json
     from hpcosim_server.service.status import LivePage
 
     log_as_json()
+    address, token, pace = http_address(http), token or "", speed_of(speed)
+    if has_workers:
+        with live_page(address, token, pace) as opened:
+            _tell_page(opened.url, token, tell)
+            yield ServedLive(process=opened.process)
+        return
     url = ""
 
     def viewed() -> None:
         if tell is not None:
             tell(LivePage(url, viewed=True))
 
-    with live_view(http_address(http), token or "", speed_of(speed), viewed) as view:
+    with live_view(address, token, pace, viewed) as view:
         url = view.url
-        if tell is not None:
-            tell(LivePage(url))
-        shown = url.partition("?")[0] if token else url  # a given token stays out of the log
-        structlog.get_logger().info("live_page", url=shown)
-        yield view.watch
+        _tell_page(url, token, tell)
+        yield ServedLive(watch=view.watch)
+
+
+def _tell_page(url: str, token: str, tell: Callable[[Status], None] | None) -> None:
+    """Tell where the page is; a given token stays out of the log."""
+    from hpcosim_server import log
+    from hpcosim_server.service.status import LivePage
+
+    if tell is not None:
+        tell(LivePage(url))
+    log.info("live_page", url=url.partition("?")[0] if token else url)
 
 
 def check_realtime(realtime: float | None, speed: str | None) -> None:

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hpcosim_cli.plain_table import is_plain, plain_table
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -43,6 +45,11 @@ def print_metrics(metrics: Metrics, currency: str = "", *, as_json: bool) -> Non
         from hpcosim_server.record.results import to_json
 
         sys.stdout.write(to_json(metrics))
+        return
+    rows = [(name, unit(name, currency), _shown(name, value)) for name, value in metrics.items()]
+    text = plain_table(("metric", "unit", "value"), rows)
+    if is_plain(sys.stdout, text):
+        sys.stdout.write(text)
     else:
         print_table(_by_metric({"value": metrics}, currency))
 
@@ -116,6 +123,11 @@ def number(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def _shown(metric: str, value: float) -> str:
+    """Return the value of a metric as it is shown."""
+    return str(value) if metric.endswith("_id") else number(value)
+
+
 def unit(metric: str, currency: str = "") -> str:
     """Return the unit that the suffix of a metric's name states; empty: it has none.
 
@@ -143,8 +155,7 @@ def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
     for name in columns:
         table.add_column(name, justify="right", no_wrap=True)
     for metric in dict.fromkeys(name for metrics in columns.values() for name in metrics):
-        shown = str if metric.endswith("_id") else number
-        values = (shown(run[metric]) if metric in run else "" for run in columns.values())
+        values = (_shown(metric, run[metric]) if metric in run else "" for run in columns.values())
         table.add_row(metric, unit(metric, currency), *values)
     return table
 

@@ -68,7 +68,7 @@ def run(
         if journal is not None and transport == "inproc":
             raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
         overrides = overrides_of(changes, seed, lenient, explain=explain)
-        currency = load_scenario(scenario, overrides).currency
+        read = load_scenario(scenario, overrides)
         try:
             shown = watched_run(speed, transport, realtime) if watch else nullcontext()
             with shown as watched:
@@ -84,11 +84,12 @@ def run(
                     watched=watched,
                     realtime=realtime,
                     journal=journal,
+                    scenario=read,
                 )
         except ResultsError as error:
             if error.metrics is not None:
-                print_metrics(error.metrics, currency, as_json=as_json)
+                print_metrics(error.metrics, read.currency, as_json=as_json)
             raise
-        print_metrics(metrics, currency, as_json=as_json)
+        print_metrics(metrics, read.currency, as_json=as_json)
         if not as_json:
             typer.echo(f"results: {folder}")

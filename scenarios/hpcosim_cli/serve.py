@@ -106,17 +106,15 @@ def serve(
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.keys import Access
         from hpcosim_server.service.limits import Limits
+        from hpcosim_server.service.options import ServeOptions
 
         if no_overrides and allow_override:
             raise ScenariosError("expected either --allow-override or --no-overrides")
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
         check_realtime(realtime, speed)
-        if http is not None and workers not in (None, 1):
-            what = f"--http shows sessions of one process; expected --workers 1, got {workers}"
-            raise ScenariosError(what)
-        one_process = once or http is not None
-        most_workers = 1 if one_process else min(max_sessions, sessions or max_sessions, 1024)
+        most_workers = 1 if once else min(max_sessions, sessions or max_sessions, 1024)
+        workers = workers or most_workers
         if sum((journal is not None, no_journal, resume is not None)) > 1:
             raise ScenariosError("expected one of --journal, --no-journal and --resume")
         folder = journal or resume
@@ -125,14 +123,11 @@ def serve(
         tell = None if status_fd is None else writing_to(status_fd)
         source = context.get_parameter_source("http_token")
         given = source is not None and source.name == "COMMANDLINE"
-        with serving_live(http, http_token, speed, tell, token_given=given) as watch:
-            failures = serve_scenarios(
-                scenarios,
+        with serving_live(
+            http, http_token, speed, tell, token_given=given, has_workers=workers > 1
+        ) as live:
+            options = ServeOptions(
                 bind,
-                out=out,
-                force=force,
-                sessions=1 if once else sessions,
-                folder_per_session=not once,
                 limits=Limits(
                     message_bytes=max_message_bytes,
                     decisions=max_decisions,
@@ -150,15 +145,24 @@ def serve(
                     kept_bytes=max_kept_mb * MIB,
                     partial_results=max_partial_results,
                 ),
-                overrides=overrides_of(changes, seed, lenient),
-                also=writers_of(formats_of(formats)),
+                workers=workers,
+                sessions=1 if once else sessions,
                 tell=tell,
-                watch=watch,
-                allowed=() if no_overrides else allow_override,
-                access=Access(read_server_keys(keys) if keys else None, insecure),
-                workers=workers or most_workers,
                 parent=parent,
                 drain_s=drain_s,
+                access=Access(read_server_keys(keys) if keys else None, insecure),
+            )
+            failures = serve_scenarios(
+                scenarios,
+                options,
+                out=out,
+                force=force,
+                folder_per_session=not once,
+                overrides=overrides_of(changes, seed, lenient),
+                also=writers_of(formats_of(formats)),
+                watch=live.watch,
+                live=live.process,
+                allowed=() if no_overrides else allow_override,
                 journal=JournalFolder(folder, sync, resume is not None) if folder else None,
                 realtime=realtime,
             )

@@ -67,7 +67,7 @@ Workers = Annotated[
         min=1,
         max=1024,
         help="Processes for sessions, started when they are needed. 1: one process for all. "
-        "Default: one for each session that can be open; 1 with --once or --http.",
+        "Default: one for each session that can be open; 1 with --once.",
     ),
 ]
 Drain = Annotated[
@@ -165,8 +165,8 @@ MaxMemory = Annotated[
     typer.Option(
         min=0,
         rich_help_panel=LIMITS,
-        help="Memory of each process of the server, in MiB, with which it refuses new sessions. 0: "
-        "none.",
+        help="Memory of all processes with sessions together, in MiB, with which the server "
+        "refuses new sessions. 0: none.",
     ),
 ]
 MinFree = Annotated[

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import typer
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from hpcosim_protocol import ServerStatus
 
 DAY_S = 86_400
+UNIX_TIMES_S = 1e9
+"""Times from which on a time is a Unix time: that of a live cluster, s."""
 
 
 def status(
@@ -66,9 +69,16 @@ def _print_tables(found: ServerStatus, problems: list[str]) -> None:
     table = Table(*columns)
     for each in found.sessions:
         jobs = f"{each.jobs_over:,} of {each.jobs:,}"
-        texts = (each.label, each.scenario, each.scheduler, _duration(each.now_s), jobs)
+        texts = (each.label, each.scenario, each.scheduler, _time(each.now_s), jobs)
         table.add_row(*map(printable, texts), f"{each.silent_s:.1f} s")
     print_table(table)
+
+
+def _time(now_s: float) -> str:
+    """Return the time of a session: since its begin, or the date of a live cluster."""
+    if now_s < UNIX_TIMES_S:
+        return _duration(now_s)
+    return datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _rows(found: ServerStatus, problems: list[str]) -> list[tuple[str, str]]:
@@ -79,7 +89,7 @@ def _rows(found: ServerStatus, problems: list[str]) -> list[tuple[str, str]]:
         ("server", f"{found.server}, protocol {found.edition}"),
         ("up for", _duration(found.uptime_s)),
         ("scenarios", ", ".join(found.scenarios)),
-        ("workers", f"{found.workers:,} with {found.memory_mb:,.0f} MB"),
+        ("workers", _workers(found)),
         ("sessions", f"{found.sessions_active:,} open of at most {found.max_sessions:,}"),
         ("so far", f"{found.sessions_over:,} over, {found.sessions_refused:,} refused"),
         ("failures", ", ".join(failures) or "none"),
@@ -87,6 +97,13 @@ def _rows(found: ServerStatus, problems: list[str]) -> list[tuple[str, str]]:
         ("journals", _written(found.journal, found.journals_failed)),
         ("results", _written(found.results)),
     ]
+
+
+def _workers(found: ServerStatus) -> str:
+    shown = f"{found.workers:,} with {found.memory_mb:,.0f} MB"
+    if found.restarts == 1:
+        return f"{shown}, 1 restart after a failure"
+    return f"{shown}, {found.restarts:,} restarts after failures" if found.restarts else shown
 
 
 def _written(state: str, failed: int = 0) -> str:

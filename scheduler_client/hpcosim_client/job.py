@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from hpcosim_client.arrays import Bools as Bools
 from hpcosim_client.arrays import Floats as Floats
@@ -52,8 +53,7 @@ class Allocation(NamedTuple):
         return zip(self.nodes.tolist(), self.cores_per_node.tolist(), strict=True)
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Job:
+class Job(Struct, eq=False, gc=False):
     """A waiting or running job.
 
     Attributes:
@@ -85,7 +85,6 @@ class Job:
     requested_s: float
     placement: Placement = "cores"
     order: int = 0
-    _: KW_ONLY
     memory_mb: float = 0.0
     memory_volume_mb: float = 0.0
     max_energy_j: float = math.inf

@@ -58,20 +58,18 @@ class JobStates:
             event.requested_s,
             event.placement,
             self._submissions,
-        )
-        # Every job pays for this: Python stores attributes faster than it binds keyword arguments.
-        job.memory_mb, job.memory_volume_mb = event.memory_mb, event.memory_volume_mb
-        job.profile, job.partitions, job.request = event.profile, event.partitions, event.request
-        job.user, job.group, job.account, job.qos = (
+            event.memory_mb,
+            event.memory_volume_mb,
+            math.inf if event.max_energy_j is None else event.max_energy_j,
+            event.profile,
+            math.inf if event.deadline_s is None else event.deadline_s,
             event.user,
             event.group,
             event.account,
             event.qos,
+            event.partitions,
+            event.request,
         )
-        if event.max_energy_j is not None:
-            job.max_energy_j = event.max_energy_j
-        if event.deadline_s is not None:
-            job.deadline_s = event.deadline_s
         self._submissions += 1
         self.placements.add(event.placement)
         if event.request is not None or not self._is_plain_platform:
@@ -121,17 +119,24 @@ class JobStates:
             self.queue = JobQueue(sorted(self.queue.items(), key=lambda item: item[1].order))
         self.arrived.append(job)
 
-    def _on_started(self, event: JobStarted | JobAllocated) -> None:
-        job = self.running.get(event.job_id)
-        if job is None:  # of a snapshot
-            job = self.queue.pop(event.job_id)
-            self.arrived = [other for other in self.arrived if other is not job]
-            job.allocation = self._allocation_of(job, event)
-            self.nodes.take(job.allocation)
-            self.running[event.job_id] = job
+    def _on_started(self, event: JobStarted) -> None:
+        job = self.running.get(event.job_id) or self._restored(event)
         job.start_s = event.time_s
-        if isinstance(event, JobAllocated) and job.allocation is not None:
+
+    def _on_allocated(self, event: JobAllocated) -> None:
+        job = self.running.get(event.job_id) or self._restored(event)
+        job.start_s = event.time_s
+        if job.allocation is not None:
             job.start_s = self._ready_s(job.allocation, event.time_s)
+
+    def _restored(self, event: JobStarted | JobAllocated) -> Job:
+        """Move a job to the running ones that runs in a snapshot, and return it."""
+        job = self.queue.pop(event.job_id)
+        self.arrived = [other for other in self.arrived if other is not job]
+        job.allocation = self._allocation_of(job, event)
+        self.nodes.take(job.allocation, of_snapshot=True)
+        self.running[event.job_id] = job
+        return job
 
     def _allocation_of(self, job: Job, event: JobStarted | JobAllocated) -> Allocation:
         """Return the allocation of a job that runs in a snapshot."""
@@ -213,7 +218,7 @@ class JobStates:
 
 JOB_HANDLERS: dict[type, Callable[[Any, Any], None]] = {
     JobSubmitted: JobStates._on_submitted,
-    JobAllocated: JobStates._on_started,
+    JobAllocated: JobStates._on_allocated,
     JobStarted: JobStates._on_started,
     JobCompleted: JobStates._on_completed,
     JobEligible: JobStates._on_eligible,

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 
 from hpcosim_client.job import Job
 
 
-class JobQueue(OrderedDict[int, Job]):
+class JobQueue(dict[int, Job]):
     """Waiting jobs by number, in submission order.
 
     Every iteration is over a copy, so a policy may start jobs while it iterates:
 
         for job in view.queue.values():
             view.start(job)
+
+    Args:
+        jobs: pairs of a number and its job.
     """
+
+    def __init__(self, jobs: Iterable[tuple[int, Job]] = ()) -> None:
+        super().__init__(jobs)
+        # A dictionary finds its first key in the time of all keys that were removed before it.
+        # The numbers in the order of the queue; those of jobs that left are removed at either end.
+        self._numbers = deque(super().keys())
+
+    def __setitem__(self, number: int, job: Job) -> None:
+        numbers = self._numbers
+        while numbers and numbers[-1] not in self:
+            numbers.pop()
+        if number not in self:
+            numbers.append(number)
+        super().__setitem__(number, job)
 
     def first(self) -> Job:
         """Return the job at the head of the queue, without a copy.
@@ -23,6 +40,11 @@ class JobQueue(OrderedDict[int, Job]):
         Raises:
             StopIteration: the queue is empty.
         """
+        numbers = self._numbers
+        while numbers:
+            if numbers[0] in self:
+                return self[numbers[0]]
+            numbers.popleft()
         return next(iter(super().values()))
 
     def values(self) -> list[Job]:  # type: ignore[override]  # a copy instead of a view

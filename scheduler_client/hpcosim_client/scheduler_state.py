@@ -79,7 +79,8 @@ class SchedulerState(JobStates):
             handler = _HANDLERS.get(type(event))
             if handler is not None:
                 handler(self, event)
-        self._switched, self._reported = {}, {}
+        if self._reported:
+            self._switched, self._reported = {}, {}
 
     def _on_rejected(self, event: DecisionRejected) -> None:
         self.rejected.append(event)

@@ -83,7 +83,8 @@ class View(JobDecisions):
     def apply(self, now_s: float, events: Iterable[Event]) -> None:
         """Apply the events up to `now_s`, and clear the last decisions."""
         self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
-        self._rejected_now.clear()
+        if self._rejected_now:
+            self._rejected_now.clear()
         super().apply(now_s, events)
         if self.platform.reservations and self.queue:
             self._wake_at_next_window()
@@ -246,7 +247,7 @@ class View(JobDecisions):
         job.allocation, job.start_s = allocation, self.now_s
         if self._any_off:
             job.start_s = self._ready_s(allocation, self.now_s)
-        del self.queue[job.job_id]
+        self.queue.pop(job.job_id)  # `del` would call `JobQueue.__setitem__`'s slot
         self.running[job.job_id] = job
         # On nodes of one core the server infers the tasks.
         tasks = [] if self.nodes.single_core else allocation.tasks.tolist()

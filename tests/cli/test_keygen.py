@@ -22,9 +22,9 @@ def test_commands_with_keys(processes: Processes, tmp_path: Path) -> None:
     )
     client = ("--connect", server.address, "--keys", str(keys / "client"))
     assert invoke("ping", *client).status == 0
-    stranger = command("ping", server.address, "--timeout-s", "3")
+    stranger = command("ping", server.address, "--timeout-s", "0.5")
     assert stranger.status == 1
-    assert "does not admit this client" in stranger.err
+    assert "name them with --keys" in stranger.err
     assert invoke("keygen", str(tmp_path / "others")).status == 0
     own = ("--keys", str(tmp_path / "others" / "client"))
     foreign = (*own, "--server-key", str(keys / "client" / "server.key"))
@@ -42,3 +42,20 @@ def test_missing_keys_are_bad_input(tmp_path: Path) -> None:
     done = invoke("ping", "--keys", str(tmp_path))
     assert done.status == 2
     assert "hpcosim keygen" in done.error
+
+
+def test_a_file_is_no_folder_for_keys(tmp_path: Path) -> None:
+    """`keygen FILE` says that it expects a folder, and leaves the file as it is."""
+    path = tmp_path / "keys"
+    path.write_text("mine")
+    done = invoke("keygen", str(path))
+    assert done.status == 2
+    assert f"{path}: expected a folder for the keys" in done.error
+    assert path.read_text() == "mine"
+
+
+def test_the_key_of_a_server_alone_is_bad_input(tmp_path: Path) -> None:
+    """`--server-key` without `--keys` would be ignored, so it is an error."""
+    done = invoke("ping", "--server-key", str(tmp_path / "server.key"))
+    assert done.status == 2
+    assert "needs the client's own keys, too (--keys" in done.error

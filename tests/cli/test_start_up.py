@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 from benchmarks.start import SCENARIO, cpu_of
 
+from hpcosim_scenarios.model.yaml_lines import parse_yaml
 from support.commands import HPCOSIM, invoke
+
+HEAVY = {"asyncio", "matplotlib", "numpy.ma", "pandas", "pyarrow", "pydantic", "scipy", "torch"}
+"""Modules that no run needs."""
 
 MAX_RATIO = 12.0  # to the CPU of `import numpy`; 8 when written, 24 before
 
@@ -74,11 +78,47 @@ def test_a_run_imports_only_what_it_uses(tmp_path: Path) -> None:
         f"import sys\nfrom hpcosim_cli.main import main\nsys.argv = {words}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
     )
-    assert not {"pydantic", "zmq", "structlog", "asyncio", "matplotlib", "numpy.ma"} & modules
+    assert not HEAVY & modules
+    assert not {"zmq", "rich.table", "rich.console"} & modules
     of = {name.rpartition(".")[0] for name in modules}
     assert not {"hpcosim_client.slurm", "hpcosim_scenarios.planning", "hpcosim_live"} & of
     commands = {name for name in modules if name.startswith("hpcosim_cli.")}
     assert not {"hpcosim_cli.serve", "hpcosim_cli.batsim", "hpcosim_cli.train"} & commands
+
+
+@pytest.mark.slow
+def test_a_server_imports_only_what_it_uses(tmp_path: Path) -> None:
+    """A server that listens has imported no ZeroMQ, no scheduler and no other commands."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(SCENARIO)
+    words = ["hpcosim", "serve", str(scenario), "--bind", f"ipc://{tmp_path}/s", "--workers", "1"]
+    modules = modules_of(
+        "import sys\nfrom hpcosim_cli.main import main\n"
+        "import hpcosim_server.service.socket_loop as loop\n"
+        "def listening(*_):\n    raise SystemExit\n"
+        f"loop.announce = listening\nsys.argv = {words}\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    )
+    assert "hpcosim_server.service.socket_loop" in modules
+    assert not HEAVY & modules
+    assert not {"zmq", "rich.table", "rich.console"} & modules
+    assert not {"hpcosim_client", "hpcosim_live.hub", "hpcosim_view", "hpcosim_cli.run"} & modules
+
+
+@pytest.mark.slow
+def test_a_run_reads_its_scenario_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run in process parses the file of its scenario once."""
+    scenario = tmp_path / "one.yaml"
+    scenario.write_text(SCENARIO)
+    read: list[str] = []
+
+    def counted(text: str) -> object:
+        read.append(text)
+        return parse_yaml(text)
+
+    monkeypatch.setattr("hpcosim_scenarios.model.yaml_file.parse_yaml", counted)
+    done = invoke("run", str(scenario), "--transport", "inproc", "--out", str(tmp_path / "out"))
+    assert (done.status, read) == (0, [SCENARIO])
 
 
 @pytest.mark.slow

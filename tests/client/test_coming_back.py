@@ -73,6 +73,7 @@ class DirectLink:
     """
 
     left = -1
+    problem = ""
     service: Service
 
     def __init__(self, *_: object) -> None:
@@ -89,13 +90,9 @@ class DirectLink:
         cls.left -= 1
         self._replies.append(cls.service.answer(data))
 
-    def receive(self) -> bytes | None:
+    def receive(self, timeout_s: float) -> bytes | None:
         """Return the reply."""
         return self._replies.pop(0) if self._replies else None
-
-    def has_message(self, timeout_s: float) -> bool:
-        """Return whether there is a reply."""
-        return bool(self._replies)
 
     def clock_s(self) -> float:
         """Return no time."""

@@ -7,7 +7,8 @@ from collections import deque
 import pytest
 
 from hpcosim_client.connection import Connection
-from hpcosim_client.errors import ServerRefusedError
+from hpcosim_client.errors import ServerGoneError, ServerRefusedError
+from hpcosim_client.exchange import Timeouts
 from hpcosim_protocol import (
     Error,
     ErrorCode,
@@ -42,19 +43,17 @@ WELCOME = Welcome(
 class Replies:
     """A link with given replies."""
 
+    problem = ""
+
     def __init__(self, *replies: ServerMessage) -> None:
         self._replies = deque(map(encode, replies))
 
     def send(self, data: bytes) -> None:
         """Drop a request."""
 
-    def receive(self) -> bytes | None:
+    def receive(self, timeout_s: float) -> bytes | None:
         """Return the next reply."""
-        return self._replies.popleft()
-
-    def has_message(self, timeout_s: float) -> bool:
-        """Return whether a reply is left."""
-        return bool(self._replies)
+        return self._replies.popleft() if self._replies else None
 
     def clock_s(self) -> float:
         """Return 0: no time passes."""
@@ -98,3 +97,32 @@ def test_late_replies_to_earlier_requests_are_skipped() -> None:
     )
     opened.decide([])
     assert opened.decide([]).now_s == 1.0
+
+
+class Late(Replies):
+    """A link on which each reply takes a second, on a clock of its own."""
+
+    def __init__(self, *replies: ServerMessage) -> None:
+        super().__init__(*replies)
+        self.now_s = 0.0
+
+    def receive(self, timeout_s: float) -> bytes | None:
+        """Wait a second, or until the timeout, for the next reply."""
+        self.now_s += min(timeout_s, 1.0)
+        return super().receive(timeout_s) if timeout_s > 1.0 else None
+
+    def clock_s(self) -> float:
+        """Return the time of this clock."""
+        return self.now_s
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_client_waits_exactly_until_its_timeout(late: int) -> None:
+    """Neither a last repetition of the request nor late replies make the wait longer."""
+    link = Late(WELCOME, *[WELCOME] * late)
+    opened = Connection("sim://", Timeouts(resend_s=5.0, reply_s=7.0), link)
+    opened.hello(client="tester")
+    before_s = link.now_s
+    with pytest.raises(ServerGoneError, match="waited 7 s"):
+        opened.decide([])
+    assert link.now_s - before_s == 7.0

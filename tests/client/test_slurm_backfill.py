@@ -104,4 +104,4 @@ def test_runs_of_single_cores_are_chosen_as_those_of_more_cores(nodes: set[int],
     cores = mask_of(set_of(nodes), 41).astype(np.int64)
     found = choose_nodes(job, Demand(JobRequest(), (choice,)), choice, cores, order)
     assert found is not None
-    assert consecutive_nodes(set_of(nodes), job.cores) == found.tolist()
+    assert consecutive_nodes(set_of(nodes), job.cores) == (found.tolist(), set_of(found.tolist()))

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pytest
 
 from hpcosim_client import Connection, Timeouts, View, make_policy
+from hpcosim_protocol.keys import ClientKeys
 from support.processes import SOON_S, Processes, Server
 
 EAGER = Timeouts(resend_s=0.2, reply_s=SOON_S, hello_s=SOON_S)
@@ -21,9 +22,11 @@ class Game:
 
     all: ClassVar[list[Game]] = []
 
-    def __init__(self, server: Server, scenario: str = "small") -> None:
+    def __init__(
+        self, server: Server, scenario: str = "small", keys: ClientKeys | None = None
+    ) -> None:
         self.all.append(self)
-        self.connection = Connection(server.address, EAGER)
+        self.connection = Connection(server.address, EAGER, keys=keys)
         self.welcome = self.connection.hello(client="easy", scenario=scenario)
         self._view, self._policy = View(self.welcome.platform), make_policy("easy")
 

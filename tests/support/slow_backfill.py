@@ -15,7 +15,7 @@ from hpcosim_client.slurm.backfill_counts import BackfillCounts
 from hpcosim_client.slurm.candidate import Candidate, Found
 from hpcosim_client.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
 from hpcosim_client.slurm.node_order import NodeOrder
-from hpcosim_client.slurm.node_sets import NodeSet
+from hpcosim_client.slurm.node_sets import NodeSet, set_of
 from hpcosim_client.slurm.passes import PassContext
 from hpcosim_client.slurm.plan import NodeSpace
 from hpcosim_client.slurm.select import choose_nodes, usable_cores
@@ -107,7 +107,7 @@ def _find(
         if cores.sum() >= candidate.job.cores:
             chosen = choose_nodes(candidate.job, candidate.demand, choice, cores, order)
             if chosen is not None:
-                return Found(choice, chosen, cores[chosen])
+                return Found(choice, chosen, cores[chosen], set_of(chosen.tolist()))
     return None
 
 

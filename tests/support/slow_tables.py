@@ -10,6 +10,7 @@ from hpcosim_server.record.recording import STATES
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.table_rows import intervals
 from hpcosim_workloads.table import PLACEMENTS
+from support.recordings import runs_of
 
 
 def slow_job_lines(record: RunRecord) -> Iterator[str]:
@@ -31,7 +32,7 @@ def slow_job_lines(record: RunRecord) -> Iterator[str]:
             PLACEMENTS[of.placement[row]],
             *map(_text, (owner.user, owner.group, owner.partition, owner.account, owner.qos)),
             _text(of.names.get(row, "")),
-            of.runs_of(row),
+            runs_of(of, row),
             suspended_s.get(row, 0.0),
             of.lost_core_s.get(row, 0.0),
         ]

@@ -47,7 +47,8 @@ def first_come_first_served(view: View, start: Start = View.start) -> None:
 def start_in_order(view: View, start: Start = View.start) -> None:
     """Start jobs as `first_come_first_served` does, without explanations."""
     while view.queue:
-        if not start(view, view.queue.first()):
+        job = view.queue.first()
+        if job.cores > view.nodes.free_cores or not start(view, job):
             view.wake_on = ROOM  # a new submission is behind this job
             return
     sleep_while_nothing_can_start(view)

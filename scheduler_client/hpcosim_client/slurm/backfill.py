@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from hpcosim_client.slurm.backfill_counts import BackfillCounts
 from hpcosim_client.slurm.candidate import Candidate, Found
 from hpcosim_client.slurm.node_sets import NodeSet
@@ -24,8 +26,7 @@ STARTED = 0
 """Planned start of a job that has started."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planned:
+class Planned(Struct, frozen=True, gc=False):
     """A planned start of a job.
 
     Attributes:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Ints, Job
-from hpcosim_client.slurm.node_sets import NodeSet, set_of
+from hpcosim_client.slurm.node_sets import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +47,17 @@ class Candidate:
         return self.counts_only and self.least_nodes <= self.job.cores
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True, eq=False, gc=False):
     """Nodes for a job.
 
     Attributes:
         choice: the set of nodes from which they are.
         nodes: int64[n], node numbers, in the order in which the job fills them.
         cores: int64[n], cores offered on each of them.
+        node_set: the same nodes as a set.
     """
 
     choice: NodeChoice
     nodes: Ints
     cores: Ints
-
-    @property
-    def node_set(self) -> NodeSet:
-        """The nodes as a set."""
-        return set_of(self.nodes.tolist())
+    node_set: NodeSet

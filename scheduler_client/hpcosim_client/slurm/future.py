@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
+from msgspec import Struct
 
 from hpcosim_client.demand import NodeChoice
 from hpcosim_client.job import Allocation, Ints
@@ -16,7 +16,7 @@ from hpcosim_client.slots import Slots
 from hpcosim_client.slurm.candidate import Candidate, Found
 from hpcosim_client.slurm.job_devices import choose_for_devices
 from hpcosim_client.slurm.node_order import NodeOrder
-from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of_mask
+from hpcosim_client.slurm.node_sets import NodeSet, mask_of, set_of, set_of_mask
 from hpcosim_client.slurm.offers import Offer, consecutive_nodes
 from hpcosim_client.slurm.select import choose_nodes, usable_cores
 
@@ -28,8 +28,7 @@ MOST_TOGETHER = 200
 """Maximum number of running jobs that are taken away together."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunningEnd:
+class RunningEnd(Struct, frozen=True, eq=False, gc=False):
     """A running job and its end.
 
     Attributes:
@@ -127,16 +126,14 @@ class Future:
             free = self._free_nodes(ended) & nodes
             if free.bit_count() < candidate.job.cores:
                 return None
-            alone = np.array(consecutive_nodes(free, candidate.job.cores))
-            return Found(candidate.choices[0], alone, np.ones(len(alone), dtype=np.int64))
+            return _one_each(candidate.choices[0], free, candidate.job.cores)
         for choice, offer in self._sufficient(candidate, nodes, ended):
             if self._order.plain and offer.single and candidate.single:
-                places = consecutive_nodes(offer.nodes & nodes, candidate.job.cores)
-                return Found(choice, np.array(places), np.ones(len(places), dtype=np.int64))
+                return _one_each(choice, offer.nodes & nodes, candidate.job.cores)
             cores = offer.cores * mask_of(nodes, len(offer.cores))
             chosen = self._chosen(candidate, choice, cores, ended)
             if chosen is not None and not self._too_many_switches(candidate, chosen):
-                return Found(choice, chosen, cores[chosen])
+                return Found(choice, chosen, cores[chosen], set_of(chosen.tolist()))
         return None
 
     def _too_many_switches(self, candidate: Candidate, nodes: Ints) -> bool:
@@ -254,6 +251,12 @@ class Future:
             offer = Offer.of(usable_cores(candidate.demand, candidate.job, offered(placing)))
             self._offers[key] = offer
         return offer
+
+
+def _one_each(choice: NodeChoice, nodes: NodeSet, count: int) -> Found:
+    """Return a place for one core on each of `count` nodes among at least as many."""
+    numbers, chosen = consecutive_nodes(nodes, count)
+    return Found(choice, np.array(numbers), np.ones(count, dtype=np.int64), chosen)
 
 
 def _end(running: RunningEnd) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from hpcosim_client.job import Ints
 from hpcosim_client.slurm.node_sets import NodeSet, set_of_mask
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True, eq=False, gc=False):
     """The cores that each node offers to a job.
 
     Attributes:
@@ -49,7 +48,7 @@ class Offer:
         return (self.nodes & nodes).bit_count()
 
 
-def consecutive_nodes(nodes: NodeSet, count: int) -> list[int]:
+def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
     """Return `count` nodes that offer one core each, as `select.choose_nodes` chooses them.
 
     The smallest sufficient run of consecutive nodes, or else the largest runs first.
@@ -57,6 +56,9 @@ def consecutive_nodes(nodes: NodeSet, count: int) -> list[int]:
     Args:
         nodes: free nodes, at least `count`.
         count: number of nodes.
+
+    Returns:
+        The nodes in the order in which the job fills them, and their set.
     """
     runs = []  # length and first node
     begin = 0
@@ -68,14 +70,16 @@ def consecutive_nodes(nodes: NodeSet, count: int) -> list[int]:
         nodes >>= length
         begin += gap + length
     chosen: list[int] = []
+    as_set = 0
     while count > 0:
         sufficient = [run for run in runs if run[0] >= count]
         run = min(sufficient) if sufficient else max(runs, key=_length)
         taken = min(run[0], count)
         chosen += range(run[1], run[1] + taken)
+        as_set |= ((1 << taken) - 1) << run[1]
         count -= taken
         runs.remove(run)
-    return chosen
+    return chosen, as_set
 
 
 def _length(run: tuple[int, int]) -> int:

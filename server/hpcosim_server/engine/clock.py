@@ -15,6 +15,7 @@ from operator import attrgetter
 from typing import Any, Final, cast
 
 import simpy
+from msgspec import Struct
 from simpy.core import Infinity
 
 MIN_CANCELLED = 64
@@ -38,7 +39,7 @@ class Rank:
     ALARM: Final = 8
 
 
-class Timer:
+class Timer(Struct, eq=False):
     """An event at a fixed time that calls one function with itself as the argument.
 
     It lies on SimPy's heap in the place of a `simpy.Event`, whose list of callbacks it lacks.
@@ -49,12 +50,9 @@ class Timer:
         subject: context for the function, such as a job.
     """
 
-    __slots__ = ("at_s", "call", "subject")
-
-    def __init__(self, at_s: float, call: Callable[[Timer], None], subject: Any) -> None:
-        self.at_s = at_s
-        self.call: Callable[[Timer], None] | None = call
-        self.subject = subject
+    at_s: float
+    call: Callable[[Timer], None] | None
+    subject: Any
 
 
 class Clock(simpy.Environment):
@@ -115,14 +113,24 @@ class Clock(simpy.Environment):
 
     def finish_instant(self) -> None:
         """Run every timer that is due now, including timers that these set for now."""
-        self._run_due(self._now)
+        heap, now_s = self._heap, self._now
+        while heap and heap[0][0] <= now_s:
+            self.run_instant()
 
     def run_instant(self) -> bool:
         """Advance to the next instant and run all its timers; return False if none is set."""
         heap = self._heap
         if not heap or (heap[0][3].call is None and self.next_s() == Infinity):
             return False
-        self._run_due(heap[0][0])
+        time_s = heap[0][0]
+        while heap and heap[0][0] <= time_s:
+            self._now, _, _, timer = heappop(heap)
+            call = timer.call
+            if call is None:
+                self._cancelled -= 1
+                continue
+            timer.call = None
+            call(timer)
         return True
 
     def step(self) -> None:
@@ -136,15 +144,3 @@ class Clock(simpy.Environment):
     def advance_to(self, time_s: float) -> None:
         """Set the time to `time_s`. No timer is due before it."""
         self._now = time_s
-
-    def _run_due(self, time_s: float) -> None:
-        heap = self._heap
-        while heap and heap[0][0] <= time_s:
-            at_s, _, _, timer = heappop(heap)
-            call = timer.call
-            if call is None:
-                self._cancelled -= 1
-                continue
-            self._now = at_s
-            timer.call = None
-            call(timer)

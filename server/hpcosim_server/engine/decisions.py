@@ -33,6 +33,7 @@ from hpcosim_server.engine.job_runs import (
     resume,
     suspend,
 )
+from hpcosim_server.engine.jobs import SimulatedJob
 from hpcosim_server.engine.progress import Progress
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.allocation import (
@@ -41,7 +42,7 @@ from hpcosim_server.physics.allocation import (
     infeasibility,
     tasks_by_node,
 )
-from hpcosim_server.physics.grants import grant_of
+from hpcosim_server.physics.grants import Grant, grant_of
 from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 
 MAX_POWER_CHANGES = 20_000_000
@@ -56,10 +57,26 @@ def carry_out(engine: Engine, decision: Decision) -> None:
     Raises:
         Rejection: the decision is invalid; the engine is unchanged.
     """
-    _CARRY_OUT[type(decision)](engine, decision)
+    CARRY_OUT[type(decision)](engine, decision)
 
 
 def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
+    job, tasks, grant = allocation_of(engine, wanted)
+    engine.allocate(job, list(wanted.nodes), tasks, grant)
+
+
+def allocation_of(
+    engine: Engine, wanted: AllocateJob
+) -> tuple[SimulatedJob, list[int], Grant | None]:
+    """Check an allocation without carrying it out.
+
+    Returns:
+        The job, its number of tasks on each node, and what it holds beside them; None: what its
+        placement implies.
+
+    Raises:
+        Rejection: the decision is invalid.
+    """
     job = engine.jobs.waiting.get(wanted.job_id) or engine.jobs.waiting_job(wanted.job_id)
     if job.blocked:
         raise engine.eligibility.rejection(job)
@@ -73,7 +90,7 @@ def _allocate_job(engine: Engine, wanted: AllocateJob) -> None:
         tasks = grant.tasks
     if engine.power.nodes_off:
         check_power(engine.power, wanted.nodes, engine.rules.wake_on_allocation)
-    engine.allocate(job, list(wanted.nodes), tasks, grant)
+    return job, tasks, grant
 
 
 def _reject_job(engine: Engine, wanted: RejectJob) -> None:
@@ -221,7 +238,7 @@ def _explain(engine: Engine, wanted: Explain) -> None:
     engine.recording.explanations.add(job.row, now_s, reason, expected_s)
 
 
-_CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
+CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
     AllocateJob: _allocate_job,
     RejectJob: _reject_job,
     KillJob: _kill_job,
@@ -235,3 +252,4 @@ _CARRY_OUT: Mapping[type[Decision], Callable[[Engine, Any], None]] = {
     SubmitJob: _submit_job,
     Explain: _explain,
 }
+"""The function for each type of decision."""

@@ -85,9 +85,9 @@ class EndTimers:
 
     def cancel(self, job: SimulatedJob) -> None:
         """Cancel the pending timers of a job that ends now and remove its processor shares."""
-        if job.end is not None and job.end.call is not None:  # it has not gone off
+        if job.end is not None:  # it has not gone off
             self._clock.cancel(job.end)
-        job.end = None  # breaks the reference cycle of job and timer
+            job.end = None  # breaks the reference cycle of job and timer
         if job.shared:
             for processor in job.shared:
                 processor.remove(self._clock.now, job)
@@ -100,10 +100,9 @@ class EndTimers:
         limit_s = spec.requested_s if self._kill_at_walltime else math.inf
         if progress is not None:
             limit_s = max(limit_s - progress.used_s(now_s), 0.0)
-        if not self._execution.is_shared(spec, job.parts):
-            run_s = (
-                self._execution.run_time_s(spec, job.parts) if progress is None else progress.left_s
-            )
+        execution = self._execution
+        if not execution.contends or not execution.is_shared(spec, job.parts):
+            run_s = execution.run_time_s(spec, job.parts) if progress is None else progress.left_s
             call = self._on_end
             if run_s > limit_s:
                 run_s, call = limit_s, self._on_walltime
@@ -132,10 +131,13 @@ class EndTimers:
 
     def _on_end(self, timer: Timer) -> None:
         job: SimulatedJob = timer.subject
+        job.end = None
         self._end(job, _FINAL_STATE[job.spec.fails])
 
     def _on_walltime(self, timer: Timer) -> None:
-        self._end(timer.subject, "timeout")
+        job: SimulatedJob = timer.subject
+        job.end = None
+        self._end(job, "timeout")
 
     def _on_share_end(self, timer: Timer) -> None:
         processor: SharedProcessor = timer.subject

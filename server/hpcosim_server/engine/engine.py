@@ -141,7 +141,7 @@ class Engine:
             failure_rng or np.random.default_rng(0),
             lambda kind, node: change_node(self, kind, node),
         )
-        self._schedule_next_submission()
+        self._await_submission()
 
     @property
     def now_s(self) -> float:
@@ -226,7 +226,7 @@ class Engine:
             self.resources.hold(grant.resources)
             job.resources = grant.resources
         job.allocated_s = now_s
-        if self.power.are_on(nodes):
+        if not self.power.nodes_off or self.power.are_on(nodes):
             self.start(job)
         else:
             self.jobs.move(job, "allocated")
@@ -285,16 +285,15 @@ class Engine:
 
     # Submissions
 
-    def _schedule_next_submission(self) -> None:
-        spec = next(self._future_jobs, None)
-        if spec is None:
-            self.all_submitted = True
-            self.outbox.add(NoMoreJobs(self.clock.now))
-        else:
+    def _await_submission(self) -> None:
+        for spec in self._future_jobs:
             self.clock.at(spec.submit_s, Rank.SUBMISSION, self._on_submission, spec)
+            return
+        self.all_submitted = True
+        self.outbox.add(NoMoreJobs(self.clock.now))
 
     def _on_submission(self, timer: Timer) -> None:
         self.submit(timer.subject)
-        self._schedule_next_submission()
+        self._await_submission()
         if self.all_submitted and self.eligibility.is_used:
             self.drop_hopeless()

@@ -42,13 +42,14 @@ class JobActions:
 
     Attributes:
         ignored: number of actions without effect.
+        resumes: suspended jobs to resume, by number.
     """
 
     def __init__(self, engine: Engine, actions: Sequence[JobAction]) -> None:
         self._engine = engine
         self._to_come = len(actions)
         self.ignored = 0
-        self._resumes: dict[int, SimulatedJob] = {}  # suspended jobs to resume, by number
+        self.resumes: dict[int, SimulatedJob] = {}
         self._retry: Timer | None = None
         self._tries = 0
         clock = engine.clock
@@ -56,8 +57,12 @@ class JobActions:
             clock.at(max(action.at_s, clock.now), Rank.ACTION, self._on_action, action)
 
     def _on_action(self, timer: Timer) -> None:
-        engine, action = self._engine, timer.subject
         self._to_come -= 1
+        self.act(timer.subject)
+
+    def act(self, action: JobAction) -> None:
+        """Carry out an action now."""
+        engine = self._engine
         job = engine.jobs.find(action.job_id)
         if job is None or not _CARRY_OUT[action.kind](engine, job, action):
             self.ignored += 1
@@ -65,27 +70,27 @@ class JobActions:
 
     def resume(self, job: SimulatedJob) -> None:
         """Resume a suspended job now, or as soon as its nodes permit it."""
-        self._resumes[job.spec.job_id] = job
+        self.resumes[job.spec.job_id] = job
         self._try_resumes()
 
     def drop_resume(self, job: SimulatedJob) -> bool:
         """Forget that a job is to be resumed, and return whether it was."""
-        return bool(self._resumes) and self._resumes.pop(job.spec.job_id, None) is not None
+        return bool(self.resumes) and self.resumes.pop(job.spec.job_id, None) is not None
 
     @property
     def pending(self) -> bool:
         """Whether the time of an action, or of trying to resume a job again, is to come."""
-        return self._to_come > 0 or (self._retry is not None and bool(self._resumes))
+        return self._to_come > 0 or (self._retry is not None and bool(self.resumes))
 
     def retry_resumes(self) -> None:
         """Try at the end of this instant to resume jobs: cores may be free again."""
-        if self._resumes:
+        if self.resumes:
             self._retry_at(self._engine.now_s)
 
     def _try_resumes(self) -> None:
         """Resume jobs, in the order of their actions, as far as their nodes permit it."""
         engine, reserved = self._engine, False
-        for job in list(self._resumes.values()):
+        for job in list(self.resumes.values()):
             try:
                 check_resume(engine, job)
             except Rejection as rejection:

@@ -114,10 +114,12 @@ def leave(engine: Engine, job: SimulatedJob, before: JobStage, now_s: float) -> 
     if before == "allocated":
         engine.switching.cancel_wait(job)
     if before != "suspended":
-        engine.end_timers.cancel(job)
+        if job.end is not None or job.shared:
+            engine.end_timers.cancel(job)
         engine.cluster.vacate(now_s, job.parts)
         engine.cluster.release(job.nodes, job.held)
-        engine.actions.retry_resumes()
+        if engine.actions.resumes:
+            engine.actions.retry_resumes()
     else:
         engine.actions.drop_resume(job)
     if job.resources is not None:

@@ -55,6 +55,13 @@ class Switching:
         if timer is not None:
             self._clock.cancel(timer)
 
+    def complete(self, node: int) -> None:
+        """End the transition of a node now; nothing happens without one."""
+        timer = self._timers.get(node)
+        if timer is not None:
+            self._clock.cancel(timer)
+            self._on_switched(timer)
+
     def switch_on_for(self, job: SimulatedJob) -> None:
         """Switch on the sleeping nodes of an allocated job and start it when all are on."""
         state = self._power.state

@@ -28,13 +28,13 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
         Rejection: a node is unknown, listed twice or lacks free cores, or the allocation differs
             from the job's request.
     """
-    nodes = wanted.nodes
+    nodes, free = wanted.nodes, cluster.free
     check_nodes(cluster, nodes)
     if wanted.cores:
         tasks = list(wanted.cores)
         check_tasks(cluster, job, nodes, tasks)
     else:
-        tasks = filled_in_order(job, nodes, list(map(cluster.free.__getitem__, nodes)))
+        tasks = filled_in_order(job, nodes, [free[node] for node in nodes])
     if job.placement == "one_node" and len(nodes) > 1:
         raise Rejection(
             "bad_allocation",
@@ -145,17 +145,20 @@ def check_nodes(cluster: Cluster, nodes: list[int]) -> None:
     if not nodes:
         raise Rejection("bad_allocation", "allocate_job.nodes is empty; expected at least 1 node")
     count = len(cluster.free)
-    if len(nodes) > count:  # one of the first is unknown or repeated; a client may name millions
+    if len(nodes) <= count:
+        named = set(nodes)
+        if len(named) == len(nodes) and named <= cluster.numbers:
+            return
+    else:  # one of the first is unknown or repeated; a client may name millions
         nodes = nodes[: count + 1]
     if min(nodes) < 0 or max(nodes) >= count:
         unknown = next(node for node in nodes if not 0 <= node < count)
         raise _unknown_node("allocate_job.nodes", unknown, count)
-    if len(set(nodes)) < len(nodes):
-        repeated, times = Counter(nodes).most_common(1)[0]
-        raise Rejection(
-            "bad_allocation",
-            f"node {repeated} occurs {times} times in allocate_job.nodes; expected distinct nodes",
-        )
+    repeated, times = Counter(nodes).most_common(1)[0]
+    raise Rejection(
+        "bad_allocation",
+        f"node {repeated} occurs {times} times in allocate_job.nodes; expected distinct nodes",
+    )
 
 
 def _unknown_node(field: str, node: int, count: int) -> Rejection:

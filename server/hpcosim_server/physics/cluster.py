@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_server.physics.power import GroupMeter, RecordedState
 from hpcosim_server.physics.site import Site
 
 
-@dataclass(slots=True)
-class AllocationPart:
+class AllocationPart(Struct, eq=False, gc=False):
     """The part of an allocation on the nodes of one kind.
 
     Attributes:
@@ -53,6 +53,7 @@ class Cluster:
     Attributes:
         platform: description of the cluster.
         capacity: number of cores of each node.
+        numbers: numbers of all nodes.
         free: number of cores of each node that no allocation holds.
         core_count: number of cores of the platform.
         largest_node: number of cores of the largest node.
@@ -67,6 +68,7 @@ class Cluster:
     def __init__(self, platform: Platform, start_s: float, kinds: Sequence[NodeGroup] = ()) -> None:
         self.platform = platform
         self.capacity = platform.cores_by_node()
+        self.numbers = frozenset(range(len(self.capacity)))
         self.free = list(self.capacity)
         self.core_count = sum(self.capacity)
         self.largest_node = max(self.capacity)
@@ -150,10 +152,14 @@ class Cluster:
         if now_s > self._changed_s:
             self._note_peak(now_s)
         parts = []
-        for meter, its_nodes, its_tasks in self._by_group(nodes, tasks):
+        one_kind = ((self.meters[0], nodes, tasks),) if len(self.meters) == 1 else None
+        for meter, its_nodes, its_tasks in one_kind or self._by_group(nodes, tasks):
             if len(meter.processors) == 1:
                 if self.largest_node == 1:
-                    newly_active = count = _fill(self._tasks[0], its_nodes, 1)
+                    newly_active = count = len(its_nodes)
+                    busy = self._tasks[0]
+                    for node in its_nodes:
+                        busy[node] = 1
                 else:
                     newly_active = _start(self._tasks[0], its_nodes, its_tasks)
                     count = sum(its_tasks)
@@ -174,11 +180,16 @@ class Cluster:
         """End tasks that `occupy` started."""
         if now_s > self._changed_s:
             self._note_peak(now_s)
-        for part in self._by_current_kind(parts):
+        if len(self.kinds) > len(self.platform.nodes):
+            parts = self._by_current_kind(parts)
+        for part in parts:
             columns = part.by_processor
             if len(columns) == 1:
                 if self.largest_node == 1:
-                    newly_idle = count = _fill(self._tasks[0], part.nodes, 0)
+                    newly_idle = count = len(part.nodes)
+                    busy = self._tasks[0]
+                    for node in part.nodes:
+                        busy[node] = 0
                 else:
                     newly_idle = _stop(self._tasks[0], part.nodes, columns[0])
                     count = sum(columns[0])
@@ -227,9 +238,7 @@ class Cluster:
                 self.peak_w = power_w
 
     def _by_current_kind(self, parts: list[AllocationPart]) -> list[AllocationPart]:
-        """Return the parts grouped by the current kinds of their nodes."""
-        if len(self.kinds) == len(self.platform.nodes):
-            return parts
+        """Return the parts grouped by the current kinds of their nodes, which have changed."""
         return [
             AllocationPart(meter, nodes, [tasks])
             for part in parts
@@ -243,8 +252,6 @@ class Cluster:
         self, nodes: list[int], tasks: list[int]
     ) -> Iterable[tuple[GroupMeter, list[int], list[int]]]:
         """Return nodes and their tasks, grouped by node kind."""
-        if len(self.meters) == 1:
-            return [(self.meters[0], nodes, tasks)]
         parts: dict[int, tuple[GroupMeter, list[int], list[int]]] = {}
         for node, count in zip(nodes, tasks, strict=True):
             group = self.group_of[node]
@@ -264,13 +271,6 @@ class Cluster:
                 column.append(min(left, processor.cores - busy[node]))
                 left -= column[-1]
         return columns
-
-
-def _fill(busy: list[int], nodes: list[int], tasks: int) -> int:
-    """Set the number of tasks on processors of one core and return the number of nodes."""
-    for node in nodes:
-        busy[node] = tasks
-    return len(nodes)
 
 
 def _start(busy: list[int], nodes: list[int], tasks: list[int]) -> int:

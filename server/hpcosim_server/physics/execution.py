@@ -27,6 +27,9 @@ class Execution:
         reference_ghz: clock at which the run times of jobs without operations hold, GHz, at one
             operation per cycle; None: these run times hold on every node.
 
+    Attributes:
+        contends: whether any processor has contention constants.
+
     Raises:
         ValueError: the contention constants of a processor are invalid (`check_contention`).
     """
@@ -36,7 +39,7 @@ class Execution:
         for processor in processors:
             check_contention(processor)
         self._reference_ghz = reference_ghz
-        self._contended = any(processor.contention is not None for processor in processors)
+        self.contends = any(processor.contention is not None for processor in processors)
         self._processors: dict[tuple[int, int], SharedProcessor] = {}
 
     def run_time_s(self, job: JobSpec, parts: list[AllocationPart]) -> float:
@@ -51,7 +54,7 @@ class Execution:
     def is_shared(self, job: JobSpec, parts: list[AllocationPart]) -> bool:
         """Return whether the job may contend with other jobs on this allocation."""
         return (
-            self._contended
+            self.contends
             and (job.ops > 0.0 or (self._reference_ghz is not None and job.run_s > 0.0))
             and any(processor.contention is not None for _, processor, _, _ in places(parts))
         )

@@ -1,0 +1,147 @@
+"""Opens a bridge to the Slurm cluster of this machine and serves schedulers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from hpcosim_server import log
+from hpcosim_server.service.keys import LOCAL_ONLY, Access
+from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
+from hpcosim_slurm.bridge.bridge import Bridge
+from hpcosim_slurm.bridge.course import MakeWorld
+from hpcosim_slurm.bridge.polling import Polling
+from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.bridge.serving import serve
+from hpcosim_slurm.checks import Wanted, check_cluster
+from hpcosim_slurm.commands import Carrier
+from hpcosim_slurm.errors import SlurmError
+from hpcosim_slurm.exclusive import exclusive, lock_folder
+from hpcosim_slurm.hooks.bell import Bell
+from hpcosim_slurm.reading.config import ClusterConfig
+from hpcosim_slurm.reading.rights import Mode
+from hpcosim_slurm.reading.state import read_state
+from hpcosim_slurm.state import ClusterState
+from hpcosim_slurm.tools import Tools
+from hpcosim_slurm.worlds.live import LiveWorld
+from hpcosim_slurm.worlds.shadow import ShadowWorld
+from hpcosim_slurm.worlds.site import PowerModel, Site, chosen, shared_with
+
+
+@dataclass(frozen=True, kw_only=True)
+class BridgeSettings:
+    """Settings of a bridge.
+
+    Attributes:
+        bind: address to listen at.
+        mode: what the bridge may do.
+        partitions: names of the partitions that the scheduler sees; empty: all. In the modes
+            `hold` and `place`: the one partition in which jobs start.
+        waiting: partition in which jobs wait; empty: none.
+        poll_s: time between two looks at the cluster, s.
+        journal: file of the journal; None: none is written.
+        power: power of the nodes; its `switches` is replaced by whether Slurm switches nodes.
+        start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
+        limits: when the bridge stops acting.
+        show: prints commands instead of running them; None: run them.
+        bell: FIFO to which hooks of Slurm write; None: there is none.
+        access: who may connect.
+    """
+
+    bind: str
+    mode: Mode = "shadow"
+    partitions: tuple[str, ...] = ()
+    waiting: str = ""
+    poll_s: float = 1.0
+    journal: Path | None = None
+    power: PowerModel = field(default_factory=PowerModel)
+    start_timeout_s: float = 30.0
+    limits: SafetyLimits = field(default_factory=SafetyLimits)
+    show: Callable[[str], object] | None = None
+    bell: Path | None = None
+    access: Access = LOCAL_ONLY
+
+
+def run_bridge(
+    settings: BridgeSettings,
+    version: str,
+    stopped: Callable[[], str],
+    warn: Callable[[str], None],
+    tools: Tools | None = None,
+) -> str:
+    """Serve schedulers until there is a reason to stop, and return it.
+
+    Args:
+        settings: the settings.
+        version: version of hpcosim.
+        stopped: returns the reason to stop; empty: there is none.
+        warn: called with sentences that the operator should read at the start.
+        tools: Slurm's commands; None: those of this machine.
+
+    Raises:
+        SlurmError: there is no Slurm, its version is not supported, the controller does not
+            answer, a right is missing, a partition is missing or has another state than expected,
+            another bridge acts on it, or the journal is of another bridge.
+        BindError: the address is malformed, in use or not permitted.
+        OSError: the journal cannot be read or written.
+    """
+    tools, acts = tools or Tools(), settings.mode != "shadow"
+    if acts and len(settings.partitions) != 1:
+        raise SlurmError(f"mode {settings.mode} acts on one partition; expected one --partition")
+    wanted = Wanted(settings.mode, settings.partitions, settings.waiting)
+    checked = check_cluster(tools, wanted)
+    site = site_of(checked.config, settings)
+    chosen(checked.state, site)
+    _warn_of_other_partitions(checked.state, site, warn)
+    with ExitStack() as stack:
+        if acts:
+            names = [*settings.partitions, *([settings.waiting] if settings.waiting else [])]
+            cluster = f"{site.name}:{checked.config.port}"
+            stack.enter_context(exclusive(cluster, names, lock_folder()))
+        began = began_now(site, settings.mode, version, time.time())
+        course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
+        acting = Acting(Carrier(tools, settings.show), settings.limits) if acts else None
+        bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
+        bridge.note(checked.state)
+        bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
+        wait = None if bell is None else bell.wait
+        polling = Polling(partial(read_state, tools), settings.poll_s, wait)
+        log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
+        polling.start()
+        stack.callback(polling.stop)
+        continues = settings.journal is not None
+        return serve(bridge, polling, settings.bind, stopped, settings.access, continues=continues)
+
+
+def world_of(mode: str) -> MakeWorld:
+    """Return what makes the worlds of a mode."""
+    return ShadowWorld if mode == "shadow" else LiveWorld
+
+
+def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
+    """Return what the bridge knows of a cluster beside its state."""
+    switches = bool(config.suspend_program and config.resume_program)
+    return Site(
+        name=config.name,
+        partitions=settings.partitions,
+        holds_memory=config.is_memory_counted,
+        power=msgspec.structs.replace(settings.power, switches=switches),
+        mode=settings.mode,
+        waiting=settings.waiting,
+        start_timeout_s=settings.start_timeout_s,
+    )
+
+
+def _warn_of_other_partitions(state: ClusterState, site: Site, warn: Callable[[str], None]) -> None:
+    others = shared_with(state, site)
+    if others:
+        warn(
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
+            "does not see their jobs, and may start others on the same nodes in the shadow"
+        )

@@ -1,0 +1,182 @@
+"""The session of a scheduler with a live cluster: requests in, replies out, no socket."""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_protocol import (
+    PROTOCOL_VERSION,
+    Decision,
+    Decisions,
+    Error,
+    Events,
+    Held,
+    Hello,
+    Options,
+    SetAlarm,
+    Welcome,
+    encode,
+)
+from hpcosim_server.engine.outbox import DEFAULT_MASK, mask_of
+from hpcosim_server.engine.snapshot import snapshot_of
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.translation import Translation
+from hpcosim_slurm.worlds.world import World
+
+PUBLIC = 8  # characters of a session's name in logs
+
+
+class SchedulerSession:
+    """A scheduler and the world that it sees. At most one request waits for its reply.
+
+    Args:
+        name: secret name of the session.
+        hello: the message that opened it.
+        world: the world.
+        cluster: name of the cluster.
+
+    Attributes:
+        name: secret name; it authenticates the client.
+        hello: the message that opened the session.
+        world: the world.
+        seq: number of the last answered request; 0 before the first.
+        last_answer: encoded reply to that request.
+        waiting: the request that waits for its reply; None: there is none.
+        decisions: number of decisions so far.
+    """
+
+    limits = Limits()
+
+    def __init__(self, name: str, hello: Hello, world: World, cluster: str) -> None:
+        self.name = name
+        self.hello = hello
+        self.world = world
+        self.seq = 0
+        self.last_answer = b""
+        self.waiting: Decisions | None = None
+        self.decisions = 0
+        self._cluster = cluster
+        self._last_request: Decisions | None = None
+        self._wake = 0
+        self._told_s = world.engine.now_s  # time of the last message to the scheduler
+        self._translation: Translation | None = None
+        if not hello.workload_manager:
+            self._translate()
+
+    @property
+    def label(self) -> str:
+        """Public label of the session."""
+        return self.name[:PUBLIC]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Label and scheduler, for the log."""
+        return {"session": self.label, "scheduler": self.hello.client}
+
+    def welcome(self) -> Welcome:
+        """Return the reply to the hello that opened the session."""
+        engine = self.world.engine
+        return Welcome(
+            version=PROTOCOL_VERSION,
+            session=self.name,
+            scenario=self._cluster,
+            seed=self.hello.seed or 0,
+            platform=engine.cluster.platform,
+            options=Options(
+                kill_at_walltime=True,
+                wake_on_allocation=True,
+                explain=True,
+                workload_manager=self.hello.workload_manager,
+                realtime=True,
+                max_message_bytes=self.limits.message_bytes,
+                max_decisions=self.limits.decisions,
+            ),
+            seq=self.seq,
+            now_s=engine.now_s,
+        )
+
+    def come_back(self) -> bytes:
+        """Return a welcome with a snapshot; pending events are part of it."""
+        welcome = self.welcome()
+        engine = self.world.engine
+        self._told_s = engine.now_s
+        welcome.snapshot = snapshot_of(engine)
+        engine.outbox.take()
+        if self._translation is not None:
+            welcome.snapshot = self._translation.snapshot(welcome.snapshot)
+        self.waiting = None
+        return encode(welcome)
+
+    def repeated(self, request: Decisions) -> bytes | None:
+        """Return the reply to a copy of a request; None: it is a new request."""
+        if request.seq == self.seq and request == self._last_request:
+            return self.last_answer
+        waiting = self.waiting
+        if waiting is None or request.seq != waiting.seq or request != waiting:
+            return None
+        if not self.hello.held_replies:
+            return b""
+        return encode(Held(seq=request.seq, now_s=self.world.engine.now_s))
+
+    def error_in(self, request: Decisions) -> Error | None:
+        """Return the error of a request that the session does not carry out."""
+        if self.waiting is not None or request.seq != self.seq + 1:
+            expected = (self.seq if self.waiting is None else self.waiting.seq) + 1
+            what = f"seq is {request.seq}; expected {expected}, or the last request unchanged"
+            if self.waiting is not None:
+                what += f"; the reply to {self.waiting.seq} is still to come"
+            return Error(code="out_of_order", message=what, where="$.seq", seq=request.seq)
+        if len(request.decisions) > self.limits.decisions:
+            return Error(
+                code="too_many_decisions",
+                message=f"the message has {len(request.decisions)} decisions; expected at most "
+                f"{self.limits.decisions}",
+                where="$.decisions",
+                seq=request.seq,
+            )
+        return None
+
+    def decide(self, request: Decisions, now_s: float) -> None:
+        """Carry out the decisions of a request; its reply waits for an event."""
+        self.world.pass_to(now_s)
+        for index, decision in enumerate(request.decisions):
+            self.world.carry_out(self._in_time(decision), request.seq, index)
+        self.world.pass_to(now_s)
+        self.decisions += len(request.decisions)
+        self.waiting = request
+        self._wake = DEFAULT_MASK if request.wake_on is None else mask_of(request.wake_on)
+
+    def is_due(self, now_s: float) -> bool:
+        """Return whether an event up to now wakes the scheduler."""
+        if self.waiting is None:
+            return False
+        return self.world.engine.pass_to_event(now_s, self._wake)
+
+    def reply(self, now_s: float) -> bytes:
+        """Return the reply to the request that waits, for which `is_due` is true."""
+        request, self.waiting, engine = self.waiting, None, self.world.engine
+        assert request is not None
+        engine.pass_to_event(now_s, self._wake)
+        self._told_s = engine.now_s
+        events = Events(seq=request.seq, now_s=engine.now_s, events=engine.outbox.take())
+        self.seq, self.last_answer, self._last_request = request.seq, encode(events), request
+        return self.last_answer
+
+    def _in_time(self, decision: Decision) -> Decision:
+        """Return a decision; an alarm whose time has come while the scheduler decided is due now.
+
+        The scheduler knows only the time of the last message.
+        """
+        now_s = self.world.engine.now_s
+        if isinstance(decision, SetAlarm) and self._told_s < decision.at_s <= now_s:
+            return SetAlarm(math.nextafter(now_s, math.inf), decision.alarm_id)
+        return decision
+
+    def _translate(self) -> None:
+        """Translate events from now on, those that are pending too."""
+        self._translation = Translation()
+        outbox = self.world.engine.outbox
+        pending = outbox.take()
+        outbox.translate = self._translation.events
+        for event in pending:
+            outbox.add(event)

@@ -1,0 +1,121 @@
+"""What a mode needs, checked before the bridge does anything: see `check_cluster`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hpcosim_slurm.errors import SlurmError
+from hpcosim_slurm.reading import (
+    ClusterConfig,
+    Mode,
+    Rights,
+    check_rights,
+    read_config,
+    read_rights,
+    read_state,
+)
+from hpcosim_slurm.state import ClusterState
+from hpcosim_slurm.tools import Tools
+
+PROGRAMS = ("squeue", "scontrol")
+ACTING_PROGRAMS = ("scancel",)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a bridge is asked to do.
+
+    Attributes:
+        mode: its mode.
+        partitions: partitions in which jobs start; empty, for shadow only: all.
+        waiting: partition in which jobs wait to be placed; empty, for shadow and hold only: none.
+        power: whether it switches nodes.
+    """
+
+    mode: Mode
+    partitions: Sequence[str] = ()
+    waiting: str = ""
+    power: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedCluster:
+    """A cluster that fulfils what a mode needs.
+
+    Attributes:
+        config: its configuration.
+        rights: rights of the user of this process.
+        state: its state.
+    """
+
+    config: ClusterConfig
+    rights: Rights
+    state: ClusterState
+
+
+def check_cluster(tools: Tools, wanted: Wanted) -> CheckedCluster:
+    """Check that a cluster fulfils what a mode needs. Nothing is changed.
+
+    Args:
+        tools: the commands of the cluster.
+        wanted: what the bridge is asked to do.
+
+    Raises:
+        UnreachableError: the controller does not answer.
+        SlurmError: there is no Slurm, its version is not supported, a right is missing, or a
+            partition is missing or has another state than expected.
+    """
+    acting = wanted.mode != "shadow"
+    for program in PROGRAMS + (ACTING_PROGRAMS if acting else ()):
+        tools.find(program)
+    config = read_config(tools)
+    rights = read_rights(tools, config)
+    check_rights(rights, wanted.mode, power=wanted.power)
+    state = read_state(tools)
+    check_partitions(state, wanted)
+    if wanted.power and not (config.suspend_program and config.resume_program):
+        raise SlurmError(
+            "the cluster cannot switch nodes: expected SuspendProgram and ResumeProgram in "
+            "slurm.conf; set them, or do not switch nodes"
+        )
+    return CheckedCluster(config, rights, state)
+
+
+def check_partitions(state: ClusterState, wanted: Wanted) -> None:
+    """Check the partitions of a mode.
+
+    Raises:
+        SlurmError: one is missing or has another state than expected.
+    """
+    waiting = [wanted.waiting] if wanted.waiting else []
+    for name in [*wanted.partitions, *waiting]:
+        if name not in state.partitions:
+            known = ", ".join(state.partitions) or "none"
+            raise SlurmError(f"unknown partition {name}; the partitions are: {known}")
+    if wanted.mode == "shadow":
+        return
+    if not wanted.partitions:
+        raise SlurmError(f"mode {wanted.mode} needs the names of the partitions to act on")
+    if wanted.mode == "place" and not waiting:
+        raise SlurmError("mode place needs a partition in which jobs wait: --waiting-partition")
+    for name in waiting:
+        _check_waiting(state, name, wanted.partitions)
+
+
+def _check_waiting(state: ClusterState, name: str, partitions: Sequence[str]) -> None:
+    if name in partitions:
+        raise SlurmError(f"partition {name}: jobs cannot wait in the partition in which they start")
+    if state.partitions[name].is_up:
+        raise SlurmError(
+            f"partition {name} is up, so its jobs start by themselves: expected State=DOWN; "
+            f"scontrol update PartitionName={name} State=DOWN"
+        )
+    allowed = set(state.partitions[name].nodes)
+    missing = [node for each in partitions for node in state.partitions[each].nodes]
+    missing = sorted(set(missing) - allowed)
+    if missing:
+        raise SlurmError(
+            f"partition {name} lacks node {missing[0]} of {', '.join(partitions)}: expected all of "
+            "their nodes, so that Slurm accepts all jobs that fit on them"
+        )

@@ -1,0 +1,151 @@
+"""Actions on a cluster as data, and their commands: scontrol(1), scancel(1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from hpcosim_protocol.hosts import compress
+from hpcosim_slurm.errors import SlurmError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_JOB = re.compile(r"[0-9]+(?:_[0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Start a job on nodes.
+
+    Slurm starts it within a second if the nodes are free, after their boot if they are off. If they
+    are not free, the job waits for them: check before.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+        nodes: names of its nodes.
+        partition: partition in which jobs start.
+    """
+
+    job: str
+    nodes: tuple[str, ...]
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Let Slurm start a job where it likes.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+        partition: partition in which jobs start; empty: the job is held, and stays in its own.
+    """
+
+    job: str
+    partition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """Take a placement or a release back; the job waits again.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+        partition: partition in which jobs wait.
+    """
+
+    job: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Hold a waiting job, in its partition.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Cancel a job. Slurm says nothing if there is no such job.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class PowerUp:
+    """Switch nodes on.
+
+    Attributes:
+        nodes: their names.
+    """
+
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PowerDown:
+    """Switch nodes off, each when it has no job.
+
+    Attributes:
+        nodes: their names.
+    """
+
+    nodes: tuple[str, ...]
+
+
+JobAction = Place | Release | Withdraw | Hold | Cancel
+Action = JobAction | PowerUp | PowerDown
+
+
+def command_of(action: Action) -> list[str]:
+    """Return the command of an action, as a list of arguments.
+
+    Raises:
+        SlurmError: a name would not be a name to Slurm.
+    """
+    match action:
+        case PowerUp(nodes) | PowerDown(nodes):
+            state = "POWER_UP" if isinstance(action, PowerUp) else "POWER_DOWN"
+            return ["scontrol", "update", f"NodeName={_nodes(nodes)}", f"State={state}"]
+        case Cancel(job):
+            return ["scancel", _job(job)]
+        case Hold(job):
+            return ["scontrol", "hold", _job(job)]
+        case Release(job, ""):
+            return ["scontrol", "release", _job(job)]
+        case Place(job, nodes, partition):
+            wanted = f"ReqNodeList={_nodes(nodes)}"
+            return [*_moved(job, partition), wanted]
+        case Release(job, partition):
+            return _moved(job, partition)
+        case Withdraw(job, partition):
+            return [*_moved(job, partition), "ReqNodeList="]
+
+
+def _moved(job: str, partition: str) -> list[str]:
+    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_name(partition)}"]
+
+
+def _job(job: str) -> str:
+    if not _JOB.fullmatch(job):
+        raise SlurmError(f"expected a number of a job such as 17 or 101_3, got {job[:80]!r}")
+    return job
+
+
+def _name(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise SlurmError(f"expected a name of letters, digits, `.`, `_`, `-`, got {name[:80]!r}")
+    return name
+
+
+def _nodes(nodes: tuple[str, ...]) -> str:
+    if not nodes:
+        raise SlurmError("expected at least one node")
+    return compress(map(_name, nodes))

@@ -1,0 +1,103 @@
+"""The bridge's end of the FIFO to which Slurm's programs write."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from hpcosim_slurm.errors import SlurmError
+
+NOTIFY = Path(__file__).with_name("notify.sh")
+"""The program that rings: `notify.sh FIFO EVENT TEXT`."""
+
+_CAPACITY = 1 << 16  # bytes of a FIFO: see pipe(7)
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A line of a hook.
+
+    Attributes:
+        event: such as `started`, `ended`, `suspend` or `resume`.
+        text: such as the number of a job.
+    """
+
+    event: str
+    text: str
+
+
+class Bell:
+    """A FIFO that Slurm's programs write to.
+
+    The user of slurmctld must be able to write to it. Whoever can write can make the bridge look at
+    the cluster, and nothing else.
+
+    Args:
+        path: the FIFO. It is created, and removed by `close`. One that a killed bridge has left is
+            used again.
+        mode: its permissions.
+
+    Raises:
+        SlurmError: it cannot be created, or the path is something else.
+    """
+
+    def __init__(self, path: Path, mode: int = 0o600) -> None:
+        self.path = path
+        try:
+            if not path.is_fifo():
+                os.mkfifo(path, mode)
+            # Open for writing too, so that it does not end when a hook closes it.
+            self._descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+        except FileExistsError:
+            raise SlurmError(f"{path}: expected a FIFO or no file; remove it") from None
+        except OSError as error:
+            raise SlurmError(f"{path}: cannot create a FIFO: {error.strerror}") from None
+        if not stat.S_ISFIFO(os.fstat(self._descriptor).st_mode):
+            os.close(self._descriptor)
+            raise SlurmError(f"{path}: expected a FIFO or no file; remove it")
+
+    def fileno(self) -> int:
+        """Return the file descriptor, for a selector."""
+        return self._descriptor
+
+    def wait(self, timeout_s: float) -> list[Ring]:
+        """Wait for lines.
+
+        Args:
+            timeout_s: longest wait, s.
+
+        Returns:
+            The lines; empty: none came in time.
+        """
+        select.select([self], [], [], timeout_s)
+        return self.rings()
+
+    def rings(self) -> list[Ring]:
+        """Return the lines that have come since the last call, without waiting."""
+        try:
+            content = os.read(self._descriptor, _CAPACITY)
+        except BlockingIOError:
+            return []
+        lines = content.decode(errors="replace").splitlines()
+        found = ("".join(c if c.isprintable() else "?" for c in line) for line in lines)
+        return [Ring(event, text) for event, _, text in (line.partition(" ") for line in found)]
+
+    def close(self) -> None:
+        """Remove the FIFO."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+
+    def __enter__(self) -> Bell:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

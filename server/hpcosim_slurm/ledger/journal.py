@@ -1,0 +1,134 @@
+"""Writes and reads the journal of a bridge."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hpcosim_server import log
+from hpcosim_slurm.errors import JournalError
+from hpcosim_slurm.ledger.records import FORMAT, AnyRecord, Began
+
+MAX_LINE_BYTES = 2**28
+
+_encoder = msgspec.json.Encoder()
+_decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
+
+
+class Journal:
+    """Appends records to a file, each before the reply that depends on it is sent.
+
+    A write that fails ends the journal, not the bridge; `failure` says why. What was written stays.
+    The open file is locked, so that two bridges never write to one journal.
+
+    Args:
+        path: the file; None: nothing is written.
+
+    Raises:
+        JournalError: another bridge writes to the file.
+        OSError: the file cannot be opened for writing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self.failure = ""
+        self._file: int | None = None
+        if path is not None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._file = os.open(path, flags, 0o600)  # it has the secret name of the session
+            try:
+                _lock(self._file, path)
+                _cut_torn_line(path)
+            except BaseException:
+                self.close()
+                raise
+
+    def append(self, record: AnyRecord) -> None:
+        """Append a record."""
+        if self._file is None:
+            return
+        line = _encoder.encode(record) + b"\n"
+        try:
+            while line:
+                line = line[os.write(self._file, line) :]
+        except OSError as error:
+            self.failure = error.strerror or str(error)
+            hint = "the bridge goes on; a report and a restart lack what follows"
+            log.error("journal_failed", error=self.failure, hint=hint)
+            self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
+    """Read the records of a journal. A last line that was cut off is left out.
+
+    Args:
+        path: the file.
+        warn: called with a sentence about a line that was cut off.
+
+    Raises:
+        JournalError: the file is no journal of this format, or is damaged.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(MAX_LINE_BYTES):
+            number += 1
+            if not line.endswith(b"\n"):
+                warn(f"{path}:{number}: the last record is cut off; it is left out")
+                return
+            record = _record(line, f"{path}:{number}")
+            if (number == 1) != isinstance(record, Began):
+                raise JournalError(f"{path}:{number}: expected a journal of `hpcosim slurm`")
+            if isinstance(record, Began) and record.format != FORMAT:
+                what = f"the journal has the format {record.format}; expected {FORMAT}"
+                raise JournalError(f"{path}:{number}: {what}")
+            yield record
+    if not number:
+        raise JournalError(f"{path}: the journal is empty")
+
+
+def _record(line: bytes, where: str) -> AnyRecord:
+    try:
+        return _decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise JournalError(f"{where}: expected a record of `hpcosim slurm`: {error}") from None
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Lock the journal until it is closed; some network file systems have no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise JournalError(
+            f"{path}: another bridge writes to this journal; end it, or name another --journal"
+        ) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+
+
+def _cut_torn_line(path: Path) -> None:
+    """Remove a last line that was cut off, so that the next record begins a line."""
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        whole = size
+        while whole:
+            step = min(whole, 2**16)
+            file.seek(whole - step)
+            at = file.read(step).rfind(b"\n")
+            if at >= 0:
+                whole += at + 1 - step
+                break
+            whole -= step
+        if whole < size:
+            file.truncate(whole)

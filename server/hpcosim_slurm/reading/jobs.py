@@ -1,0 +1,181 @@
+"""Jobs, as `squeue --Format` prints them.
+
+Names and comments are hostile text: they may have newlines, quotes and any separator. Fields are
+therefore separated by a random word, which no user can know.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+from collections.abc import Iterator, Mapping
+
+from hpcosim_slurm.errors import ReadingError
+from hpcosim_slurm.reading.arrays import task_id, tasks_of
+from hpcosim_slurm.reading.values import (
+    devices_of,
+    duration_s,
+    memory_mb,
+    nodes_of,
+    number_of,
+    text_of,
+    time_of,
+    tres_of,
+)
+from hpcosim_slurm.state import JobState, LiveJob
+
+FIELDS = (
+    *("JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "Name", "UserName", "Account"),
+    *("Partition", "QOS", "State", "Reason", "SubmitTime", "EligibleTime", "StartTime", "EndTime"),
+    *("TimeLimit", "NodeList", "NumNodes", "MaxNodes", "NumCPUs", "NumTasks", "MinMemory"),
+    *("tres-alloc", "tres-per-node", "tres-per-job", "tres-per-task", "Feature", "Dependency"),
+    *("Reservation", "OverSubscribe", "PriorityLong", "exit_code", "Comment"),
+)
+STATES: Mapping[str, JobState] = {
+    **dict.fromkeys(("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"), "pending"),
+    **dict.fromkeys(("RESV_DEL_HOLD", "SPECIAL_EXIT"), "pending"),
+    "CONFIGURING": "configuring",
+    **dict.fromkeys(("RUNNING", "RESIZING", "SIGNALING"), "running"),
+    **dict.fromkeys(("SUSPENDED", "STOPPED"), "suspended"),
+    **dict.fromkeys(("COMPLETING", "STAGE_OUT"), "completing"),
+    **dict.fromkeys(("COMPLETED", "CANCELLED", "FAILED", "TIMEOUT", "NODE_FAIL"), "over"),
+    **dict.fromkeys(("PREEMPTED", "BOOT_FAIL", "DEADLINE", "OUT_OF_MEMORY", "REVOKED"), "over"),
+}
+"""State by Slurm's word, as in squeue(1), JOB STATE CODES."""
+
+
+def command(separator: str) -> list[str]:
+    """Return the command that prints all jobs that Slurm remembers.
+
+    Args:
+        separator: a word of letters and digits that begins with a letter, after each field.
+    """
+    layout = ",".join(f"{name}:{separator}" for name in FIELDS)
+    return ["squeue", "--noheader", "--all", "--states=all", f"--Format={layout}"]
+
+
+def separator() -> str:
+    """Return a word that users cannot know in advance."""
+    return f"X{secrets.token_hex(12)}"
+
+
+def parse(text: str, separator: str) -> dict[int, LiveJob]:
+    """Return the jobs of the command's output, by number.
+
+    Args:
+        text: the output.
+        separator: that of the command.
+
+    Raises:
+        ReadingError: the text has another form.
+    """
+    parts = text.split(separator)
+    if len(parts) % len(FIELDS) != 1 or parts[-1].strip():
+        raise ReadingError(
+            f"squeue: expected {len(FIELDS)} fields for each job, got {len(parts) - 1} in all"
+        )
+    jobs: dict[int, LiveJob] = {}
+    for start in range(0, len(parts) - 1, len(FIELDS)):
+        row = dict(zip(FIELDS, parts[start : start + len(FIELDS)], strict=True))
+        row["JobID"] = row["JobID"].lstrip("\n")
+        try:
+            jobs |= {job.id: job for job in _jobs(row)}
+        except ReadingError as error:
+            raise ReadingError(f"squeue: job {row['JobID'][:20]}: {error}") from None
+    return jobs
+
+
+def _jobs(row: Mapping[str, str]) -> Iterator[LiveJob]:
+    """Yield the job of a row, or the tasks of a waiting array."""
+    array, tasks = number_of(row["ArrayJobID"]), text_of(row["ArrayTaskID"])
+    if not tasks:
+        yield _job(row, number_of(row["JobID"]), "")
+        return
+    for task in tasks_of(tasks):
+        yield _job(row, task_id(array, task), f"{array}_{task}")
+
+
+def _job(row: Mapping[str, str], number: int, label: str) -> LiveJob:
+    word = row["State"]
+    nodes = nodes_of(row["NodeList"])
+    # A state of a later version: what has nodes runs.
+    state = STATES.get(word, "running" if nodes else "pending")
+    waits = state == "pending"
+    reason = text_of(row["Reason"])
+    tres = tres_of(row["tres-alloc"])
+    nodes_min, nodes_max = _node_counts(row, tres, waits)
+    return LiveJob(
+        id=number,
+        label=label,
+        name=row["Name"],
+        user=row["UserName"],
+        account=text_of(row["Account"]),
+        partition=row["Partition"],
+        qos=text_of(row["QOS"]),
+        state=state,
+        slurm_state=word,
+        is_held=waits and (number_of(row["PriorityLong"]) == 0 or reason.startswith("JobHeld")),
+        reason=reason if waits else "",
+        submitted_s=time_of(row["SubmitTime"]) or 0.0,
+        eligible_s=time_of(row["EligibleTime"]),
+        started_s=None if waits else time_of(row["StartTime"]),
+        ended_s=time_of(row["EndTime"]) if state in ("completing", "over") else None,
+        time_limit_s=duration_s(row["TimeLimit"]),
+        nodes=nodes,
+        nodes_min=nodes_min,
+        nodes_max=nodes_max,
+        cpus=max(number_of(row["NumCPUs"]), number_of(tres.get("cpu", "")), nodes_min),
+        memory_mb=_memory_mb(row, tres, nodes_min),
+        devices=_devices(row, nodes_min),
+        features=text_of(row["Feature"]),
+        dependency=text_of(row["Dependency"]),
+        reservation=text_of(row["Reservation"]),
+        is_exclusive=row["OverSubscribe"] == "NO",
+        priority=number_of(row["PriorityLong"]),
+        exit_code=_exit_code(row["exit_code"]) if state == "over" else None,
+        comment=text_of(row["Comment"]),
+        heterogeneous=number_of(row["HetJobID"]) or None,
+    )
+
+
+def _node_counts(row: Mapping[str, str], tres: Mapping[str, str], waits: bool) -> tuple[int, int]:
+    """Return the fewest and the most nodes of a job; 0: no limit.
+
+    `NumNodes` of a waiting job is an estimate that may exceed what it asks for; the fewest nodes
+    are in its trackable resources.
+    """
+    shown = number_of(row["NumNodes"])
+    if not waits:
+        return shown, shown
+    fewest = number_of(tres["node"]) if "node" in tres else shown
+    return fewest, number_of(row["MaxNodes"])
+
+
+def _memory_mb(row: Mapping[str, str], tres: Mapping[str, str], nodes: int) -> int | None:
+    """Return the memory on each node, MiB; None: the job does not limit it.
+
+    `MinMemory` is for a node or for a CPU and does not say which; the total is unambiguous.
+    """
+    each = memory_mb(row["MinMemory"]) if text_of(row["MinMemory"]) else 0.0
+    if each == 0.0:
+        return None
+    if "mem" not in tres:
+        return math.ceil(each)
+    return math.ceil(memory_mb(tres["mem"]) / max(nodes, 1))
+
+
+def _exit_code(status: str) -> int:
+    """Return the exit code of a wait status; 128 + its number for a signal, as shells do."""
+    number = number_of(status)
+    return number >> 8 if number & 0x7F == 0 else 128 + (number & 0x7F)
+
+
+def _devices(row: Mapping[str, str], nodes: int) -> dict[str, int]:
+    """Return the devices on each node."""
+    found = devices_of(row["tres-per-node"])
+    tasks = number_of(row["NumTasks"])
+    for name, count in devices_of(row["tres-per-job"]).items():
+        found.setdefault(name, math.ceil(count / max(nodes, 1)))
+    for name, count in devices_of(row["tres-per-task"]).items():
+        found.setdefault(name, math.ceil(count * tasks / max(nodes, 1)))
+    return found

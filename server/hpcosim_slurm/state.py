@@ -1,0 +1,161 @@
+"""A Slurm cluster at an instant, as its commands show it. Times are Unix times, s."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+JobState = Literal["pending", "configuring", "running", "suspended", "completing", "over"]
+PowerState = Literal["on", "off", "switching_on", "switching_off"]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJob:
+    """A job of a Slurm cluster.
+
+    Attributes:
+        id: Slurm's number of the job. A task of an array has a number that `reading.arrays`
+            makes, because Slurm gives it one only when it starts; it stays the same.
+        label: Slurm's text for a task of an array, such as `101_3`; empty: the job is none.
+        name: its name.
+        user: name of its user.
+        account: its account; empty: the cluster has no accounts.
+        partition: the partition in which it waits or runs; several for a job that may start in
+            any of them, such as `main,gpu`.
+        qos: its quality of service; empty: none.
+        state: what it does.
+        slurm_state: Slurm's word for it, such as `COMPLETED` or `NODE_FAIL`.
+        is_held: whether it waits for a release by the user or an operator.
+        reason: Slurm's reason for waiting, such as `Resources`; empty: none.
+        submitted_s: time of its submission.
+        eligible_s: time from which it may start; None: it may not start yet, or is held.
+        started_s: time of its start; None: it has not started.
+        ended_s: time of its end; None: it has not ended.
+        time_limit_s: its time limit, s; None: unlimited.
+        nodes: names of its nodes, in Slurm's order; empty: it has none.
+        nodes_min: fewest nodes that it asks for.
+        nodes_max: most nodes that it asks for; 0: no limit.
+        cpus: number of CPUs that it asks for, or has.
+        memory_mb: memory that it asks for on each node, MiB; None: no limit, so it gets all
+            that there is if the cluster counts memory (`ClusterConfig.is_memory_counted`).
+        devices: number of generic resources on each node, such as `{"gpu": 2}`.
+        features: Slurm's expression of the features that its nodes must have; empty: any node.
+        dependency: Slurm's text of its dependencies; empty: none.
+        reservation: the reservation that it uses; empty: none.
+        is_exclusive: whether it has its nodes for itself.
+        priority: Slurm's priority.
+        exit_code: exit code of the batch script, or 128 and the number of the signal that ended
+            it; None: it has not ended.
+        comment: the comment of its user.
+        heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
+    """
+
+    id: int
+    name: str
+    user: str
+    partition: str
+    state: JobState
+    slurm_state: str
+    submitted_s: float
+    cpus: int
+    nodes_min: int
+    nodes_max: int
+    account: str = ""
+    qos: str = ""
+    is_held: bool = False
+    reason: str = ""
+    eligible_s: float | None = None
+    started_s: float | None = None
+    ended_s: float | None = None
+    time_limit_s: float | None = None
+    nodes: tuple[str, ...] = ()
+    memory_mb: int | None = None
+    devices: Mapping[str, int] = field(default_factory=dict)
+    features: str = ""
+    dependency: str = ""
+    reservation: str = ""
+    is_exclusive: bool = False
+    priority: int = 0
+    exit_code: int | None = None
+    comment: str = ""
+    label: str = ""
+    heterogeneous: int | None = None
+
+    @property
+    def name_in_slurm(self) -> str:
+        """What commands of Slurm call it, such as `17` or `101_3`."""
+        return self.label or str(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveNode:
+    """A node of a Slurm cluster.
+
+    Attributes:
+        name: its name.
+        cpus: number of its CPUs that jobs may use.
+        memory_mb: memory that jobs may use, MiB.
+        is_available: whether new jobs may start on it: it is not down, drained or failing.
+        is_responding: whether its daemon answers, or it is switched off on purpose.
+        power: its power state.
+        slurm_state: Slurm's words for its state, such as `IDLE+POWERED_DOWN`.
+        cpus_allocated: number of CPUs that jobs have.
+        memory_allocated_mb: memory that jobs have, MiB.
+        devices: number of generic resources, such as `{"gpu": 2}`.
+        features: its features.
+        partitions: names of the partitions that contain it.
+        reason: why it is down or drained; empty: no reason is given.
+    """
+
+    name: str
+    cpus: int
+    memory_mb: int
+    is_available: bool
+    is_responding: bool
+    power: PowerState
+    slurm_state: str
+    cpus_allocated: int = 0
+    memory_allocated_mb: int = 0
+    devices: Mapping[str, int] = field(default_factory=dict)
+    features: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePartition:
+    """A partition of a Slurm cluster.
+
+    Attributes:
+        name: its name.
+        nodes: names of its nodes.
+        is_up: whether jobs of it may start (`State=UP`).
+        is_default: whether jobs that name no partition go to it.
+        time_limit_s: longest time limit of its jobs, s; None: unlimited.
+        default_time_s: time limit of jobs that give none, s; None: that of the partition.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    is_up: bool
+    is_default: bool = False
+    time_limit_s: float | None = None
+    default_time_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """A cluster at an instant.
+
+    Attributes:
+        at_s: time at which the commands were run.
+        jobs: the jobs that Slurm still remembers, by number.
+        nodes: the nodes, by name, in Slurm's order.
+        partitions: the partitions, by name.
+    """
+
+    at_s: float
+    jobs: Mapping[int, LiveJob]
+    nodes: Mapping[str, LiveNode]
+    partitions: Mapping[str, LivePartition]

@@ -1,0 +1,203 @@
+"""A copy of the cluster that follows what happens in reality; the base of both worlds.
+
+The rules:
+
+* Jobs that run at the start run in the copy on their real nodes. Waiting jobs wait.
+* Submissions, cancellations, holds, releases, requeues, suspensions, changes of time limits, and
+  failures, drains and returns of nodes happen in the copy when the bridge learns of them.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from hpcosim_protocol import Platform
+from hpcosim_server.engine.job_runs import requeue
+from hpcosim_server.engine.jobs import HELD, SimulatedJob
+from hpcosim_server.engine.site_events import JobAction, JobActionKind
+from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.worlds.adoption import place
+from hpcosim_slurm.worlds.availability import is_down, note_node, switch_off_at_start
+from hpcosim_slurm.worlds.difference import Change, applied
+from hpcosim_slurm.worlds.live_engine import LiveEngine
+from hpcosim_slurm.worlds.run_times import RunTimes
+from hpcosim_slurm.worlds.site import Site, platform_of
+from hpcosim_slurm.worlds.specs import has_unknown_dependency, requested_s, spec_of
+
+
+class CopiedCluster(ABC):
+    """A copy of the part of a cluster that a scheduler sees.
+
+    Args:
+        state: that part at the start; see `site.chosen`.
+        site: what else is known of it.
+
+    Attributes:
+        engine: the copy.
+        state: the real cluster as it was last seen.
+        not_copied: why jobs that run in reality at the start are not in the copy, by number.
+    """
+
+    def __init__(self, state: ClusterState, site: Site) -> None:
+        self.state = state
+        self.not_copied: dict[int, str] = {}
+        self._site = site
+        self._run_times = RunTimes()
+        self._number = {name: at for at, name in enumerate(state.nodes)}
+        present = [job for job in state.jobs.values() if job.state != "over"]
+        start_s = min((min(job.submitted_s, state.at_s) for job in present), default=state.at_s)
+        self.engine = self._make_engine(platform_of(state, site), start_s)
+        self._adopt(present)
+
+    def pass_to(self, now_s: float) -> None:
+        """See `World`."""
+        self.engine.pass_to(now_s)
+
+    def note(self, change: Change) -> None:
+        """See `World`. First jobs end, then nodes change, then jobs are submitted and changed."""
+        before, after = self.state, applied(self.state, change)
+        self.state = after
+        self.engine.pass_to(change.at_s)
+        for job_id in change.gone:
+            if job_id in before.jobs and before.jobs[job_id].state != "over":
+                self._forgotten(before.jobs[job_id], change.at_s)
+        for job in change.jobs:
+            self._run_times.note(before.jobs.get(job.id), job, change.at_s)
+            if job.state == "over" and job.id in before.jobs:
+                self._over(job)
+        for node in change.nodes:
+            if node.name in self._number:
+                note_node(self.engine, self._number[node.name], node)
+        for name in change.lost_nodes:
+            if name in self._number:
+                gone = replace(before.nodes[name], is_available=False, slurm_state="DOWN")
+                note_node(self.engine, self._number[name], gone)
+        for job in sorted(change.jobs, key=lambda job: (job.submitted_s, job.id)):
+            if job.id not in before.jobs:
+                self._submit(job, self.engine.now_s)
+                if job.state == "over":
+                    self._over(job)
+            elif job.state != "over":
+                self._changed(before.jobs[job.id], job)
+        self.engine.pass_to(change.at_s)
+
+    # The start
+
+    def _adopt(self, present: list[LiveJob]) -> None:
+        """Let the past of the jobs happen that Slurm has now, in order."""
+        past: list[tuple[float, int, int, Callable[[], None]]] = []
+        now_s, engine = self.state.at_s, self.engine
+        for job in present:
+            self._run_times.note(None, job, now_s)
+            at_s = min(job.submitted_s, now_s)
+            if job.state == "pending":
+                past.append((at_s, 0, job.id, partial(self._submit, job, at_s)))
+                continue
+            free = replace(job, is_held=False, dependency="", eligible_s=None)
+            past.append((at_s, 0, job.id, partial(self._submit, free, at_s)))
+            started_s = min(max(job.started_s or now_s, at_s), now_s)
+            past.append((started_s, 1, job.id, partial(self._run, job)))
+            if job.state == "suspended":
+                past.append((now_s, 2, job.id, partial(self._act, job.id, "suspend")))
+        for at_s, _, _, happen in sorted(past, key=lambda each: each[:3]):
+            engine.pass_to(at_s)
+            happen()
+        engine.pass_to(now_s)
+        for name, node in self.state.nodes.items():
+            switch_off_at_start(engine, self._number[name], node)
+            note_node(engine, self._number[name], node)
+
+    def _run(self, job: LiveJob) -> None:
+        """Start a job on its real nodes."""
+        found = self.engine.jobs.waiting.get(job.id)
+        nodes = [self._number[name] for name in job.nodes if name in self._number]
+        if found is not None and len(nodes) == len(job.nodes):
+            found.blocked = 0
+            if place(self.engine, found, nodes):
+                return
+        self.not_copied[job.id] = (
+            "it shares cores with other jobs, or has nodes of other partitions"
+        )
+        if found is not None:
+            self.engine.end(found, "cancelled", "its real allocation cannot be copied")
+
+    # Jobs
+
+    def _submit(self, job: LiveJob, at_s: float) -> None:
+        shown = replace(job, is_held=self._is_held(job))
+        self.engine.submit(spec_of(shown, at_s, self.state, holds_memory=self._site.holds_memory))
+
+    @abstractmethod
+    def _over(self, job: LiveJob) -> None:
+        """Note that a real job is over."""
+
+    def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
+        return LiveEngine(platform, start_s)
+
+    def _forgotten(self, job: LiveJob, at_s: float) -> None:
+        """Note that Slurm has forgotten a job whose end the bridge has missed."""
+        was = "COMPLETED" if job.started_s is not None else "CANCELLED"
+        over = replace(job, state="over", slurm_state=was, ended_s=at_s)
+        self._run_times.note(job, over, at_s)
+        self._over(over)
+
+    def _changed(self, before: LiveJob, job: LiveJob) -> None:
+        """Let happen in the copy what users and administrators did to a job."""
+        found = self.engine.jobs.find(job.id)
+        if found is None:
+            return
+        if job.state == "pending" and before.state != "pending":
+            self._requeued(found, before, job)
+        if found.state == "waiting":
+            self._hold_or_release(found, job)
+            if job.eligible_s != before.eligible_s and (job.eligible_s or 0.0) > self.engine.now_s:
+                self._act(job.id, "update", begin_s=job.eligible_s)
+        limit_s = requested_s(job, self.state)
+        if limit_s != requested_s(before, self.state):
+            self._act(job.id, "update", requested_s=limit_s)
+        if job.state == "suspended" and before.state == "running":
+            self._act(job.id, "suspend")
+        elif job.state == "running" and before.state == "suspended":
+            self._act(job.id, "resume")
+
+    def _requeued(self, found: SimulatedJob, before: LiveJob, job: LiveJob) -> None:
+        self.engine.end_timers.forget(job.id)
+        nodes = [self.state.nodes[name] for name in before.nodes if name in self.state.nodes]
+        if any(is_down(node) for node in nodes):
+            return  # the failure of the node has requeued the copy, if it was there
+        if found.state != "waiting":
+            begin_s = job.eligible_s if (job.eligible_s or -math.inf) > self.engine.now_s else None
+            requeue(self.engine, found, "user", begin_s, hold=job.is_held)
+
+    def _hold_or_release(self, found: SimulatedJob, job: LiveJob) -> None:
+        is_held = self._is_held(job)
+        if is_held and not found.blocked & HELD:
+            self._act(job.id, "hold")
+        elif not is_held and found.blocked & HELD:
+            self._act(job.id, "release")
+
+    def _is_held(self, job: LiveJob) -> bool:
+        """Return whether a waiting job may not start."""
+        return job.is_held or has_unknown_dependency(job)
+
+    def _act(
+        self,
+        job_id: int,
+        kind: JobActionKind,
+        *,
+        requested_s: float | None = None,
+        begin_s: float | None = None,
+    ) -> None:
+        self.engine.actions.act(
+            JobAction(
+                at_s=self.engine.now_s,
+                job_id=job_id,
+                kind=kind,
+                requested_s=requested_s,
+                begin_s=begin_s,
+            )
+        )

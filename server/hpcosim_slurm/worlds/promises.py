@@ -1,0 +1,116 @@
+"""Nodes of jobs that Slurm has not started yet, and orders with their decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hpcosim_protocol import AllocateJob
+from hpcosim_server.engine.clock import Timer
+from hpcosim_server.physics.grants import Grant
+from hpcosim_slurm.commands import Order, Release
+from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.worlds.live_engine import LiveEngine
+from hpcosim_slurm.worlds.site import Site
+
+
+@dataclass(frozen=True, slots=True)
+class LiveOrder:
+    """An order with its decision.
+
+    Attributes:
+        order: the order.
+        seq: the request of the decision.
+        index: the position of the decision in the request.
+    """
+
+    order: Order
+    seq: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """Nodes of a job that Slurm has not started yet.
+
+    Attributes:
+        decision: the decision.
+        seq: its request.
+        index: its position in the request.
+        nodes: the nodes, in the order of the decision.
+        tasks: number of the job's cores on each of them.
+        grant: what it gets beside its cores; None: what its placement implies.
+        is_whole: whether it gets all cores of its nodes.
+        timer: when Slurm is late.
+    """
+
+    decision: AllocateJob
+    seq: int
+    index: int
+    nodes: list[int]
+    tasks: list[int]
+    grant: Grant | None
+    is_whole: bool
+    timer: Timer
+
+
+class Promises:
+    """The promises of a world, by job id."""
+
+    def __init__(self) -> None:
+        self._by_job: dict[int, Promise] = {}
+
+    def __contains__(self, job_id: int) -> bool:
+        return job_id in self._by_job
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._by_job)
+
+    def add(self, job_id: int, promise: Promise) -> None:
+        """Add a promise."""
+        self._by_job[job_id] = promise
+
+    def drop(self, engine: LiveEngine, job_id: int) -> Promise | None:
+        """Remove a promise and its timer; return None if there is none."""
+        promise = self._by_job.pop(job_id, None)
+        if promise is not None and promise.timer.call is not None:
+            engine.clock.cancel(promise.timer)
+        return promise
+
+    @contextmanager
+    def kept(self, engine: LiveEngine) -> Iterator[None]:
+        """Hold what is promised for the time of a check."""
+        cluster, resources, held = engine.cluster, engine.resources, []
+        for promise in self._by_job.values():
+            cores = cluster.hold(promise.nodes, promise.tasks, promise.is_whole)
+            held.append((promise, cores))
+            if promise.grant is not None:
+                resources.hold(promise.grant.resources)
+        try:
+            yield
+        finally:
+            for promise, cores in held:
+                cluster.release(promise.nodes, cores)
+                if promise.grant is not None:
+                    resources.release(promise.grant.resources)
+
+
+def release_of(job: LiveJob, site: Site) -> Release:
+    """Return the action that lets Slurm start a job where it likes."""
+    return Release(job.name_in_slurm, site.partitions[0] if site.waiting else "")
+
+
+def releases_of(state: ClusterState, site: Site) -> list[Order]:
+    """Return the orders that let Slurm start all waiting jobs: nobody else decides any more."""
+    return [
+        Order(release_of(job, site), "fall-back")
+        for job in state.jobs.values()
+        if job.state == "pending" and _waits_for_us(job, site)
+    ]
+
+
+def _waits_for_us(job: LiveJob, site: Site) -> bool:
+    if site.waiting:
+        return job.partition == site.waiting
+    return job.is_held and job.reason != "JobHeldUser"

@@ -1,0 +1,163 @@
+"""The cluster as a platform of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+import msgspec
+
+from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Processor
+from hpcosim_protocol.hosts import compress, to_ranges
+from hpcosim_slurm.errors import SlurmError
+from hpcosim_slurm.state import ClusterState, LiveNode
+
+
+class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The power of a node: a model, because Slurm does not measure it.
+
+    A node that is on draws `idle_w`, and the same part of `busy_w - idle_w` for each CPU that a
+    job has.
+
+    Attributes:
+        idle_w: power of a node without jobs, W.
+        busy_w: power of a node whose CPUs all have jobs, W.
+        off_w: power of a node that is switched off, W.
+        switch_w: power of a node that is being switched on or off, W.
+        switch_on_s: time to switch a node on, s.
+        switch_off_s: time to switch a node off, s.
+        switches: whether the scheduler may switch nodes off.
+    """
+
+    idle_w: float = 100.0
+    busy_w: float = 200.0
+    off_w: float = 10.0
+    switch_w: float = 150.0
+    switch_on_s: float = 60.0
+    switch_off_s: float = 30.0
+    switches: bool = False
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bridge knows of a cluster beside its state.
+
+    Attributes:
+        name: name of the cluster.
+        partitions: names of the partitions that the scheduler sees; empty: all.
+        holds_memory: whether jobs hold memory (`CR_*_Memory` of `SelectTypeParameters`).
+        power: power of the nodes.
+        mode: `shadow`, `hold` or `place`.
+        waiting: partition in which jobs wait to be released or placed; empty: they wait in their
+            own, held.
+        start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
+    """
+
+    name: str = "slurm"
+    partitions: tuple[str, ...] = ()
+    holds_memory: bool = False
+    power: PowerModel = PowerModel()
+    mode: str = "shadow"
+    waiting: str = ""
+    start_timeout_s: float = 30.0
+
+
+def chosen(state: ClusterState, site: Site) -> ClusterState:
+    """Return the part of a cluster that the scheduler sees: partitions, their nodes and jobs.
+
+    Raises:
+        SlurmError: there is no partition of a name, or the partitions have no nodes.
+    """
+    names = site.partitions or tuple(state.partitions)
+    for name in names:
+        if name not in state.partitions:
+            there = ", ".join(state.partitions) or "none"
+            raise SlurmError(f"the cluster has no partition {name!r}; it has: {there}")
+    inside = {node for name in names for node in state.partitions[name].nodes}
+    nodes = {name: node for name, node in state.nodes.items() if name in inside}
+    if not nodes:
+        raise SlurmError(f"the partitions {', '.join(names)} have no nodes")
+    jobs = {
+        job_id: job
+        for job_id, job in state.jobs.items()
+        if not {*names, site.waiting}.isdisjoint(job.partition.split(","))
+    }
+    return ClusterState(state.at_s, jobs, nodes, {name: state.partitions[name] for name in names})
+
+
+def shared_with(state: ClusterState, site: Site) -> list[str]:
+    """Return the names of other partitions whose nodes the scheduler sees too."""
+    if not site.partitions:
+        return []
+    inside = {node for name in site.partitions for node in state.partitions[name].nodes}
+    return [
+        name
+        for name, partition in state.partitions.items()
+        if name not in (*site.partitions, site.waiting) and not inside.isdisjoint(partition.nodes)
+    ]
+
+
+def has_plain_partition(state: ClusterState) -> bool:
+    """Return whether there is one partition, and all nodes are in it."""
+    return len(state.partitions) == 1 and all(
+        state.nodes.keys() <= set(each.nodes) for each in state.partitions.values()
+    )
+
+
+def platform_of(state: ClusterState, site: Site) -> Platform:
+    """Return the platform of the chosen part of a cluster.
+
+    Neighbours of one kind are a group. Partitions are left out if there is one that has all nodes,
+    so that schedulers that know none can drive the cluster.
+    """
+    nodes = list(state.nodes.values())
+    number = {node.name: at for at, node in enumerate(nodes)}
+    return Platform(
+        nodes=tuple(
+            _group(list(same), site) for _, same in groupby(nodes, key=lambda node: _kind(node))
+        ),
+        consumable=("cores", "memory") if site.holds_memory else ("cores",),
+        partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
+    )
+
+
+def _kind(node: LiveNode) -> tuple[object, ...]:
+    return node.cpus, node.memory_mb, sorted(node.devices.items()), node.features
+
+
+def _group(nodes: Sequence[LiveNode], site: Site) -> NodeGroup:
+    first, power = nodes[0], site.power
+    return NodeGroup(
+        count=len(nodes),
+        processors=(
+            Processor(
+                cores=first.cpus,
+                static_w=power.idle_w,
+                dynamic_w=max(power.busy_w - power.idle_w, 0.0) / first.cpus,
+            ),
+        ),
+        memory_mb=float(first.memory_mb),
+        power_states=PowerStates(
+            sleep_w=power.off_w,
+            switch_on_s=power.switch_on_s,
+            switch_on_w=power.switch_w,
+            switch_off_s=power.switch_off_s,
+            switch_off_w=power.switch_w,
+        )
+        if power.switches
+        else None,
+        names=compress(node.name for node in nodes),
+        features=tuple(feature[:200] for feature in first.features),
+        gres={name[:200]: count for name, count in first.devices.items() if count > 0},
+    )
+
+
+def _partitions(state: ClusterState, number: dict[str, int]) -> Iterable[Partition]:
+    for each in state.partitions.values():
+        yield Partition(
+            name=each.name,
+            nodes=to_ranges(sorted(number[node] for node in each.nodes if node in number)),
+            default=each.is_default,
+            state="up" if each.is_up else "down",
+            max_time_s=each.time_limit_s,
+            default_time_s=each.default_time_s,
+        )

@@ -1,0 +1,275 @@
+"""The live world: orders, promises, refusals, and the fall-back to shadow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hpcosim_protocol import (
+    AllocateJob,
+    DecisionRejected,
+    Event,
+    Events,
+    JobCompleted,
+    JobStarted,
+    KillJob,
+    RejectJob,
+)
+from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
+from hpcosim_slurm.bridge.bridge import Bridge
+from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.commands import Action, Cancel, Order, Place, Refusal, Release, Withdraw
+from hpcosim_slurm.errors import SlurmError
+from hpcosim_slurm.worlds.live import LiveWorld
+from hpcosim_slurm.worlds.site import Site
+from support.bridges import Talk
+from support.fake_cluster import EPOCH_S, FakeCluster
+
+LIMITS = SafetyLimits(silent_s=10.0, unreachable_s=5.0, rejected=3)
+
+
+class FakeCarrier:
+    """Carries orders out on a cluster in memory, or refuses them.
+
+    Args:
+        cluster: the cluster.
+
+    Attributes:
+        actions: the actions so far.
+        refuses: Slurm's words for each order; empty: it carries them out.
+        starts: whether jobs that were placed start.
+        silent: whether the controller does not answer.
+    """
+
+    def __init__(self, cluster: FakeCluster) -> None:
+        self.cluster = cluster
+        self.actions: list[Action] = []
+        self.refuses = ""
+        self.starts = True
+        self.silent = False
+
+    def carry_out(self, orders: list[Order]) -> list[Refusal]:
+        """See `Carrier`."""
+        if self.silent:
+            raise SlurmError("no answer")
+        self.actions += [order.action for order in orders]
+        if self.refuses:
+            return [Refusal(order, self.refuses) for order in orders]
+        for order in orders:
+            self._do(order.action)
+        return []
+
+    def _do(self, action: Action) -> None:
+        jobs, now_s = self.cluster.jobs, self.cluster.now_s
+        if isinstance(action, Cancel):
+            self.cluster.cancel(int(action.job))
+        if isinstance(action, Place) and self.starts:
+            job = jobs[int(action.job)]
+            jobs[job.id] = replace(
+                job, state="running", slurm_state="RUNNING", started_s=now_s, nodes=action.nodes
+            )
+
+
+class Scene:
+    """A bridge in mode place to a cluster in memory, and a scheduler that talks to it."""
+
+    def __init__(self) -> None:
+        self.cluster = FakeCluster(nodes=3, starts=False)
+        self.carrier = FakeCarrier(self.cluster)
+        site = Site(
+            name="fake", partitions=("main",), mode="place", waiting="queue", start_timeout_s=5.0
+        )
+        began = began_now(site, "place", "test", self.cluster.now_s)
+        course, journal = course_of(None, began, LiveWorld, lambda _: None)
+        acting = Acting(self.carrier, LIMITS)  # type: ignore[arg-type]
+        self.bridge = Bridge(course, journal, lambda: self.cluster.now_s, "", acting)
+        self.bridge.note(self.cluster.state())
+        self.talk = Talk(self.bridge)
+        self.talk.decide()
+
+    def submit(self, **options: float) -> int:
+        """Submit a job and wait until the scheduler has heard of it."""
+        job = self.cluster.submit(**options)  # type: ignore[arg-type]
+        self.cluster.jobs[job] = replace(self.cluster.jobs[job], partition="queue")
+        if self.bridge.course.session.waiting is None:  # type: ignore[union-attr]
+            self.talk.ask()
+        self.look()
+        return job
+
+    def look(self, after_s: float = 0.0) -> list[Event]:
+        """Let time pass and the bridge look; return the events of the reply that is due."""
+        self.cluster.advance(self.cluster.now_s + after_s)
+        self.bridge.note(self.cluster.state())
+        return self.talk.due()
+
+
+@pytest.fixture
+def scene() -> Scene:
+    """A scene without jobs."""
+    return Scene()
+
+
+def test_an_allocation_becomes_a_command_and_an_event(scene: Scene) -> None:
+    """A job starts in reality, and then for the scheduler, on the nodes of the decision."""
+    job = scene.submit(run_s=10.0)
+    scene.talk.decide(AllocateJob(job, [2]), wake_on=["job_started"])
+    assert scene.carrier.actions == [Place(str(job), ("node2",), "main")]
+    assert scene.look(1.0) == [JobStarted(EPOCH_S + 1.0, job, [2], [1])]
+    scene.talk.ask()
+    assert scene.look(10.0) == [JobCompleted(EPOCH_S + 11.0, job, "completed")]
+
+
+def test_a_mistake_is_rejected_before_slurm_hears_of_it(scene: Scene) -> None:
+    """A node that is promised to another job is busy."""
+    first, second = scene.submit(), scene.submit()
+    scene.talk.ask(AllocateJob(first, [0]), AllocateJob(second, [0]))
+    (event,) = scene.talk.due()
+    assert isinstance(event, DecisionRejected)
+    assert (event.code, event.job_id) == ("node_busy", second)
+    assert len(scene.carrier.actions) == 1
+
+
+def test_slurms_refusal_has_slurms_words(scene: Scene) -> None:
+    """An order that Slurm refuses is a rejected decision, and the job waits on."""
+    job = scene.submit()
+    scene.carrier.refuses = "Invalid node name specified"
+    scene.talk.ask(AllocateJob(job, [0]))
+    (event,) = scene.talk.due()
+    assert isinstance(event, DecisionRejected)
+    assert event.reason == "Slurm: Invalid node name specified"
+    scene.carrier.refuses = ""
+    scene.talk.decide(AllocateJob(job, [0]), wake_on=["job_started"])
+    assert isinstance(scene.look(1.0)[0], JobStarted)
+
+
+def test_a_job_that_slurm_does_not_start_is_withdrawn(scene: Scene) -> None:
+    """After the timeout the decision is rejected, and the job is taken back."""
+    job = scene.submit()
+    scene.carrier.starts = False
+    scene.talk.decide(AllocateJob(job, [0]))
+    assert scene.look(4.0) == []
+    (event,) = scene.look(2.0)
+    assert isinstance(event, DecisionRejected)
+    assert "has not started the job within 5 s" in event.reason
+    scene.talk.ask()
+    scene.talk.due()
+    assert scene.carrier.actions[-1] == Withdraw(str(job), "queue")
+
+
+def test_a_job_that_starts_elsewhere_is_told_as_it_is(scene: Scene) -> None:
+    """Reality wins: the event has the real nodes."""
+    job = scene.submit()
+    scene.carrier.starts = False
+    scene.talk.decide(AllocateJob(job, [0]), wake_on=["job_started"])
+    scene.carrier.starts = True
+    scene.carrier.carry_out([Order(Place(str(job), ("node1",), "main"), "somebody")])
+    assert scene.look(1.0) == [JobStarted(EPOCH_S + 1.0, job, [1], [1])]
+
+
+@pytest.mark.parametrize(
+    ("decision", "state"), [(RejectJob, "rejected"), (KillJob, "killed")], ids=["reject", "kill"]
+)
+def test_a_cancelled_job_has_the_state_of_the_decision(
+    scene: Scene, decision: type[RejectJob | KillJob], state: str
+) -> None:
+    """`reject_job` and `kill_job` cancel in Slurm, and end the job when Slurm has done it."""
+    job = scene.submit(run_s=50.0)
+    if decision is KillJob:
+        scene.talk.decide(AllocateJob(job, [0]), wake_on=["job_started"])
+        scene.look(1.0)
+    scene.talk.ask(decision(job))
+    assert scene.talk.due() == []
+    assert scene.carrier.actions[-1] == Cancel(str(job))
+    (event,) = scene.look(1.0)
+    assert isinstance(event, JobCompleted)
+    assert event.state == state
+
+
+def fell_back(scene: Scene) -> str:
+    """Look, and return the reason of the fall-back; empty: the bridge still acts."""
+    replies = list(scene.bridge.due())
+    if not scene.bridge.course.fell_back:
+        return ""
+    assert all(not isinstance(reply, Events) for reply in replies)
+    return "fell back"
+
+
+def test_a_silent_scheduler_ends_the_acting(scene: Scene) -> None:
+    """A scheduler that does not decide loses the cluster, and the waiting jobs are released."""
+    job = scene.submit()
+    scene.cluster.now_s += 9.0
+    assert not fell_back(scene)
+    scene.cluster.now_s += 2.0
+    assert fell_back(scene)
+    assert scene.carrier.actions == [Release(str(job), "main")]
+
+
+def test_a_dead_scheduler_ends_the_acting(scene: Scene) -> None:
+    """A scheduler whose connection is closed loses the cluster after the same time."""
+    scene.talk.decide()
+    scene.bridge.left(b"client")
+    scene.cluster.now_s += 9.0
+    assert not fell_back(scene)
+    scene.cluster.now_s += 2.0
+    assert fell_back(scene)
+
+
+def test_a_scheduler_that_waits_may_be_silent(scene: Scene) -> None:
+    """A scheduler whose request waits for an event is not slow."""
+    scene.talk.decide()
+    scene.cluster.now_s += 1000.0
+    assert not fell_back(scene)
+
+
+def test_too_many_rejections_end_the_acting(scene: Scene) -> None:
+    """A scheduler whose decisions are rejected again and again has another view of the cluster."""
+    job = scene.submit()
+    for _ in range(3):
+        scene.talk.ask(AllocateJob(job, [7]))
+        assert scene.talk.due()
+    scene.talk.ask(AllocateJob(job, [7]))
+    assert fell_back(scene)
+
+
+def test_a_divergence_ends_the_acting(scene: Scene) -> None:
+    """Somebody else starts a job on a node that the scheduler has given to another job."""
+    first, second = scene.submit(run_s=900.0, limit_s=900.0), scene.submit(run_s=900.0)
+    scene.talk.decide(AllocateJob(first, [0]), wake_on=["node_failed"])
+    scene.look(1.0)
+    scene.carrier.carry_out([Order(Place(str(second), ("node0",), "main"), "somebody")])
+    scene.look(1.0)
+    assert not fell_back(scene)
+    scene.look(9.0)
+    assert not fell_back(scene)
+    scene.cluster.now_s += 2.0
+    assert fell_back(scene)
+
+
+def test_an_unreachable_controller_ends_the_acting(scene: Scene) -> None:
+    """The jobs are released when the controller answers again."""
+    job = scene.submit()
+    scene.talk.decide()
+    scene.carrier.silent = True
+    scene.bridge.lost(SlurmError("no answer"))
+    scene.cluster.now_s += 6.0
+    assert fell_back(scene)
+    assert scene.carrier.actions == []
+    scene.carrier.silent = False
+    scene.bridge.note(scene.cluster.state())
+    assert scene.carrier.actions == [Release(str(job), "main")]
+
+
+def test_after_the_fall_back_schedulers_see_a_shadow(scene: Scene) -> None:
+    """A new session drives a copy, and no command is run for it."""
+    scene.cluster.now_s += 20.0
+    assert fell_back(scene)
+    scene.carrier.refuses = "no"
+    talk = Talk(scene.bridge)
+    talk.decide()
+    job = scene.cluster.submit()
+    talk.ask()
+    scene.bridge.note(scene.cluster.state())
+    assert talk.due()
+    talk.decide(AllocateJob(job, [0]), wake_on=["job_started"])
+    assert scene.carrier.actions == []
