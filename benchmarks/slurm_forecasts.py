@@ -1,0 +1,146 @@
+"""Scores forecasts of starts on the recorded runs of a real Slurm.
+
+`PYTHONPATH=tests python -m benchmarks.slurm_forecasts` prints the table of
+docs/explanation/forecasts.md. The recorded runs are in ../shared/golden/slurm.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from hpcosim_client.slurm.settings import parse_site
+from hpcosim_executors import Local, ParallelMap, parallel_map
+from hpcosim_forecast.forecast import forecast_starts
+from hpcosim_forecast.phases import slurm_at
+from hpcosim_forecast.run_times import EndedJob, RunTimes
+from hpcosim_forecast.score import Forecasted, Score, score_of
+from hpcosim_forecast.state import QueuedJob, QueueState
+from hpcosim_workloads.table import JobSpec
+from support.golden_slurm import (
+    GOLDEN_SLURM,
+    RecordedRun,
+    micro_cluster,
+    micro_settings,
+    recorded_run,
+    run_of_events,
+)
+from support.sbatch_jobs import NODES
+
+EVERY_S = 300.0
+SAMPLES = 20
+SEED = 7
+
+
+def expected_starts(folder: Path) -> Iterator[tuple[float, dict[int, float]]]:
+    """Yield the times at which `squeue --start` was recorded, and what it said by job."""
+    at_s, found = 0.0, dict[int, float]()
+    with gzip.open(folder / "squeue.txt.gz", "rt", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("## t="):
+                if found:
+                    yield at_s, found
+                at_s, found = float(line[5:]), {}
+            elif (words := line.split())[1:2] == ["PD"] and len(words) == 7:
+                found[int(words[0])] = float(words[6])
+    if found:
+        yield at_s, found
+
+
+def usage_at(folder: Path, at_s: float) -> dict[str, float]:
+    """Return the raw usage of each user at a time, from `sshare`."""
+    found: dict[str, float] = {}
+    for line in (folder / "sshare.txt").read_text(encoding="utf-8").splitlines():
+        if match := re.match(r"## t=(\S+)", line):
+            if float(match[1]) > at_s:
+                break
+        elif (fields := line.split("|"))[1:2] not in ([], [""], ["User"]):
+            found[fields[1]] = float(fields[4])
+    return found
+
+
+def state_at(
+    run: RecordedRun, jobs: dict[int, JobSpec], usage: dict[str, float], now_s: float
+) -> QueueState:
+    """Return the cluster at an instant of a recorded run."""
+    queued = []
+    for number, job in run.jobs.items():
+        if job.submit_s > now_s or job.end_s <= now_s:
+            continue
+        spec = jobs[number]
+        if job.start_s > now_s:
+            queued.append(QueuedJob(spec))
+            continue
+        nodes = tuple(NODES.index(name) for name in job.nodes)
+        queued.append(QueuedJob(spec, job.start_s, nodes, spread(spec, nodes)))
+    settings = micro_settings(run)
+    for account in settings["accounts"].values():
+        for user, rules in account["users"].items():
+            rules["usage_s"] = usage.get(user, 0.0)
+    policy = partial(slurm_at, parse_site(settings), now_s, now_s - run.ctld_start_s)
+    return QueueState(now_s, micro_cluster(), queued, policy)
+
+
+def spread(spec: JobSpec, nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the cores of a job on each of its nodes."""
+    each, rest = divmod(spec.cores, len(nodes))
+    return tuple(each + (at < rest) for at in range(len(nodes)))
+
+
+def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[tuple[float, Forecasted]]:
+    """Yield the forecasts in a recorded run, with their times, s."""
+    folder = GOLDEN_SLURM / name
+    run, specs = run_of_events(name, "jobs500_shrinked")
+    jobs = {spec.job_id: spec for spec in specs}
+    due_s = 0.0
+    for at_s, expected in expected_starts(folder):
+        if at_s < due_s:
+            continue
+        due_s = at_s + EVERY_S
+        history = [
+            EndedJob(
+                jobs[number].user,
+                jobs[number].requested_s,
+                None if job.end_by == "timelimit" else job.end_s - job.start_s,
+            )
+            for number, job in run.jobs.items()
+            if job.end_s <= at_s
+        ]
+        state = state_at(run, jobs, usage_at(folder, at_s), at_s)
+        for each in forecast_starts(state, RunTimes(history), SAMPLES, SEED, parallel):
+            start_s, said_s = run.jobs[each.job_id].start_s, expected.get(each.job_id)
+            yield at_s, Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s)
+
+
+def main() -> None:
+    """Print the table of the documentation."""
+    print(
+        "| run | forecasts made | number | median error | of these | of `squeue --start` "
+        "| 10-90 % covers |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    with parallel_map(Local()) as parallel:
+        for name in ("run1", "run2"):
+            run = recorded_run(GOLDEN_SLURM / name)
+            last_s = max(job.submit_s for job in run.jobs.values())
+            found = list(forecasts_of(name, parallel))
+            for when, chosen in (
+                ("while jobs are submitted", [each for at_s, each in found if at_s < last_s]),
+                ("after the last submission", [each for at_s, each in found if at_s >= last_s]),
+            ):
+                print(f"| {name} | {when} | {row(score_of(chosen))} |", flush=True)
+
+
+def row(score: Score) -> str:
+    """Return the cells of a score."""
+    return (
+        f"{score.forecasts} | {score.error_s:.0f} s | {score.compared_error_s:.0f} s | "
+        f"{score.slurm_error_s:.0f} s | {score.coverage:.0%}"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The range of the start of each waiting job, over many simulations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.random import Generator
+
+from hpcosim_executors import ParallelMap
+from hpcosim_forecast.forward import starts_of
+from hpcosim_forecast.run_times import RunTimes
+from hpcosim_forecast.state import QueueState
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+LOW, HIGH = 0.1, 0.9
+"""The range that is reported, as quantiles of the drawn starts."""
+
+
+class StartForecast(NamedTuple):
+    """When a waiting job will start.
+
+    Attributes:
+        job_id: its number.
+        median_s: median of the drawn starts, s; infinity: in half of them it never starts.
+        low_s: their 10 % quantile, s.
+        high_s: their 90 % quantile, s.
+        at_limits_s: its start if each job runs until its limit, s; infinity: never.
+    """
+
+    job_id: int
+    median_s: float
+    low_s: float
+    high_s: float
+    at_limits_s: float
+
+
+def forecast_starts(
+    state: QueueState,
+    run_times: RunTimes,
+    samples: int,
+    seed: int,
+    parallel: ParallelMap | None = None,
+) -> list[StartForecast]:
+    """Return a forecast for each waiting job, in the order of `state.jobs`.
+
+    Args:
+        state: the cluster.
+        run_times: the history of run times.
+        samples: number of simulations, >= 1.
+        seed: seed of all draws. The result is the same for any number of workers.
+        parallel: runs the simulations; None: one after another, in this process.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    waiting = [job.spec.job_id for job in state.waiting]
+    if not waiting:
+        return []
+    first, *seeds = np.random.SeedSequence(seed).spawn(samples + 1)
+    mapped = parallel or _one_after_another
+    found = mapped(partial(drawn_starts, state, run_times), seeds)
+    drawn = np.array([[starts.get(number, math.inf) for number in waiting] for starts in found])
+    at_limit = dict.fromkeys((job.spec.job_id for job in state.jobs), math.inf)
+    at_limits = starts_of(state, at_limit, np.random.default_rng(first))
+    median, low, high = np.quantile(drawn, (0.5, LOW, HIGH), axis=0, method="inverted_cdf").tolist()
+    return [
+        StartForecast(number, median[at], low[at], high[at], at_limits.get(number, math.inf))
+        for at, number in enumerate(waiting)
+    ]
+
+
+def drawn_starts(
+    state: QueueState, run_times: RunTimes, seed: np.random.SeedSequence
+) -> dict[int, float]:
+    """Return the starts of one simulation with drawn run times, s, as `starts_of`."""
+    generator = np.random.default_rng(seed)
+    history = run_times.resampled(generator)
+    return starts_of(state, drawn_run_times(state, history, generator), generator)
+
+
+def drawn_run_times(
+    state: QueueState, run_times: RunTimes, generator: Generator
+) -> dict[int, float]:
+    """Return a run time of each job, s: one draw."""
+    drawn = {}
+    for job in state.jobs:
+        spec = job.spec
+        elapsed_s = 0.0 if job.started_s is None else state.now_s - job.started_s
+        drawn[spec.job_id] = run_times.draw(generator, spec.user, spec.requested_s, elapsed_s)
+    return drawn
+
+
+def _one_after_another(function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:
+    return [function(each) for each in items]

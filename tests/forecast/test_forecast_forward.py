@@ -1,0 +1,130 @@
+"""The simulation of a queue from an instant on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.random import Generator
+
+from hpcosim_client import Policy, make_policy
+from hpcosim_client.slurm.policy import slurm
+from hpcosim_client.slurm.settings import parse_site
+from hpcosim_forecast.errors import ForecastError
+from hpcosim_forecast.forward import starts_of
+from hpcosim_forecast.state import QueuedJob, QueueState
+from hpcosim_protocol import JobRequest, Platform
+from hpcosim_server.engine.simulation import Simulation
+from hpcosim_workloads.table import JobTable, job_table
+from support.simulating import cluster_of, simulate
+
+DRAW = np.random.default_rng(0)
+
+
+def random_jobs(seed: int, count: int = 40) -> JobTable:
+    """Return jobs that are all submitted within 100 s, on up to 8 cores."""
+    random = np.random.default_rng(seed)
+    run_s = random.integers(5, 200, count).astype(float)
+    return job_table(
+        job_id=range(1, count + 1),
+        submit_s=np.sort(random.integers(0, 100, count)).astype(float),
+        run_s=run_s,
+        requested_s=run_s * random.choice([1.0, 1.5, 4.0], count),
+        cores=random.integers(1, 9, count),
+    )
+
+
+def state_in(
+    run: Simulation, jobs: JobTable, now_s: float, new_policy: Callable[[Generator], Policy]
+) -> QueueState:
+    """Return the cluster at an instant of a run, as somebody sees it who knows no run time."""
+    recording = run.recording
+    queued = []
+    for row, spec in enumerate(jobs.rows()):
+        assert recording.job_id[row] == spec.job_id
+        unknown = spec._replace(run_s=np.nan)
+        if recording.end_s[row] <= now_s:
+            continue
+        if recording.start_s[row] > now_s:
+            queued.append(QueuedJob(unknown))
+            continue
+        nodes = tuple(recording.nodes_of(row))
+        queued.append(QueuedJob(unknown, float(recording.start_s[row]), nodes, (1,) * len(nodes)))
+    return QueueState(now_s, run.cluster.platform, queued, new_policy)
+
+
+def policy_named(name: str, _: Generator) -> Policy:
+    """Return a policy of the catalogue."""
+    return make_policy(name)
+
+
+@pytest.mark.parametrize("name", ["fcfs", "easy", "sjf"])
+@pytest.mark.parametrize("seed", range(4))
+def test_with_actual_run_times_each_waiting_job_starts_when_it_did(name: str, seed: int) -> None:
+    """A forecast with the actual run times is the actual schedule of the same policy."""
+    jobs = random_jobs(seed)
+    run = simulate(cluster_of(8), jobs, name)
+    actual = dict(zip(run.recording.job_id, run.recording.start_s, strict=True))
+    run_s = {spec.job_id: spec.run_s for spec in jobs.rows()}
+    state = state_in(run, jobs, 100.5, partial(policy_named, name))
+    assert len(state.waiting) > 5
+    found = starts_of(state, run_s, DRAW)
+    assert found == {job.spec.job_id: actual[job.spec.job_id] for job in state.waiting}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_slurm_with_actual_run_times_and_phases_starts_jobs_when_it_did(seed: int) -> None:
+    """With its phases known, the policy `slurm` continues its own schedule."""
+    site = parse_site({"scheduler": {"sched_interval_s": 5.0, "bf_interval_s": 5.0}})
+    jobs = random_jobs(seed)
+    run = simulate(cluster_of(8), jobs, slurm(site))
+    actual = dict(zip(run.recording.job_id, run.recording.start_s, strict=True))
+    run_s = {spec.job_id: spec.run_s for spec in jobs.rows()}
+    state = state_in(run, jobs, 100.5, lambda _: slurm(site))
+    found = starts_of(state, run_s, DRAW)
+    assert found == {job.spec.job_id: actual[job.spec.job_id] for job in state.waiting}
+
+
+def waiting_job(**request: object) -> QueuedJob:
+    """Return a job of one core that was submitted at 0 s."""
+    (spec,) = job_table(job_id=[1], requested_s=10.0).rows()
+    return QueuedJob(spec._replace(request=JobRequest(**request)))  # type: ignore[arg-type]
+
+
+def alone(job: QueuedJob, platform: Platform | None = None, **more: object) -> QueueState:
+    """Return a cluster with one job, at 5 s."""
+    return QueueState(
+        5.0,
+        platform or cluster_of(1),
+        [job],
+        partial(policy_named, "easy"),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_a_job_with_a_begin_time_starts_then() -> None:
+    """A begin time is the earliest start."""
+    assert starts_of(alone(waiting_job(begin_s=60.0)), {1: 10.0}, DRAW) == {1: 60.0}
+
+
+def test_a_held_job_never_starts() -> None:
+    """A job that is held has no start."""
+    assert starts_of(alone(waiting_job(hold=True)), {1: 10.0}, DRAW) == {}
+
+
+def test_no_job_starts_on_an_unavailable_node() -> None:
+    """A job whose only node is drained has no start."""
+    assert starts_of(alone(waiting_job(), unavailable=(0,)), {1: 10.0}, DRAW) == {}
+    state = alone(waiting_job(), cluster_of(2), unavailable=(0,))
+    assert starts_of(state, {1: 10.0}, DRAW) == {1: 5.0}
+
+
+def test_a_running_job_that_does_not_fit_is_an_error() -> None:
+    """Two jobs on one core are reported, with the number of the job."""
+    first, second = job_table(job_id=[1, 2], requested_s=10.0).rows()
+    running = [QueuedJob(each, 1.0, (0,), (1,)) for each in (first, second)]
+    state = QueueState(5.0, cluster_of(1), running, partial(policy_named, "easy"))
+    with pytest.raises(ForecastError, match="job 2 cannot run where it does"):
+        starts_of(state, {1: 100.0, 2: 100.0}, DRAW)
