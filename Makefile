@@ -6,25 +6,33 @@ OUT ?= results/demo
 WORKERS ?= auto
 SEEDS ?= 10000
 ARGS ?=
+# A lock file: its versions are installed first, checked by their hashes. CI uses .ci/lock/dev.txt.
+LOCK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check test fault lint docs clean
+.PHONY: help demo slurm-demo slurm-packages check test fault lint docs clean
 
 help:  ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
 demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
 	$(VENV)/bin/hpcosim run scenarios/demo.yaml --explain --out $(OUT) --force
 	$(VENV)/bin/hpcosim draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 
+slurm-demo: slurm-packages $(VENV)/.installed-plot  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian
+	scenarios/slurm/demo.sh $(VENV)/bin/python results/slurm-demo
+
+slurm-packages:
+	@scenarios/slurm/install.sh
+
 check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
-test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (20 minutes on two cores)
+test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/README.md has the time)
 	$(VENV)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
-fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, then processes (10 minutes)
+fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, and processes (10 to 25 minutes)
 	$(VENV)/bin/python -m pytest tests/fault --fault-long --fault-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
@@ -39,10 +47,13 @@ docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute);
 clean:  ## Remove the environment, results and caches
 	rm -rf $(VENV) .venv-batsim-* results site build dist *.egg-info
 
+# pip compiles no modules of an editable installation: without it each start may compile them anew.
 # One stamp for each set of extras, so that no target installs what only another needs.
 $(VENV)/.installed-%: pyproject.toml .ci/constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "error: Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
 	@echo "Installing hpcosim[$*] into $(VENV); the first time this takes minutes."
 	$(PYTHON) -m venv $(VENV)
+	@[ -z "$(LOCK)" ] || $(PIP) install --no-deps --require-hashes --requirement $(LOCK)
 	$(PIP) install --disable-pip-version-check --constraint .ci/constraints.txt --editable '.[$*]'
+	$(VENV)/bin/python -m compileall -q protocol server scheduler_client scenarios
 	@touch $@

@@ -60,6 +60,7 @@ SCENARIOS: Topics = {
         "compare_policies",
         "Comparison",
         "serve_scenarios",
+        "ServeOptions",
         "plan_scenario",
     ),
     "Read and check": ("load_scenario", "check", "Scenario"),

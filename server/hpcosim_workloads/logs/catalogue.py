@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import platformdirs
-
 from hpcosim_workloads.errors import WorkloadError
 
 ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
@@ -149,6 +147,8 @@ def user_folder() -> Path | None:
 
 def cache_folder() -> Path:
     """Return the folder of downloaded logs in the user's cache; it may not exist yet."""
+    import platformdirs  # only here, as it takes 2 ms to import
+
     return platformdirs.user_cache_path("hpcosim") / "traces"
 
 
