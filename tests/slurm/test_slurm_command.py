@@ -79,7 +79,7 @@ def test_a_killed_scheduler_is_replaced(ordinary: SlurmCluster, tmp_path: Path) 
 def test_bad_input_is_one_line(
     ordinary: SlurmCluster, tmp_path: Path, options: list[str], words: str
 ) -> None:
-    """A mistake is one line on standard error."""
+    """A mistake is one line on standard error, and leaves no journal."""
     command = [*HPCOSIM, "slurm", "--journal", str(tmp_path / "journal"), *options]
     done = subprocess.run(
         command, env=ordinary.environment, capture_output=True, text=True, timeout=20.0
@@ -87,6 +87,7 @@ def test_bad_input_is_one_line(
     assert done.returncode in (1, 2)
     assert words in done.stderr
     assert done.stderr.count("error: ") == 1
+    assert not (tmp_path / "journal").exists()
 
 
 def test_without_slurm_the_error_says_so(tmp_path: Path) -> None:

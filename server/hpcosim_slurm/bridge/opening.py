@@ -18,7 +18,7 @@ from hpcosim_slurm.bridge.bridge import Bridge
 from hpcosim_slurm.bridge.course import MakeWorld
 from hpcosim_slurm.bridge.polling import Polling
 from hpcosim_slurm.bridge.restoring import began_now, course_of
-from hpcosim_slurm.bridge.serving import serve
+from hpcosim_slurm.bridge.serving import listening, serve
 from hpcosim_slurm.checks import Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
 from hpcosim_slurm.errors import SlurmError
@@ -104,6 +104,7 @@ def run_bridge(
             names = [*settings.partitions, *([settings.waiting] if settings.waiting else [])]
             cluster = f"{site.name}:{checked.config.port}"
             stack.enter_context(exclusive(cluster, names, lock_folder()))
+        listener = stack.enter_context(listening(settings.bind, settings.access))
         began = began_now(site, settings.mode, version, time.time())
         course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
         acting = Acting(Carrier(tools, settings.show), settings.limits) if acts else None
@@ -116,7 +117,7 @@ def run_bridge(
         polling.start()
         stack.callback(polling.stop)
         continues = settings.journal is not None
-        return serve(bridge, polling, settings.bind, stopped, settings.access, continues=continues)
+        return serve(bridge, polling, listener, stopped, settings.access, continues=continues)
 
 
 def world_of(mode: str) -> MakeWorld:
