@@ -202,25 +202,26 @@ def report(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare what the scheduler of the last session would have done with what Slurm did."""
+    """Report what a scheduler decided beside what Slurm did.
+
+    Of a journal in mode shadow: what the scheduler of the last session would have done. Of the
+    modes hold and place: when Slurm did what the scheduler decided, and what it did not.
+    """
     with errors_in_one_line():
         from hpcosim_cli.report import print_warning
         from hpcosim_scenarios import __version__
         from hpcosim_server.record.folder import prepare
         from hpcosim_server.record.results import to_json
         from hpcosim_slurm.ledger.journal import read
-        from hpcosim_slurm.report.export import report_of, text_of, write_folders
-        from hpcosim_slurm.report.rows import last_session
+        from hpcosim_slurm.report.export import report_of, write_folders
 
         if out is not None:
             prepare(out, force=force)
-        found = report_of(last_session(read(journal, print_warning)), tolerance_s)
-        shown = found.comparison
+        found = report_of(read(journal, print_warning), tolerance_s)
         if out is not None:
             from hpcosim_view.report import write_report
 
             folders = write_folders(found, out, __version__)
-            (out / "comparison.json").write_text(to_json(shown))
             page = write_report(folders, out / "report.html", force=force, warn=print_warning)
             sys.stderr.write(f"{page}\n")
-        sys.stdout.write(to_json(shown) if as_json else text_of(shown))
+        sys.stdout.write(to_json(found.figures) if as_json else found.text)
