@@ -128,9 +128,8 @@ def test_starts_are_compared_with_decisions(reported: Reported) -> None:
     """The start came 2 s after the decision, on another node; Slurm started one job by itself."""
     it = figures_in(reported)
     assert (it.in_time, it.node_match, it.not_decided) == (0.0, 0.0, 1)
-    assert it.slurm.utilization == pytest.approx(
-        (10.0 + 28.0) / 80.0
-    )  # one for 10 s, the other from 12 to 40 s
+    # One job runs for 10 s, the other from 12 to 40 s.
+    assert it.slurm.utilization == pytest.approx((10.0 + 28.0) / 80.0)
 
 
 def test_the_text_has_the_fall_back_and_its_cause(reported: Reported) -> None:

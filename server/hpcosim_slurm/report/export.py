@@ -34,11 +34,13 @@ class NamedRun(msgspec.Struct, frozen=True):
         folder: name of the folder.
         scheduler: who has started the jobs.
         run: the run.
+        notices: sentences for the page.
     """
 
     folder: str
     scheduler: str
     run: ScriptedRun
+    notices: list[str]
 
 
 class Reported(msgspec.Struct, frozen=True):
@@ -48,7 +50,6 @@ class Reported(msgspec.Struct, frozen=True):
         figures: the figures.
         text: the figures for people.
         runs: the run as the scheduler decided, and the real one.
-        notices: sentences for the page.
         ended: why the runs end, a sentence.
         files: texts of further files, by name.
     """
@@ -56,7 +57,6 @@ class Reported(msgspec.Struct, frozen=True):
     figures: Comparison | ActingFigures
     text: str
     runs: tuple[NamedRun, NamedRun]
-    notices: list[str]
     ended: str
     files: Mapping[str, str]
 
@@ -85,14 +85,14 @@ def report_of_shadow(session: SessionRows, tolerance_s: float) -> Reported:
     shadow = run_of(session, lambda row: row.shadow, is_real=False)
     real = run_of(session, lambda row: row.real, is_real=True)
     figures = compare(session, shadow, real, tolerance_s)
+    notices = [f"energy: {figures.power}"]
     runs = (
-        NamedRun("shadow", f"{figures.scheduler or 'scheduler'} (shadow)", shadow),
-        NamedRun("slurm", "Slurm", real),
+        NamedRun("shadow", f"{figures.scheduler or 'scheduler'} (shadow)", shadow, notices),
+        NamedRun("slurm", "Slurm", real, notices),
     )
     ended = f"the journal ends; the session began at {shown_time(figures.start_s)}"
     files = {"comparison.json": to_json(figures)}
-    notices = [f"energy: {figures.power}"]
-    return Reported(figures, text_of_comparison(figures), runs, notices, ended, files)
+    return Reported(figures, text_of_comparison(figures), runs, ended, files)
 
 
 def report_of_acting(found: ActedRows, tolerance_s: float) -> Reported:
@@ -100,18 +100,18 @@ def report_of_acting(found: ActedRows, tolerance_s: float) -> Reported:
     decided = run_of(found.rows, lambda row: row.shadow, is_real=False)
     real = run_of(found.rows, lambda row: row.real, is_real=True)
     figures = figures_of(found, real, tolerance_s)
-    name = figures.scheduler or "scheduler"
+    name, fall_back = figures.scheduler or "scheduler", fall_back_of(figures)
+    energy = [f"energy: {figures.power}"]
+    happened = [f"fall-back to shadow, {fall_back}"] if fall_back else []
+    happened += failures_of(figures)
     runs = (
-        NamedRun("decided", f"{name} (decided)", decided),
-        NamedRun("slurm", f"{name} on Slurm", real),
+        NamedRun("decided", f"{name} (decided)", decided, energy),
+        NamedRun("slurm", f"{name} on Slurm", real, [*happened, *energy]),
     )
-    fall_back = fall_back_of(figures)
-    notices = [f"fall-back to shadow, {fall_back}"] if fall_back else []
-    notices += [*failures_of(figures), f"energy: {figures.power}"]
     ended = "the bridge fell back to shadow" if fall_back else "the journal ends"
     ended += f"; the first session began at {shown_time(figures.start_s)}"
     files = {"acting.json": to_json(figures), "decisions.csv": table_of(found)}
-    return Reported(figures, text_of_acting(figures), runs, notices, ended, files)
+    return Reported(figures, text_of_acting(figures), runs, ended, files)
 
 
 def write_folders(reported: Reported, folder: Path, version: str) -> list[Path]:
@@ -130,7 +130,7 @@ def write_folders(reported: Reported, folder: Path, version: str) -> list[Path]:
             seed=0,
             complete=True,
             ended_because=reported.ended,
-            warnings=reported.notices,
+            warnings=each.notices,
             hpcosim=version,
             realtime=1.0,
         )
