@@ -42,7 +42,8 @@ Partitions = Annotated[
     typer.Option(
         "--partition",
         metavar="NAME",
-        help="Partition that the scheduler sees; may be repeated. Default: all.",
+        help="Partition that the scheduler sees, and in which jobs start. Repeatable. Default, for "
+        "shadow only: all.",
     ),
 ]
 Poll = Annotated[
@@ -56,11 +57,12 @@ Journal = Annotated[
     ),
 ]
 Waiting = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         metavar="NAME",
         rich_help_panel=ACTING,
-        help="Partition in which jobs wait, State=DOWN. Default, for hold only: jobs wait held.",
+        help="Partition in which the jobs of a --partition wait, State=DOWN: one for each, in the "
+        "same order. Default, for hold only: jobs wait held.",
     ),
 ]
 DryRun = Annotated[
@@ -124,7 +126,7 @@ def slurm(
     poll_s: Poll = 1.0,
     journal: Journal = Path("slurm.jsonl"),
     bell: BellOption = None,
-    waiting_partition: Waiting = "",
+    waiting_partition: Waiting = None,
     dry_run: DryRun = False,
     start_timeout_s: StartTimeout = 30.0,
     max_silent_s: MaxSilent = 60.0,
@@ -154,7 +156,7 @@ def slurm(
             bind=bind,
             mode=mode,
             partitions=tuple(partition or ()),
-            waiting=waiting_partition,
+            waiting=tuple(waiting_partition or ()),
             poll_s=poll_s,
             journal=journal,
             bell=bell,

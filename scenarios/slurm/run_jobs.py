@@ -3,7 +3,7 @@
 
     python3 cluster.py --for MODE -- python run_jobs.py --mode MODE --out FOLDER
 
-The folder gets the journal of the bridge and, in mode shadow, its report. Python is that of an
+The folder gets the journal of the bridge and its report. Python is that of an
 environment with hpcosim.
 """
 
@@ -79,9 +79,8 @@ def run(options: argparse.Namespace) -> None:
         submit(jobs)
         _wait(lambda: not _output("squeue", "--noheader"), scheduler, LONG_S)
         time.sleep(4 * LOOK_S)  # the bridge sees the last end
-    if options.mode == "shadow":
-        report = ["slurm", "report", str(journal), "--tolerance-s", str(options.tolerance_s)]
-        _hpcosim(*report, "--out", str(folder / "report"), "--force")
+    report = ["slurm", "report", str(journal), "--tolerance-s", str(options.tolerance_s)]
+    _hpcosim(*report, "--out", str(folder / "report"), "--force")
 
 
 def _cluster() -> Path:

@@ -25,7 +25,9 @@ from hpcosim_slurm.worlds.difference import NO_STATE, difference
 from hpcosim_slurm.worlds.site import Site
 from support.fake_cluster import EPOCH_S, FakeCluster
 
-SITE = Site(name="fake", partitions=("main",), mode="place", waiting="queue", start_timeout_s=5.0)
+SITE = Site(
+    name="fake", partitions=("main",), mode="place", waiting=("queue",), start_timeout_s=5.0
+)
 WHY = "4 decisions in a row were rejected"
 
 

@@ -78,7 +78,7 @@ class Scene:
         self.cluster = FakeCluster(nodes=3, starts=False)
         self.carrier = FakeCarrier(self.cluster)
         site = Site(
-            name="fake", partitions=("main",), mode="place", waiting="queue", start_timeout_s=5.0
+            name="fake", partitions=("main",), mode="place", waiting=("queue",), start_timeout_s=5.0
         )
         began = began_now(site, "place", "test", self.cluster.now_s)
         course, journal = course_of(None, began, LiveWorld, lambda _: None)

@@ -77,12 +77,13 @@ def site(waiting_is_up: bool = False, waiting_nodes: tuple[str, ...] = ("a", "b"
     ("state", "wanted", "words"),
     [
         (site(), Wanted("shadow", ["gpu"]), "unknown partition gpu; the partitions are: main, q"),
-        (site(), Wanted("place", ["main"], "wait"), "unknown partition wait"),
+        (site(), Wanted("place", ["main"], ["wait"]), "unknown partition wait"),
         (site(), Wanted("hold"), "mode hold needs the names of the partitions to act on"),
         (site(), Wanted("place", ["main"]), "in which jobs wait: --waiting-partition"),
-        (site(), Wanted("place", ["main"], "main"), "jobs cannot wait in the partition in which"),
-        (site(True), Wanted("place", ["main"], "queue"), "queue is up.*expected State=DOWN"),
-        (site(False, ("a",)), Wanted("hold", ["main"], "queue"), "queue lacks node b of main"),
+        (site(), Wanted("place", ["main"], ["main"]), "main is named twice; expected different"),
+        (site(), Wanted("place", ["main", "queue"], ["queue"]), "2 --partition and 1 --waiting-p"),
+        (site(True), Wanted("place", ["main"], ["queue"]), "queue is up.*expected State=DOWN"),
+        (site(False, ("a",)), Wanted("hold", ["main"], ["queue"]), "queue lacks node b of main"),
     ],
 )
 def test_wrong_partitions_are_errors(state: ClusterState, wanted: Wanted, words: str) -> None:
@@ -93,7 +94,11 @@ def test_wrong_partitions_are_errors(state: ClusterState, wanted: Wanted, words:
 
 def test_right_partitions_are_none() -> None:
     """Shadow needs no partition, hold no waiting partition."""
-    for wanted in (Wanted("shadow"), Wanted("hold", ["main"]), Wanted("place", ["main"], "queue")):
+    for wanted in (
+        Wanted("shadow"),
+        Wanted("hold", ["main"]),
+        Wanted("place", ["main"], ["queue"]),
+    ):
         check_partitions(site(), wanted)
 
 
@@ -163,7 +168,7 @@ def test_an_ordinary_cluster_is_fit_for_shadow_only(ordinary: SlurmCluster, tool
     assert (found.config.name, found.rights.level) == ("hpcosim", "root")
     assert len(found.state.nodes) == 8
     with pytest.raises(SlurmError, match="unknown partition queue"):
-        check_cluster(tools, Wanted("place", ["main"], "queue"))
+        check_cluster(tools, Wanted("place", ["main"], ["queue"]))
     with pytest.raises(SlurmError, match="expected SuspendProgram and ResumeProgram"):
         check_cluster(tools, Wanted("hold", ["main"], power=True))
 
@@ -171,7 +176,7 @@ def test_an_ordinary_cluster_is_fit_for_shadow_only(ordinary: SlurmCluster, tool
 @pytest.mark.slow
 def test_a_prepared_cluster_is_fit_for_place(placed: SlurmCluster, tools: Tools) -> None:
     """It can also switch nodes."""
-    found = check_cluster(tools, Wanted("place", ["main"], "queue", power=True))
+    found = check_cluster(tools, Wanted("place", ["main"], ["queue"], power=True))
     assert found.config.start_program == str(placed.folder / "started.sh")
 
 

@@ -21,7 +21,6 @@ from hpcosim_slurm.bridge.restoring import began_now, course_of
 from hpcosim_slurm.bridge.serving import listening, serve
 from hpcosim_slurm.checks import Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
-from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.exclusive import exclusive, lock_folder
 from hpcosim_slurm.hooks.bell import Bell
 from hpcosim_slurm.reading.config import ClusterConfig
@@ -41,9 +40,9 @@ class BridgeSettings:
     Attributes:
         bind: address to listen at.
         mode: what the bridge may do.
-        partitions: names of the partitions that the scheduler sees; empty: all. In the modes
-            `hold` and `place`: the one partition in which jobs start.
-        waiting: partition in which jobs wait; empty: none.
+        partitions: names of the partitions that the scheduler sees; empty, for shadow only: all.
+            In the modes `hold` and `place`, jobs start in them.
+        waiting: for each partition the one in which its jobs wait; empty: none.
         poll_s: time between two looks at the cluster, s.
         journal: file of the journal; None: none is written.
         power: power of the nodes; its `switches` is replaced by whether Slurm switches nodes.
@@ -57,7 +56,7 @@ class BridgeSettings:
     bind: str
     mode: Mode = "shadow"
     partitions: tuple[str, ...] = ()
-    waiting: str = ""
+    waiting: tuple[str, ...] = ()
     poll_s: float = 1.0
     journal: Path | None = None
     power: PowerModel = field(default_factory=PowerModel)
@@ -92,8 +91,6 @@ def run_bridge(
         OSError: the journal cannot be read or written.
     """
     tools, acts = tools or Tools(), settings.mode != "shadow"
-    if acts and len(settings.partitions) != 1:
-        raise SlurmError(f"mode {settings.mode} acts on one partition; expected one --partition")
     wanted = Wanted(settings.mode, settings.partitions, settings.waiting)
     checked = check_cluster(tools, wanted)
     site = site_of(checked.config, settings)
@@ -101,7 +98,7 @@ def run_bridge(
     _warn_of_other_partitions(checked.state, site, warn)
     with ExitStack() as stack:
         if acts:
-            names = [*settings.partitions, *([settings.waiting] if settings.waiting else [])]
+            names = [*settings.partitions, *settings.waiting]
             cluster = f"{site.name}:{checked.config.port}"
             stack.enter_context(exclusive(cluster, names, lock_folder()))
         listener = stack.enter_context(listening(settings.bind, settings.access))

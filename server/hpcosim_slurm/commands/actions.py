@@ -22,7 +22,7 @@ class Place:
     Attributes:
         job: `LiveJob.name_in_slurm`.
         nodes: names of its nodes.
-        partition: partition in which jobs start.
+        partition: partition in which the job starts.
     """
 
     job: str
@@ -36,7 +36,8 @@ class Release:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs start; empty: the job is held, and stays in its own.
+        partition: partitions in which the job may start, such as `main,gpu`; empty: the job is
+            held, and stays in its own.
     """
 
     job: str
@@ -49,7 +50,7 @@ class Withdraw:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs wait.
+        partition: partitions in which the job waits, such as `queue`.
     """
 
     job: str
@@ -130,13 +131,17 @@ def command_of(action: Action) -> list[str]:
 
 
 def _moved(job: str, partition: str) -> list[str]:
-    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_name(partition)}"]
+    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_names(partition)}"]
 
 
 def _job(job: str) -> str:
     if not _JOB.fullmatch(job):
         raise SlurmError(f"expected a number of a job such as 17 or 101_3, got {job[:80]!r}")
     return job
+
+
+def _names(names: str) -> str:
+    return ",".join(map(_name, names.split(",")))
 
 
 def _name(name: str) -> str:

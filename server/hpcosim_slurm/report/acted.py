@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import NamedTuple
 
 from hpcosim_protocol import AllocateJob, Platform
@@ -14,7 +15,7 @@ from hpcosim_slurm.report.rows import JobRow, OneRun, Said, SessionRows
 from hpcosim_slurm.report.witness import Witness, real_run, said_in, shown_spec
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, starts_in
 from hpcosim_slurm.worlds.specs import requested_s
 from hpcosim_slurm.worlds.world import World
 
@@ -134,7 +135,8 @@ def _rows(replay: _Replay, witness: Witness, platform: Platform) -> SessionRows:
     rows = []
     for job in sorted(witness.jobs.values(), key=lambda job: (job.submitted_s, job.id)):
         real = real_run(witness, job)
-        limit_s = requested_s(job, replay.state)
+        in_start = replace(job, partition=starts_in(replay.began.site, job.partition))
+        limit_s = requested_s(in_start, replay.state)
         spec = shown_spec(job, job.submitted_s, limit_s, max(job.cpus, 1))
         run = _decided_run(decided.get(job.id), real)
         rows.append(JobRow(spec, job.id in witness.running, run, real))

@@ -25,7 +25,7 @@ from hpcosim_slurm.worlds.availability import is_down, note_node, switch_off_at_
 from hpcosim_slurm.worlds.difference import Change, applied
 from hpcosim_slurm.worlds.live_engine import LiveEngine
 from hpcosim_slurm.worlds.run_times import RunTimes
-from hpcosim_slurm.worlds.site import Site, platform_of
+from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 from hpcosim_slurm.worlds.specs import has_unknown_dependency, requested_s, spec_of
 
 
@@ -128,8 +128,12 @@ class CopiedCluster(ABC):
     # Jobs
 
     def _submit(self, job: LiveJob, at_s: float) -> None:
-        shown = replace(job, is_held=self._is_held(job))
+        shown = replace(self._shown(job), is_held=self._is_held(job))
         self.engine.submit(spec_of(shown, at_s, self.state, holds_memory=self._site.holds_memory))
+
+    def _shown(self, job: LiveJob) -> LiveJob:
+        """Return a job in the partitions in which it starts, not in which it waits."""
+        return replace(job, partition=starts_in(self._site, job.partition))
 
     @abstractmethod
     def _over(self, job: LiveJob) -> None:
@@ -156,8 +160,8 @@ class CopiedCluster(ABC):
             self._hold_or_release(found, job)
             if job.eligible_s != before.eligible_s and (job.eligible_s or 0.0) > self.engine.now_s:
                 self._act(job.id, "update", begin_s=job.eligible_s)
-        limit_s = requested_s(job, self.state)
-        if limit_s != requested_s(before, self.state):
+        limit_s = requested_s(self._shown(job), self.state)
+        if limit_s != requested_s(self._shown(before), self.state):
             self._act(job.id, "update", requested_s=limit_s)
         if job.state == "suspended" and before.state == "running":
             self._act(job.id, "suspend")

@@ -12,6 +12,8 @@ The rules, beside those of `copied`:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hpcosim_protocol import (
     AllocateJob,
     Decision,
@@ -40,7 +42,7 @@ from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
 from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
 from hpcosim_slurm.worlds.specs import final_state_of, has_unknown_dependency, is_cancelled
 
 ON_NODES = ("configuring", "running", "suspended", "completing")
@@ -140,15 +142,25 @@ class LiveWorld(CopiedCluster):
         timer = engine.clock.at(late_s, Rank.ALARM, self._on_late, job_id)
         whole = grant.whole if grant is not None else found.spec.placement == "whole_nodes"
         nodes = list(wanted.nodes)
-        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer)
-        self._promises.add(job_id, promise)
         job, names = self.state.jobs[job_id], list(self.state.nodes)
+        back = waits_in(self._site, job.partition)
+        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer, back)
+        self._promises.add(job_id, promise)
         if self._site.mode == "hold":
             action: Action = release_of(job, self._site)
         else:
             chosen = tuple(names[node] for node in nodes)
-            action = Place(job.name_in_slurm, chosen, self._site.partitions[0])
+            action = Place(job.name_in_slurm, chosen, self._start_partition(job, chosen))
         self._order(action, wanted, seq, index)
+
+    def _start_partition(self, job: LiveJob, nodes: Sequence[str]) -> str:
+        """Return the first partition of a job that has all of some nodes."""
+        names = starts_in(self._site, job.partition).split(",")
+        for name in names:
+            partition = self.state.partitions.get(name)
+            if partition is not None and set(nodes) <= set(partition.nodes):
+                return name
+        return names[0]
 
     def _end(self, wanted: KillJob | RejectJob, seq: int, index: int) -> None:
         jobs, job_id = self.engine.jobs, wanted.job_id
@@ -191,7 +203,7 @@ class LiveWorld(CopiedCluster):
         seq, index = promise.seq, promise.index
         if self._site.waiting and job_id in self.state.jobs:
             name = self.state.jobs[job_id].name_in_slurm
-            order = Order(Withdraw(name, self._site.waiting), f"request {seq}: it {words}")
+            order = Order(Withdraw(name, promise.partition), f"request {seq}: it {words}")
             self._orders.append(LiveOrder(order, seq, NO_DECISION))
         self._reject(promise.decision, seq, index, Rejection(code, f"Slurm {words}"))
 

@@ -47,8 +47,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         holds_memory: whether jobs hold memory (`CR_*_Memory` of `SelectTypeParameters`).
         power: power of the nodes.
         mode: `shadow`, `hold` or `place`.
-        waiting: partition in which jobs wait to be released or placed; empty: they wait in their
-            own, held.
+        waiting: for each of `partitions` the one in which its jobs wait to be released or placed;
+            empty: they wait in their own, held.
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
     """
 
@@ -57,7 +57,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     holds_memory: bool = False
     power: PowerModel = PowerModel()
     mode: str = "shadow"
-    waiting: str = ""
+    waiting: tuple[str, ...] = ()
     start_timeout_s: float = 30.0
 
 
@@ -79,9 +79,21 @@ def chosen(state: ClusterState, site: Site) -> ClusterState:
     jobs = {
         job_id: job
         for job_id, job in state.jobs.items()
-        if not {*names, site.waiting}.isdisjoint(job.partition.split(","))
+        if not {*names, *site.waiting}.isdisjoint(job.partition.split(","))
     }
     return ClusterState(state.at_s, jobs, nodes, {name: state.partitions[name] for name in names})
+
+
+def starts_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job starts that is in some, as Slurm writes them: `a,b`."""
+    start = dict(zip(site.waiting, site.partitions, strict=False))
+    return ",".join(dict.fromkeys(start.get(name, name) for name in partitions.split(",")))
+
+
+def waits_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job waits that is in some; see `starts_in`."""
+    wait = dict(zip(site.partitions, site.waiting, strict=False))
+    return ",".join(dict.fromkeys(wait.get(name, name) for name in partitions.split(",")))
 
 
 def shared_with(state: ClusterState, site: Site) -> list[str]:
@@ -92,7 +104,7 @@ def shared_with(state: ClusterState, site: Site) -> list[str]:
     return [
         name
         for name, partition in state.partitions.items()
-        if name not in (*site.partitions, site.waiting) and not inside.isdisjoint(partition.nodes)
+        if name not in (*site.partitions, *site.waiting) and not inside.isdisjoint(partition.nodes)
     ]
 
 
