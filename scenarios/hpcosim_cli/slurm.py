@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hpcosim_cli.checks import listening_address
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.examples import EXAMPLES
 from hpcosim_cli.options import SERVER, Force, Json
-from hpcosim_cli.serve_options import Insecure, ServerKeys
+from hpcosim_cli.serve_options import Bind, Insecure, ServerKeys
 
 if TYPE_CHECKING:
     from hpcosim_slurm.bridge.opening import BridgeSettings
@@ -22,14 +21,6 @@ POWER = "Energy, a model"
 
 app = typer.Typer(help="Let a scheduler watch or drive the Slurm cluster of this machine.")
 
-Bind = Annotated[
-    str,
-    typer.Option(
-        metavar="ADDRESS",
-        callback=listening_address,
-        help="Address to listen at. One that other machines may reach needs --keys.",
-    ),
-]
 ModeOption = Annotated[
     Literal["shadow", "hold", "place"],
     typer.Option(
@@ -67,7 +58,11 @@ Waiting = Annotated[
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", rich_help_panel=ACTING, help="Print commands; run none of them."),
+    typer.Option(
+        "--dry-run",
+        rich_help_panel=ACTING,
+        help="Print the commands of all decisions; run none of them.",
+    ),
 ]
 StartTimeout = Annotated[
     float,
@@ -99,7 +94,8 @@ BellOption = Annotated[
     typer.Option(
         "--bell",
         metavar="FIFO",
-        help="FIFO to which programs of Slurm write when something changes. Default: none.",
+        help="FIFO to which programs of Slurm write when something changes, so that the bridge "
+        "looks at once, in any mode. Default: none.",
     ),
 ]
 IdleWatts = Annotated[
@@ -146,6 +142,7 @@ def slurm(
     if context.invoked_subcommand is not None:
         return
     with errors_in_one_line(sigterm_interrupts=False):
+        _check_options(context, mode)
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_server.service.keys import Access
         from hpcosim_slurm.bridge.acting import SafetyLimits
@@ -169,6 +166,24 @@ def slurm(
             access=Access(None if keys is None else read_server_keys(keys), insecure),
         )
         _serve(settings)
+
+
+def _check_options(context: typer.Context, mode: str) -> None:
+    """Check that options of the modes that act are not given in mode shadow.
+
+    Raises:
+        ScenariosError: one is.
+    """
+    from hpcosim_scenarios.errors import ScenariosError
+
+    for name in ("dry_run", "start_timeout_s", "max_silent_s", "max_rejected"):
+        source = context.get_parameter_source(name)
+        if mode == "shadow" and source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise ScenariosError(
+                f"{option}: mode shadow runs no command that changes anything; expected --mode "
+                f"hold or --mode place, or leave {option} out"
+            )
 
 
 def _serve(settings: BridgeSettings) -> None:

@@ -64,9 +64,11 @@ def run(options: argparse.Namespace) -> None:
     journal = folder / "journal.jsonl"
     journal.unlink(missing_ok=True)
     cluster = _cluster()
-    address, bell = f"ipc://{cluster}/scheduler", f"{cluster}/bridge"
+    address = f"ipc://{cluster}/scheduler"
     bridge = ["slurm", "--bind", address, "--mode", options.mode, *BRIDGE[options.mode]]
-    bridge += ["--poll-s", str(LOOK_S), "--bell", bell, "--journal", str(journal)]
+    bridge += ["--poll-s", str(LOOK_S), "--journal", str(journal)]
+    if options.mode == "place":  # an ordinary cluster has no hooks
+        bridge += ["--bell", f"{cluster}/bridge"]
     client = ["schedule", options.scheduler, "--explain", "--connect", address]
     with (
         _running(bridge, folder / "bridge.log"),

@@ -122,6 +122,22 @@ def program(folder: Path, name: str, text: str, timeout_s: float = 60.0) -> Tool
     return Tools({"PATH": f"{folder}:{os.environ['PATH']}"}, timeout_s, max_output=1000)
 
 
+def test_a_missing_slurm_conf_is_an_error(tmp_path: Path) -> None:
+    """The message names the file at once: Slurm's commands look for it for a minute."""
+    missing = str(tmp_path / "slurm.conf")
+    tools = Tools({**os.environ, "SLURM_CONF": missing})
+    with pytest.raises(SlurmError, match=f"^SLURM_CONF={missing}: no such file; expected the"):
+        tools.output("true")
+
+
+def test_a_machine_without_a_configuration_is_one_sentence(tmp_path: Path) -> None:
+    """Slurm's commands say in several lines where they have looked."""
+    said = "echo 'error: fetch_config: DNS SRV lookup failed' >&2; "
+    said += "echo 'fatal: Could not establish a configuration source' >&2; exit 1"
+    with pytest.raises(UnreachableError, match=r"^scontrol: this machine has no slurm\.conf; set "):
+        program(tmp_path, "scontrol", said).output("scontrol")
+
+
 def test_a_command_that_does_not_end_is_killed(tmp_path: Path) -> None:
     """The controller counts as unreachable after the timeout."""
     tools = program(tmp_path, "squeue", "exec sleep 60", 0.3)
@@ -182,11 +198,10 @@ def test_a_prepared_cluster_is_fit_for_place(placed: SlurmCluster, tools: Tools)
 
 @pytest.mark.slow
 def test_a_controller_that_is_gone_is_unreachable(ordinary: SlurmCluster, tmp_path: Path) -> None:
-    """A cluster whose controller does not listen, and one without a configuration."""
+    """A cluster whose controller does not listen."""
     text = (ordinary.folder / "slurm.conf").read_text()
     port = next(line for line in text.splitlines() if line.startswith("SlurmctldPort="))
     (tmp_path / "slurm.conf").write_text(text.replace(port, "SlurmctldPort=1"))
-    for path in (tmp_path / "slurm.conf", tmp_path / "missing.conf"):
-        tools = Tools(environment({**os.environ, "SLURM_CONF": str(path)}), timeout_s=3.0)
-        with pytest.raises(UnreachableError):
-            check_cluster(tools, Wanted("shadow"))
+    given = {**os.environ, "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    with pytest.raises(UnreachableError):
+        check_cluster(Tools(environment(given), timeout_s=3.0), Wanted("shadow"))

@@ -90,6 +90,14 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / "journal").exists()
 
 
+def test_options_of_acting_are_refused_in_mode_shadow() -> None:
+    """There are no commands that `--dry-run` could print."""
+    done = subprocess.run([*HPCOSIM, "slurm", "--dry-run"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --dry-run: mode shadow runs no command that changes ")
+    assert done.stderr.count("\n") == 1
+
+
 def test_without_slurm_the_error_says_so(tmp_path: Path) -> None:
     """On a machine without Slurm the command ends with status 2 and one line."""
     done = subprocess.run(

@@ -19,14 +19,13 @@ from hpcosim_slurm.bridge.course import MakeWorld
 from hpcosim_slurm.bridge.polling import Polling
 from hpcosim_slurm.bridge.restoring import began_now, course_of
 from hpcosim_slurm.bridge.serving import listening, serve
-from hpcosim_slurm.checks import Wanted, check_cluster
+from hpcosim_slurm.checks import CheckedCluster, Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
 from hpcosim_slurm.exclusive import exclusive, lock_folder
 from hpcosim_slurm.hooks.bell import Bell
 from hpcosim_slurm.reading.config import ClusterConfig
 from hpcosim_slurm.reading.rights import Mode
 from hpcosim_slurm.reading.state import read_state
-from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.shadow import ShadowWorld
@@ -95,7 +94,7 @@ def run_bridge(
     checked = check_cluster(tools, wanted)
     site = site_of(checked.config, settings)
     chosen(checked.state, site)
-    _warn_of_other_partitions(checked.state, site, warn)
+    _warn(checked, site, settings, warn)
     with ExitStack() as stack:
         if acts:
             names = [*settings.partitions, *settings.waiting]
@@ -136,10 +135,22 @@ def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
     )
 
 
-def _warn_of_other_partitions(state: ClusterState, site: Site, warn: Callable[[str], None]) -> None:
-    others = shared_with(state, site)
-    if others:
+def _warn(
+    checked: CheckedCluster, site: Site, settings: BridgeSettings, warn: Callable[[str], None]
+) -> None:
+    """Warn of what is not an error, but probably a mistake."""
+    if others := shared_with(checked.state, site):
+        effect = (
+            "may start others on the same nodes in the shadow"
+            if site.mode == "shadow"
+            else "Slurm starts jobs late that it places on nodes that are in use"
+        )
         warn(
             f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            "does not see their jobs, and may start others on the same nodes in the shadow"
+            f"does not see their jobs, and {effect}"
+        )
+    if settings.bell is not None and not checked.config.has_hooks:
+        warn(
+            f"--bell {settings.bell}: slurm.conf has no program that could write to it; expected "
+            "PrologSlurmctld or JobCompType=jobcomp/script"
         )
