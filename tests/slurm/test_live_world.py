@@ -232,6 +232,17 @@ def test_too_many_rejections_end_the_acting(scene: Scene) -> None:
     assert fell_back(scene)
 
 
+def test_decisions_that_slurm_never_carries_out_end_the_acting(scene: Scene) -> None:
+    """Also of one job that is placed again each time: Slurm accepts the command and does nothing."""
+    job = scene.submit()
+    scene.carrier.starts = False
+    for _ in range(LIMITS.rejected + 1):
+        assert not fell_back(scene)
+        scene.talk.decide(AllocateJob(job, [0]))
+        assert scene.look(6.0)
+    assert fell_back(scene)
+
+
 def test_a_divergence_ends_the_acting(scene: Scene) -> None:
     """Somebody else starts a job on a node that the scheduler has given to another job."""
     first, second = scene.submit(run_s=900.0, limit_s=900.0), scene.submit(run_s=900.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def run_bridge(
         listener = stack.enter_context(listening(settings.bind, settings.access))
         began = began_now(site, settings.mode, version, time.time())
         course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
-        acting = Acting(Carrier(tools, settings.show), settings.limits) if acts else None
+        acting = _acting(tools, settings) if acts else None
         bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
         bridge.note(checked.state)
         bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
@@ -114,6 +115,13 @@ def run_bridge(
         stack.callback(polling.stop)
         continues = settings.journal is not None
         return serve(bridge, polling, listener, stopped, settings.access, continues=continues)
+
+
+def _acting(tools: Tools, settings: BridgeSettings) -> Acting:
+    limits = settings.limits
+    if settings.show is not None:  # no decision is carried out, and that is as it should be
+        limits = replace(limits, rejected=sys.maxsize)
+    return Acting(Carrier(tools, settings.show), limits)
 
 
 def world_of(mode: str) -> MakeWorld:

@@ -41,7 +41,7 @@ from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
-from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of
+from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of, waits_held
 from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
 from hpcosim_slurm.worlds.specs import final_state_of, has_unknown_dependency, is_cancelled
 
@@ -174,7 +174,8 @@ class LiveWorld(CopiedCluster):
         self._order(Cancel(self.state.jobs[job_id].name_in_slurm), wanted, seq, index)
 
     def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
-        self.rejected_in_a_row = 0
+        if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
+            self.rejected_in_a_row = 0
         self._decided[seq, index] = decision
         cause = f"request {seq}, decision {index}: {snake_case(type(decision).__name__)}"
         self._orders.append(LiveOrder(Order(action, cause), seq, index))
@@ -234,6 +235,8 @@ class LiveWorld(CopiedCluster):
         if not nodes or any(node in self.engine.availability.failed for node in nodes):
             return
         promise = self._promises.drop(self.engine, job.id)
+        if promise is not None:
+            self.rejected_in_a_row = 0
         found.blocked = 0
         if promise is not None and sorted(promise.nodes) == sorted(nodes):
             self._keep_promise(found, promise)
@@ -301,10 +304,9 @@ class LiveWorld(CopiedCluster):
         self.engine.end(found, state)
 
     def _is_held(self, job: LiveJob) -> bool:
-        """In mode hold all jobs wait held, unless there is a partition for waiting jobs."""
-        held = job.is_held and (self._site.mode == "place" or bool(self._site.waiting))
-        is_users = job.is_held and job.reason == "JobHeldUser"
-        return held or is_users or has_unknown_dependency(job)
+        """Return whether a job may not start: without waiting partitions, jobs wait held."""
+        held = job.is_held and not waits_held(job, self._site)
+        return held or has_unknown_dependency(job)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)

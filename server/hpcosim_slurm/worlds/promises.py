@@ -115,4 +115,14 @@ def releases_of(state: ClusterState, site: Site) -> list[Order]:
 def _waits_for_us(job: LiveJob, site: Site) -> bool:
     if site.waiting:
         return set(job.partition.split(",")) <= set(site.waiting)
-    return job.is_held and job.reason != "JobHeldUser"
+    return waits_held(job, site)
+
+
+def waits_held(job: LiveJob, site: Site) -> bool:
+    """Return whether a job is held because it waits for the bridge, not for an operator.
+
+    In mode hold without waiting partitions jobs are submitted held. Slurm does not tell whether
+    their users wanted that, or `job_submit.lua`: both are `JobHeldUser`.
+    """
+    is_submitted_held = site.mode == "hold" and not site.waiting
+    return is_submitted_held and job.is_held and job.reason != "JobHeldAdmin"

@@ -1,10 +1,12 @@
-"""A bridge that acts on two partitions, each with a partition in which its jobs wait."""
+"""Where jobs wait: in a waiting partition for each partition, or held."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from hpcosim_protocol import AllocateJob, JobSubmitted
+from hpcosim_protocol import AllocateJob, DecisionRejected, JobSubmitted
 from hpcosim_slurm.commands import Action, Place, Release, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
 from hpcosim_slurm.worlds.live import LiveWorld
@@ -76,3 +78,18 @@ def test_the_fall_back_releases_jobs_of_all_waiting_partitions(
     """Each to the partitions in which it may start."""
     found = [order.action for order in releases_of(chosen(state_with(waits), SITE), SITE)]
     assert found == ([] if released is None else [Release("1", released)])
+
+
+@pytest.mark.parametrize(("reason", "is_ours"), [("JobHeldUser", True), ("JobHeldAdmin", False)])
+def test_in_mode_hold_jobs_are_submitted_held(reason: str, is_ours: bool) -> None:
+    """The scheduler may start them, and the fall-back releases them; an operator's hold stays."""
+    site = Site(partitions=("main",), mode="hold")
+    state = state_with("main")
+    held = replace(state.jobs[1], is_held=True, reason=reason, eligible_s=None)
+    state = chosen(replace(state, jobs={1: held}), site)
+    world = LiveWorld(state, site)
+    world.carry_out(AllocateJob(1, [0]), 1, 0)
+    assert actions(world) == ([Release("1")] if is_ours else [])
+    rejected = [e for e in world.engine.outbox.take() if isinstance(e, DecisionRejected)]
+    assert len(rejected) == (0 if is_ours else 1)
+    assert [order.action for order in releases_of(state, site)] == [Release("1")] * is_ours
