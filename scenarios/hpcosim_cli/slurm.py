@@ -89,6 +89,15 @@ MaxRejected = Annotated[
         help="Number of rejected decisions in a row after which it does the same.",
     ),
 ]
+ReleaseOnStop = Annotated[
+    bool,
+    typer.Option(
+        "--release-on-stop",
+        rich_help_panel=ACTING,
+        help="At the end of the bridge, release all waiting jobs to Slurm. Default: they wait for "
+        "a bridge that goes on with the journal.",
+    ),
+]
 BellOption = Annotated[
     Path | None,
     typer.Option(
@@ -127,6 +136,7 @@ def slurm(
     start_timeout_s: StartTimeout = 30.0,
     max_silent_s: MaxSilent = 60.0,
     max_rejected: MaxRejected = 20,
+    release_on_stop: ReleaseOnStop = False,
     node_idle_w: IdleWatts = 100.0,
     node_busy_w: BusyWatts = 200.0,
     node_off_w: OffWatts = 10.0,
@@ -162,6 +172,7 @@ def slurm(
                 silent_s=max_silent_s, unreachable_s=max_silent_s, rejected=max_rejected
             ),
             show=typer.echo if dry_run else None,
+            releases=release_on_stop,
             power=PowerModel(idle_w=node_idle_w, busy_w=node_busy_w, off_w=node_off_w),
             access=Access(None if keys is None else read_server_keys(keys), insecure),
         )
@@ -176,7 +187,7 @@ def _check_options(context: typer.Context, mode: str) -> None:
     """
     from hpcosim_scenarios.errors import ScenariosError
 
-    for name in ("dry_run", "start_timeout_s", "max_silent_s", "max_rejected"):
+    for name in ("dry_run", "start_timeout_s", "max_silent_s", "max_rejected", "release_on_stop"):
         source = context.get_parameter_source(name)
         if mode == "shadow" and source is not None and source.name == "COMMANDLINE":
             option = "--" + name.replace("_", "-")

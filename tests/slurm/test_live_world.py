@@ -9,12 +9,14 @@ import pytest
 from hpcosim_protocol import (
     AllocateJob,
     DecisionRejected,
+    Error,
     Event,
     Events,
     JobCompleted,
     JobStarted,
     KillJob,
     RejectJob,
+    decode_server_message,
 )
 from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
 from hpcosim_slurm.bridge.bridge import Bridge
@@ -233,7 +235,7 @@ def test_too_many_rejections_end_the_acting(scene: Scene) -> None:
 
 
 def test_decisions_that_slurm_never_carries_out_end_the_acting(scene: Scene) -> None:
-    """Also of one job that is placed again each time: Slurm accepts the command and does nothing."""
+    """Also of one job that is placed again and again: Slurm accepts it and does nothing."""
     job = scene.submit()
     scene.carrier.starts = False
     for _ in range(LIMITS.rejected + 1):
@@ -269,6 +271,18 @@ def test_an_unreachable_controller_ends_the_acting(scene: Scene) -> None:
     scene.carrier.silent = False
     scene.bridge.note(scene.cluster.state())
     assert scene.carrier.actions == [Release(str(job), "main")]
+
+
+def test_a_bridge_that_stops_for_good_releases_the_jobs(scene: Scene) -> None:
+    """The scheduler, whose request waits, hears that the session is over."""
+    job = scene.submit()
+    scene.talk.decide()
+    assert scene.bridge.left_waiting() == 1
+    (reply,) = [decode_server_message(data) for _, data in scene.bridge.stop()]
+    assert isinstance(reply, Error)
+    assert (reply.code, reply.fatal) == ("shutting_down", True)
+    assert scene.carrier.actions == [Release(str(job), "main")]
+    assert scene.bridge.left_waiting() == 0
 
 
 def test_after_the_fall_back_schedulers_see_a_shadow(scene: Scene) -> None:

@@ -75,9 +75,9 @@ def test_mode_hold_releases_jobs_that_were_submitted_held(
 ) -> None:
     """An ordinary cluster needs no waiting partition."""
     held = ordinary.submit("--hold", "--time=1", sleep_s=0.2)
-    with bridge(ordinary, tmp_path, "--mode", "hold", "--partition", "main") as address:
-        with scheduler("fcfs", address):
-            ordinary.wait_for(held, "COMPLETED")
+    hold = ("--mode", "hold", "--partition", "main")
+    with bridge(ordinary, tmp_path, *hold) as address, scheduler("fcfs", address):
+        ordinary.wait_for(held, "COMPLETED")
 
 
 def test_a_killed_scheduler_releases_the_jobs(placed: SlurmCluster, tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ class BridgeSettings:
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
         limits: when the bridge stops acting.
         show: prints commands instead of running them; None: run them.
+        releases: whether the end of the bridge releases all waiting jobs and closes the session;
+            otherwise a bridge with the same journal can go on.
         bell: FIFO to which hooks of Slurm write; None: there is none.
         access: who may connect.
     """
@@ -63,6 +65,7 @@ class BridgeSettings:
     start_timeout_s: float = 30.0
     limits: SafetyLimits = field(default_factory=SafetyLimits)
     show: Callable[[str], object] | None = None
+    releases: bool = False
     bell: Path | None = None
     access: Access = LOCAL_ONLY
 
@@ -113,7 +116,7 @@ def run_bridge(
         log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
         polling.start()
         stack.callback(polling.stop)
-        continues = settings.journal is not None
+        continues = settings.journal is not None and not settings.releases
         return serve(bridge, polling, listener, stopped, settings.access, continues=continues)
 
 

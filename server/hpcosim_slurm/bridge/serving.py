@@ -106,14 +106,24 @@ def serve(
         log.info("listening", address=endpoint_of(listener))
         while not (reason := stopped()):
             step(bridge, states, door)
-        for envelope, reply in () if continues else bridge.stop():
-            door.send(envelope, reply)
+        if continues:
+            _tell_of_waiting_jobs(bridge)
+        else:
+            for envelope, reply in bridge.stop():
+                door.send(envelope, reply)
         peers.flush(FLUSH_S)
         peers.close()
     finally:
         bridge.close()
     log.info("stopped", reason=reason)
     return reason
+
+
+def _tell_of_waiting_jobs(bridge: Bridge) -> None:
+    """Log that jobs wait for the next bridge."""
+    if jobs := bridge.left_waiting():
+        hint = "until a bridge goes on with this journal; --release-on-stop would release them"
+        log.warning("jobs_wait", jobs=jobs, hint=hint)
 
 
 def step(bridge: Bridge, states: States, door: SchedulerDoor) -> None:
