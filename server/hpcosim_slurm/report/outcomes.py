@@ -20,7 +20,9 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.tags import snake_case
 from hpcosim_slurm.ledger.records import AnyRecord, Asked, Opened, Refused, Seen
+from hpcosim_slurm.report.witness import POWER
 from hpcosim_slurm.state import JobState, LiveJob, PowerState
+from hpcosim_slurm.worlds.live import ON_NODES
 
 Fate = Literal["carried_out", "invalid", "refused", "not_carried_out", "overtaken", "open"]
 """What became of a decision.
@@ -33,9 +35,8 @@ Fate = Literal["carried_out", "invalid", "refused", "not_carried_out", "overtake
 * `open`: none of these, up to the end of the report.
 """
 
-ON_NODES: frozenset[JobState] = frozenset(("configuring", "running", "suspended", "completing"))
 DONE: Mapping[type[Decision], frozenset[JobState]] = {
-    AllocateJob: ON_NODES,
+    AllocateJob: frozenset(ON_NODES),
     KillJob: frozenset(("over",)),
     RejectJob: frozenset(("over",)),
     RequeueJob: frozenset(("pending",)),
@@ -43,8 +44,6 @@ DONE: Mapping[type[Decision], frozenset[JobState]] = {
     ResumeJob: frozenset(("running",)),
 }
 """States of a job in Slurm that show that a decision was carried out."""
-
-POWER: Mapping[str, PowerState] = {"on": "on", "sleeping": "off"}
 
 
 @dataclass(slots=True)
@@ -151,7 +150,7 @@ class Outcomes:
     def _switched(self, node: int, power: PowerState, at_s: float) -> None:
         for outcome in self._open(self._nodes, node):
             assert isinstance(outcome.decision, SetNodePower)
-            if POWER.get(outcome.decision.state) == power:
+            if outcome.decision.state == POWER[power]:
                 outcome.fate, outcome.done_s = "carried_out", at_s
 
     def _open(self, by: dict[int, list[Outcome]], key: int) -> Iterable[Outcome]:

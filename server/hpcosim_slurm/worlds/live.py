@@ -37,6 +37,7 @@ from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.execution import Execution
 from hpcosim_slurm.commands import Action, Cancel, Order, Place, PowerDown, PowerUp, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
+from hpcosim_slurm.state import JobState as SlurmJobState
 from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
@@ -45,7 +46,7 @@ from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_
 from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
 from hpcosim_slurm.worlds.specs import final_state_of, has_unknown_dependency, is_cancelled
 
-ON_NODES = ("configuring", "running", "suspended", "completing")
+ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (RequeueJob, SuspendJob, ResumeJob, SetCheckpoint, SubmitJob)
 HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
 """Reasons for which Slurm will not start a job on the nodes that it was given."""
