@@ -155,7 +155,7 @@ class FakeCluster:
     def _used(self) -> dict[str, int]:
         used = dict.fromkeys(self.names, 0)
         for job in self.jobs.values():
-            if job.state in ("running", "suspended"):
+            if job.state == "running":
                 for at in range(job.cpus):
                     used[job.nodes[at % len(job.nodes)]] += 1
         return used

@@ -25,6 +25,7 @@ from hpcosim_slurm.bridge.course import Course
 from hpcosim_slurm.bridge.refusing import refusal_of
 from hpcosim_slurm.bridge.session import SchedulerSession
 from hpcosim_slurm.bridge.status import status_of
+from hpcosim_slurm.commands import Order
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.ledger.journal import Journal
 from hpcosim_slurm.ledger.records import (
@@ -112,7 +113,7 @@ class Bridge:
         elif now_s >= self.course.last_s + QUIET_S:
             self._do(Quiet(at_s=now_s))
         if self._acting is not None and self.course.fell_back:  # new jobs wait for nobody
-            self._acting.release(releases_of(self.course.state, self.course.site))
+            self._acting.release(self._releases())
 
     def lost(self, why: SlurmError) -> None:
         """Note that the state of the cluster cannot be read."""
@@ -283,7 +284,10 @@ class Bridge:
         self._do(FellBack(at_s=self._time_s(), why=why))
         self._envelope, self._address, self._opened = (), None, b""
         self._silent_since_s = None
-        acting.release(releases_of(self.course.state, self.course.site))
+        acting.release(self._releases())
+
+    def _releases(self) -> list[Order]:
+        return releases_of(self.course.state, self.course.site, self.course.suspended)
 
     def _close(self, why: str) -> None:
         session = self.course.session

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 
 from hpcosim_protocol import Platform
+from hpcosim_protocol.job_events import RequeueCause
 from hpcosim_server.engine.job_runs import requeue
 from hpcosim_server.engine.jobs import HELD, SimulatedJob
 from hpcosim_server.engine.site_events import JobAction, JobActionKind
@@ -152,10 +153,10 @@ class CopiedCluster(ABC):
             return
         if job.state == "pending" and before.state != "pending":
             self._requeued(found, before, job)
+        elif found.state == "waiting" and job.eligible_s != before.eligible_s:
+            self._begin_later(job)
         if found.state == "waiting":
             self._hold_or_release(found, job)
-            if job.eligible_s != before.eligible_s and (job.eligible_s or 0.0) > self.engine.now_s:
-                self._act(job.id, "update", begin_s=job.eligible_s)
         limit_s = requested_s(job, self.state)
         if limit_s != requested_s(before, self.state):
             self._act(job.id, "update", requested_s=limit_s)
@@ -165,13 +166,24 @@ class CopiedCluster(ABC):
             self._act(job.id, "resume")
 
     def _requeued(self, found: SimulatedJob, before: LiveJob, job: LiveJob) -> None:
+        """Note that a real job was requeued."""
+        self._requeue(found, before, job, "user")
+
+    def _requeue(
+        self, found: SimulatedJob, before: LiveJob, job: LiveJob, cause: RequeueCause
+    ) -> None:
+        """Let a job of the copy wait again."""
         self.engine.end_timers.forget(job.id)
         nodes = [self.state.nodes[name] for name in before.nodes if name in self.state.nodes]
         if any(is_down(node) for node in nodes):
-            return  # the failure of the node has requeued the copy, if it was there
-        if found.state != "waiting":
+            self._begin_later(job)  # the failure of the node has requeued the copy, if it was there
+        elif found.state != "waiting":
             begin_s = job.eligible_s if (job.eligible_s or -math.inf) > self.engine.now_s else None
-            requeue(self.engine, found, "user", begin_s, hold=job.is_held)
+            requeue(self.engine, found, cause, begin_s, hold=job.is_held)
+
+    def _begin_later(self, job: LiveJob) -> None:
+        if (job.eligible_s or -math.inf) > self.engine.now_s:
+            self._act(job.id, "update", begin_s=job.eligible_s)
 
     def _hold_or_release(self, found: SimulatedJob, job: LiveJob) -> None:
         is_held = self._is_held(job)
