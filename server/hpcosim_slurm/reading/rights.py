@@ -1,8 +1,8 @@
 """What the user of the bridge may do.
 
 slurmctld lets root and SlurmUser do everything. For other users it asks slurmdbd: an `Operator` may
-change, signal, requeue, suspend, resume and cancel jobs of others, an `Administrator` may also change
-nodes (`sacctmgr(1)`, AdminLevel; `scontrol(1)`).
+change, signal, requeue, suspend, resume and cancel jobs of others, an `Administrator` may also
+change nodes (`sacctmgr(1)`, AdminLevel; `scontrol(1)`).
 """
 
 from __future__ import annotations
