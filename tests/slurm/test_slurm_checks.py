@@ -182,6 +182,6 @@ def test_a_controller_that_is_gone_is_unreachable(ordinary: SlurmCluster, tmp_pa
     port = next(line for line in text.splitlines() if line.startswith("SlurmctldPort="))
     (tmp_path / "slurm.conf").write_text(text.replace(port, "SlurmctldPort=1"))
     for path in (tmp_path / "slurm.conf", tmp_path / "missing.conf"):
-        tools = Tools(environment({**os.environ, "SLURM_CONF": str(path)}), timeout_s=3.0)
+        tools = Tools(environment({**os.environ, "SLURM_CONF": str(path)}), timeout_s=1.0)
         with pytest.raises(UnreachableError):
             check_cluster(tools, Wanted("shadow"))
