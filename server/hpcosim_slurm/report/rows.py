@@ -14,10 +14,10 @@ from hpcosim_slurm.bridge.course import Course
 from hpcosim_slurm.bridge.session import SchedulerSession
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.ledger.records import AnyRecord, Began, Closed, Opened, Seen
-from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.availability import is_down
 from hpcosim_slurm.worlds.shadow import ShadowWorld
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, with_off_state
 from hpcosim_slurm.worlds.specs import final_state_of, is_cancelled
 from hpcosim_workloads.table import JobSpec
 
@@ -105,7 +105,7 @@ class SessionRows(NamedTuple):
     Attributes:
         scheduler: name of the scheduler.
         cluster: name of the cluster.
-        platform: the cluster.
+        platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
         real_power, shadow_power: changes of power states in reality and in the shadow.
@@ -138,18 +138,23 @@ class _Witness:
         self.running = {job.id for job in state.jobs.values() if job.started_s is not None}
         self.number = {name: at for at, name in enumerate(state.nodes)}
         self.power: list[PowerChange] = []
-        self._before = {name: node.power for name, node in state.nodes.items()}
-        for name, node in state.nodes.items():
-            if node.power != "on" and not is_down(node):
-                self.power.append(PowerChange(opened_s, self.number[name], POWER[node.power]))
+        self._before = {name: _power_of(node) for name, node in state.nodes.items()}
+        for name, power in self._before.items():
+            if power != "on":
+                self.power.append(PowerChange(opened_s, self.number[name], power))
 
     def see(self, record: Seen) -> None:
         self.jobs.update((job.id, job) for job in record.change.jobs)
         for node in record.change.nodes:
-            if node.name in self.number and node.power != self._before.get(node.name):
-                self._before[node.name] = node.power
-                number = self.number[node.name]
-                self.power.append(PowerChange(record.at_s, number, POWER[node.power]))
+            power = _power_of(node)
+            if node.name in self.number and power != self._before.get(node.name):
+                self._before[node.name] = power
+                self.power.append(PowerChange(record.at_s, self.number[node.name], power))
+
+
+def _power_of(node: LiveNode) -> PowerState:
+    """Return the power state of a node; a node that is down draws the power of one that is off."""
+    return "sleeping" if is_down(node) else POWER[node.power]
 
 
 def last_session(records: Iterable[AnyRecord]) -> SessionRows:
@@ -209,16 +214,16 @@ def _rows(
         for real in [_real_run(witness, witness.jobs[job_id])]
     ]
     shadow_power = [
-        PowerChange(at_s, node, RECORDED_STATES[state])  # type: ignore[arg-type]
+        PowerChange(at_s, node, "sleeping" if found == "down" else found)
         for at_s, node, state in zip(
             recording.power_s, recording.power_node, recording.power_state, strict=True
         )
-        if RECORDED_STATES[state] != "down"
+        for found in [RECORDED_STATES[state]]
     ]
     return SessionRows(
         session.hello.client,
         course.site.name,
-        world.engine.cluster.platform,
+        with_off_state(world.engine.cluster.platform, course.site.power),
         witness.opened_s,
         end_s,
         rows,
