@@ -85,7 +85,7 @@ class SessionRows(NamedTuple):
     Attributes:
         scheduler: name of the scheduler.
         cluster: name of the cluster.
-        platform: the cluster.
+        platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
         real_power, shadow_power: changes of power states in reality and in the shadow.

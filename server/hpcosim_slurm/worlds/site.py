@@ -22,7 +22,7 @@ class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         idle_w: power of a node without jobs, W.
         busy_w: power of a node whose CPUs all have jobs, W.
-        off_w: power of a node that is switched off, W.
+        off_w: power of a node that is switched off or down, W.
         switch_w: power of a node that is being switched on or off, W.
         switch_on_s: time to switch a node on, s.
         switch_off_s: time to switch a node off, s.
@@ -132,6 +132,23 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
     )
 
 
+def with_off_state(platform: Platform, power: PowerModel) -> Platform:
+    """Return a platform whose nodes can all be off, as those that are down count in its energy."""
+    states = _states(power)
+    nodes = tuple(msgspec.structs.replace(each, power_states=states) for each in platform.nodes)
+    return msgspec.structs.replace(platform, nodes=nodes)
+
+
+def _states(power: PowerModel) -> PowerStates:
+    return PowerStates(
+        sleep_w=power.off_w,
+        switch_on_s=power.switch_on_s,
+        switch_on_w=power.switch_w,
+        switch_off_s=power.switch_off_s,
+        switch_off_w=power.switch_w,
+    )
+
+
 def _kind(node: LiveNode) -> tuple[object, ...]:
     return node.cpus, node.memory_mb, sorted(node.devices.items()), node.features
 
@@ -148,15 +165,7 @@ def _group(nodes: Sequence[LiveNode], site: Site) -> NodeGroup:
             ),
         ),
         memory_mb=float(first.memory_mb),
-        power_states=PowerStates(
-            sleep_w=power.off_w,
-            switch_on_s=power.switch_on_s,
-            switch_on_w=power.switch_w,
-            switch_off_s=power.switch_off_s,
-            switch_off_w=power.switch_w,
-        )
-        if power.switches
-        else None,
+        power_states=_states(power) if power.switches else None,
         names=compress(node.name for node in nodes),
         features=tuple(feature[:200] for feature in first.features),
         gres={name[:200]: count for name, count in first.devices.items() if count > 0},
