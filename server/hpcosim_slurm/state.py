@@ -54,7 +54,7 @@ class LiveJob:
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
         array: Slurm's number of the array of which it is a task; None: it is none.
         task: its index in the array.
-        array_limit: most tasks of the array that may run at once, of a task that waits; 0: no limit.
+        array_limit: most tasks of the array that may run at once; 0: no limit, or none waits.
         is_outside: whether it is a job of a partition that the scheduler does not see, on nodes
             that it sees. `nodes`, `cpus` and `devices_together` are then those on these nodes.
     """

@@ -87,10 +87,10 @@ def test_a_device_count_of_a_job_is_for_each_node(found: dict[str, LiveJob]) -> 
     assert (job.devices, job.devices_together, job.memory_mb) == ({"gpu": 1}, {}, 10)
 
 
-def test_waiting_tasks_know_the_limit_of_their_array(found: dict[str, LiveJob]) -> None:
-    """`5_1` runs: the limit concerns the tasks that wait."""
+def test_tasks_know_the_limit_of_their_array(found: dict[str, LiveJob]) -> None:
+    """Slurm shows it only with those that wait; `5_1` runs."""
     assert [(found[f"5_{task}"].task, found[f"5_{task}"].array_limit) for task in (1, 2, 5)] == [
-        (1, 0),
+        (1, 2),
         (2, 2),
         (5, 2),
     ]

@@ -142,6 +142,6 @@ def _warn_of_other_partitions(state: ClusterState, site: Site, warn: Callable[[s
     others = shared_with(state, site)
     if others:
         warn(
-            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            "does not see their jobs, and may start others on the same nodes in the shadow"
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "
+            "their jobs take these nodes as in reality, and it does not decide on them"
         )

@@ -90,7 +90,7 @@ def parse(text: str, separator: str) -> dict[int, LiveJob]:
         except ReadingError as error:
             raise ReadingError(f"squeue: job {row['JobID'][:20]}: {error}") from None
     for job in jobs.values() if limits else ():
-        if job.state == "pending" and job.array in limits:
+        if job.state != "over" and job.array in limits:
             jobs[job.id] = replace(job, array_limit=limits[job.array])
     return jobs
 

@@ -58,7 +58,8 @@ class JobRow(NamedTuple):
 
     Attributes:
         spec: the job.
-        was_running: whether it ran already when the session began, so that nobody decided on it.
+        was_running: whether it ran already when the session began, or is of another partition, so
+            that nobody decided on it.
         shadow: its run in the shadow, to its exact end: the start and the real run time.
         real: its real run.
     """
@@ -200,7 +201,7 @@ def _rows(
     rows = [
         JobRow(
             _spec(world, row, witness.jobs[job_id]),
-            job_id in witness.running,
+            job_id in witness.running or witness.jobs[job_id].is_outside,
             _with_real_end(_shadow_run(world, row, waiting.get(row)), real),
             real,
         )

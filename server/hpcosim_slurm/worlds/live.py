@@ -41,7 +41,7 @@ from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
 from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of
 from hpcosim_slurm.worlds.site import Site
-from hpcosim_slurm.worlds.specs import final_state_of, has_unknown_dependency, is_cancelled
+from hpcosim_slurm.worlds.specs import final_state_of, is_cancelled, waits_for_more
 
 ON_NODES = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (RequeueJob, SuspendJob, ResumeJob, SetCheckpoint, SubmitJob)
@@ -119,6 +119,7 @@ class LiveWorld(CopiedCluster):
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
+        self._check_own(decision)
         if isinstance(decision, AllocateJob):
             self._allocate(decision, seq, index)
         elif isinstance(decision, KillJob | RejectJob):
@@ -289,10 +290,15 @@ class LiveWorld(CopiedCluster):
         self.engine.end(found, state)
 
     def _is_held(self, job: LiveJob) -> bool:
-        """In mode hold all jobs wait held, unless there is a partition for waiting jobs."""
+        """In mode hold all jobs wait held, unless there is a partition for waiting jobs.
+
+        Components of heterogeneous jobs start together or not at all, which no decision can say.
+        """
+        if job.heterogeneous is not None or waits_for_more(job, self._shown):
+            return True
         held = job.is_held and (self._site.mode == "place" or bool(self._site.waiting))
         is_users = job.is_held and job.reason == "JobHeldUser"
-        return held or is_users or has_unknown_dependency(job)
+        return held or is_users
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)
