@@ -67,9 +67,12 @@ def test_history_shares_and_usage_are_those_of_the_accounting(tmp_path: Path) ->
         second = submit(cluster, "bin", "optics", "--nodes=2", "--exclusive", sleep_s=1)
         seen = observed(cluster, tmp_path)
         starts = {each["job_id"]: each["median_s"] for each in forecast(cluster)["jobs"]}
-    history = {job.user: (job.requested_s, job.run_s) for job in seen.history}
+    history = {job.user: job for job in seen.history}
     assert set(history) == {"daemon", "bin"}
-    assert all(limit_s == 300.0 and 1.0 <= run_s <= 10.0 for limit_s, run_s in history.values())
+    for job in history.values():
+        assert job.requested_s == 300.0
+        assert job.run_s is not None
+        assert 1.0 <= job.run_s <= 10.0
     assert {"daemon", "bin"} <= set(seen.usage_s["physics"])
     assert seen.usage_s["physics"]["daemon"] > 0.0
     accounts = seen.settings["accounts"]
