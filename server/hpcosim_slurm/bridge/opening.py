@@ -157,14 +157,9 @@ def _warn(
 ) -> None:
     """Warn of what is not an error, but probably a mistake."""
     if others := shared_with(checked.state, site):
-        effect = (
-            "may start others on the same nodes in the shadow"
-            if site.mode == "shadow"
-            else "Slurm starts jobs late that it places on nodes that are in use"
-        )
         warn(
-            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            f"does not see their jobs, and {effect}"
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "
+            "their jobs take these nodes as in reality, and it does not decide on them"
         )
     if settings.bell is not None and not checked.config.has_hooks:
         warn(

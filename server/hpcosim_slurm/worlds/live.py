@@ -61,7 +61,7 @@ from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_
 from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
 from hpcosim_slurm.worlds.run_changes import RunChanges
 from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
-from hpcosim_slurm.worlds.specs import has_unknown_dependency
+from hpcosim_slurm.worlds.specs import waits_for_more
 
 ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (SetCheckpoint, SubmitJob)
@@ -144,6 +144,7 @@ class LiveWorld(CopiedCluster):
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
+        self._check_own(decision)
         if isinstance(decision, AllocateJob):
             self._allocate(decision, seq, index)
         elif isinstance(decision, RejectJob):
@@ -325,9 +326,13 @@ class LiveWorld(CopiedCluster):
         self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
-        """Return whether a job may not start: without waiting partitions, jobs wait held."""
-        held = job.is_held and not waits_held(job, self._site)
-        return held or has_unknown_dependency(job)
+        """Return whether a job may not start: without waiting partitions, jobs wait held.
+
+        Components of heterogeneous jobs start together or not at all, which no decision can say.
+        """
+        if job.heterogeneous is not None or waits_for_more(job, self._shown):
+            return True
+        return job.is_held and not waits_held(job, self._site)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)
