@@ -40,9 +40,12 @@ def easy_ipm() -> Policy:
 
     def decide(view: View) -> None:
         planner.transitions.update(view)
-        releases = planner.releases(view)
-        waiting = start_in_order(view, releases, view.queue.values())
-        planner.follow(view, _backfill_and_plan(view, releases, waiting))
+        plan: Plan = []
+        if view.queue:
+            releases = planner.releases(view)
+            waiting = start_in_order(view, releases, view.queue.values())
+            plan = _backfill_and_plan(view, releases, waiting)
+        planner.follow(view, plan)
         planner.plan_again_before_ends(view)
 
     return decide

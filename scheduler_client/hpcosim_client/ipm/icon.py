@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from hpcosim_client.ipm.plan import Planner, plan_in_order, start_in_order
+from hpcosim_client.ipm.plan import Plan, Planner, plan_in_order, start_in_order
 from hpcosim_client.ipm.releases import nodes_needed
 from hpcosim_client.ipm.run_times import RunTimes
 from hpcosim_client.ipm.screen import RecentSamples, looks_exponential
@@ -19,7 +19,7 @@ from hpcosim_client.ipm.spares import (
     outlook,
     spare_nodes,
 )
-from hpcosim_client.job import Bools, Ints, Job
+from hpcosim_client.job import Bools, Ints
 from hpcosim_client.power.manager import IdleClock, managed
 from hpcosim_client.power.settings import Icon
 from hpcosim_client.view import Policy, View
@@ -75,13 +75,7 @@ class Controller:
         if not self._accepted:
             smallest_first(view, self._planner)
             return
-        releases = self._planner.releases(view, lambda job: self._end_s(job, view.now_s))
-        waiting = start_in_order(view, releases, in_order(view))
-        for job in view.running.values():
-            if job.allocation is not None:
-                releases.occupy(job.allocation.nodes, self._end_s(job, view.now_s))
-        plan = plan_in_order(view, releases, waiting, view.now_s, self._run_times.of_waiting)
-        self._planner.follow(view, plan)
+        self._planner.follow(view, self._start_and_plan(view) if view.queue else [])
 
     def manage(self, view: View) -> float | None:
         """Switch nodes for the jobs to come; return when the next idle node is due."""
@@ -116,8 +110,17 @@ class Controller:
                 self._runs.add(view.now_s, run_s)
                 self._run_times.observe(run_s, job.requested_s)
 
-    def _end_s(self, job: Job, now_s: float) -> float:
-        return now_s + self._run_times.left_s(job, now_s)
+    def _start_and_plan(self, view: View) -> Plan:
+        """Start jobs, and return the plan of the others by predicted run times."""
+        releases, run_times = self._planner.releases(view), self._run_times
+        waiting = start_in_order(view, releases, in_order(view))
+        if not waiting:
+            return []
+        for job in view.running.values():
+            assert job.allocation is not None
+            end_s = view.now_s + run_times.left_s(job, view.now_s)
+            releases.occupy(job.allocation.nodes, end_s)
+        return plan_in_order(view, releases, waiting, view.now_s, run_times.of_waiting)
 
     def _wake_spares(self, view: View) -> None:
         """Switch on the number of sleeping nodes with the least expected cost."""

@@ -12,9 +12,9 @@ from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.heuristics.wake_ahead import WakeAhead
-from hpcosim_client.ipm.releases import End, Releases, allocation_on, nodes_needed
+from hpcosim_client.ipm.releases import Releases, allocation_on, nodes_needed, requested_end_s
 from hpcosim_client.ipm.transitions import Transitions
-from hpcosim_client.job import Ints, Job
+from hpcosim_client.job import Bools, Ints, Job
 from hpcosim_client.power.watts import Watts
 from hpcosim_client.view import View
 
@@ -38,12 +38,6 @@ def requested_s(job: Job) -> float:
     return job.requested_s
 
 
-def requested_end_s(job: Job, now_s: float) -> float:
-    """Return the end of a running job by its request, simulated seconds; infinity: it overran."""
-    end_s = job.start_s + job.suspended_s + job.requested_s
-    return end_s if end_s > now_s else math.inf
-
-
 def start_in_order(view: View, releases: Releases, jobs: Sequence[Job]) -> Sequence[Job]:
     """Start jobs while the first of them fits the idle nodes, and return the others.
 
@@ -62,7 +56,7 @@ def start_in_order(view: View, releases: Releases, jobs: Sequence[Job]) -> Seque
     return []
 
 
-def usable_idle(view: View) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
+def usable_idle(view: View) -> Bools:
     """Return bool[nodes]: the nodes on which a job can start now."""
     idle = view.nodes.idle()
     idle[view.nodes.unavailable()] = False
@@ -113,20 +107,9 @@ class Planner:
             self._watts = Watts(view.platform)
         return self._watts
 
-    def releases(self, view: View, end_s: End | None = None) -> Releases:
-        """Return the expected releases at the begin of a call.
-
-        Args:
-            view: the view.
-            end_s: expected ends of running jobs; None: by their requests.
-        """
-        if end_s is None:
-            now_s = view.now_s
-
-            def end_s(job: Job) -> float:
-                return requested_end_s(job, now_s)
-
-        return Releases(view, self.transitions, self.watts(view), end_s)
+    def releases(self, view: View) -> Releases:
+        """Return the expected releases at the begin of a call."""
+        return Releases(view, self.transitions, self.watts(view))
 
     def follow(self, view: View, plan: Plan) -> None:
         """Switch sleeping nodes on in time for a plan, and mark nodes that are to stay on."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
@@ -13,9 +12,6 @@ from hpcosim_client.ipm.transitions import Transitions
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.power.watts import ON, SWITCHING_OFF, SWITCHING_ON, Watts, codes_of
 from hpcosim_client.view import View
-
-End = Callable[[Job], float]
-"""Returns the expected end of a running job, simulated seconds; infinity: unknown."""
 
 COMPUTING = 1
 """Place of computing nodes in `_RANK_OF_STATE`."""
@@ -29,7 +25,7 @@ class Releases:
     A node is released
 
     - now, if it is idle;
-    - at the expected end of its job;
+    - at the requested end of its job; it is unknown if the job has overrun its request;
     - when it is on, if it is switched on as soon as possible: it is counted in full for a sleeping
       node, and after the rest of the transition for one that switches.
 
@@ -44,7 +40,6 @@ class Releases:
         view: the view at the begin of a call.
         transitions: the expected rest of transitions.
         watts: powers of nodes without a job.
-        end_s: expected ends of running jobs.
 
     Attributes:
         release_s: float64[nodes], simulated seconds; infinity: never.
@@ -53,7 +48,7 @@ class Releases:
         rank: int64[nodes], place of each node among nodes of equal cost.
     """
 
-    def __init__(self, view: View, transitions: Transitions, watts: Watts, end_s: End) -> None:
+    def __init__(self, view: View, transitions: Transitions, watts: Watts) -> None:
         nodes, now_s = view.nodes, view.now_s
         state, left_s = codes_of(nodes), transitions.left_s
         off = state <= SWITCHING_OFF
@@ -66,7 +61,7 @@ class Releases:
         place = _RANK_OF_STATE[state]
         for job in view.running.values():
             assert job.allocation is not None
-            self.release_s[job.allocation.nodes] = end_s(job)
+            self.release_s[job.allocation.nodes] = requested_end_s(job, now_s)
             place[job.allocation.nodes] = COMPUTING
         self.release_s[view.nodes.unavailable()] = math.inf
         self.rank: Ints = np.empty(len(place), dtype=np.int64)
@@ -122,6 +117,12 @@ def _idle_since_s(view: View, place: Ints) -> Floats:
         np.isnan(view.power_exchange.idle_since_s), math.inf, view.power_exchange.idle_since_s
     )
     return np.where(place == 0, since_s, 0.0)
+
+
+def requested_end_s(job: Job, now_s: float) -> float:
+    """Return the end of a running job by its request, simulated seconds; infinity: it overran."""
+    end_s = job.start_s + job.suspended_s + job.requested_s
+    return end_s if end_s > now_s else math.inf
 
 
 def nodes_needed(view: View, job: Job) -> int:

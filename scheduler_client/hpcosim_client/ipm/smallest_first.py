@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcosim_client.heuristics.orders import snf
-from hpcosim_client.ipm.plan import Planner, plan_in_order, requested_s, start_in_order
+from hpcosim_client.ipm.plan import Plan, Planner, plan_in_order, requested_s, start_in_order
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
 
@@ -35,7 +35,10 @@ def snf_ipm() -> Policy:
 
 def smallest_first(view: View, planner: Planner) -> None:
     """Do one call of `snf_ipm`, after the update of the planner's transitions."""
-    releases = planner.releases(view)
-    waiting = start_in_order(view, releases, in_order(view))
-    planner.follow(view, plan_in_order(view, releases, waiting, view.now_s, requested_s))
+    plan: Plan = []
+    if view.queue:
+        releases = planner.releases(view)
+        waiting = start_in_order(view, releases, in_order(view))
+        plan = plan_in_order(view, releases, waiting, view.now_s, requested_s)
+    planner.follow(view, plan)
     planner.plan_again_before_ends(view)
