@@ -143,7 +143,7 @@ def slurm(
     """
     if context.invoked_subcommand is not None:
         return
-    with errors_in_one_line():
+    with errors_in_one_line(sigterm_interrupts=False):
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_server.service.keys import Access
         from hpcosim_slurm.bridge.acting import SafetyLimits
