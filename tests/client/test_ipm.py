@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from hpcosim_client.ipm.gaps import Gaps
 from hpcosim_client.ipm.plan import Planner
 from hpcosim_client.ipm.releases import Releases
 from hpcosim_client.power.settings import AlwaysOn, Icon, Timeout
-from hpcosim_protocol import NodePowerChanged, Platform
+from hpcosim_protocol import NodeDrained, NodeFailed, NodePowerChanged, Platform
 from support import ipm_oracle
 from support.examples import examples
 from support.ipm_oracle import SlowNode
@@ -197,8 +196,13 @@ def test_combinations() -> None:
     with_power("snf", AlwaysOn(), "ipm")
 
 
-def test_a_cluster_of_broken_down_nodes_is_planned_without_them() -> None:
-    """A failed node is never released."""
-    releases = releases_of([SlowNode(0, "on", 0.0)])
-    releases.release_s[0] = math.inf
-    assert releases.choose(1, NOW_S) is None
+def test_failed_and_drained_nodes_are_not_planned() -> None:
+    """They are never released, whatever runs on them."""
+    view = view_of([SlowNode(at, "on", 0.0) for at in range(3)])
+    view.apply(NOW_S, [NodeFailed(NOW_S, 0), NodeDrained(NOW_S, 2)])
+    planner = Planner()
+    planner.transitions.update(view)
+    found = planner.releases(view).choose(1, NOW_S)
+    assert found is not None
+    assert found[1].tolist() == [1]
+    assert planner.releases(view).choose(2, NOW_S) is None

@@ -120,6 +120,7 @@ class Controller:
             assert job.allocation is not None
             end_s = view.now_s + run_times.left_s(job, view.now_s)
             releases.occupy(job.allocation.nodes, end_s)
+        releases.exclude_unavailable(view)
         return plan_in_order(view, releases, waiting, view.now_s, run_times.of_waiting)
 
     def _wake_spares(self, view: View) -> None:

@@ -63,7 +63,7 @@ class Releases:
             assert job.allocation is not None
             self.release_s[job.allocation.nodes] = requested_end_s(job, now_s)
             place[job.allocation.nodes] = COMPUTING
-        self.release_s[view.nodes.unavailable()] = math.inf
+        self.exclude_unavailable(view)
         self.rank: Ints = np.empty(len(place), dtype=np.int64)
         self.rank[np.lexsort((-_idle_since_s(view, place), place))] = np.arange(len(place))
 
@@ -105,6 +105,10 @@ class Releases:
         since_s = self.release_s if since_s is None else since_s
         cost_j = self.cost_j[nodes] + self.waiting_w[nodes] * (start_s - since_s[nodes])
         return nodes[np.lexsort((self.rank[nodes], cost_j))[:count]]
+
+    def exclude_unavailable(self, view: View) -> None:
+        """Note that nodes that failed or are drained are never released."""
+        self.release_s[view.nodes.unavailable()] = math.inf
 
     def occupy(self, nodes: Ints, until_s: float) -> None:
         """Note that a job is planned or started on nodes, which releases them at `until_s`."""
