@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hpcosim_protocol import (
     AllocateJob,
     DecisionRejected,
     Error,
-    Event,
     Events,
     JobCompleted,
     JobStarted,
@@ -18,92 +15,11 @@ from hpcosim_protocol import (
     RejectJob,
     decode_server_message,
 )
-from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
-from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.restoring import began_now, course_of
-from hpcosim_slurm.commands import Action, Cancel, Order, Place, Refusal, Release, Withdraw
+from hpcosim_slurm.commands import Cancel, Order, Place, Release, Withdraw
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.site import Site
 from support.bridges import Talk
-from support.fake_cluster import EPOCH_S, FakeCluster
-
-LIMITS = SafetyLimits(silent_s=10.0, unreachable_s=5.0, rejected=3)
-
-
-class FakeCarrier:
-    """Carries orders out on a cluster in memory, or refuses them.
-
-    Args:
-        cluster: the cluster.
-
-    Attributes:
-        actions: the actions so far.
-        refuses: Slurm's words for each order; empty: it carries them out.
-        starts: whether jobs that were placed start.
-        silent: whether the controller does not answer.
-    """
-
-    def __init__(self, cluster: FakeCluster) -> None:
-        self.cluster = cluster
-        self.actions: list[Action] = []
-        self.refuses = ""
-        self.starts = True
-        self.silent = False
-
-    def carry_out(self, orders: list[Order]) -> list[Refusal]:
-        """See `Carrier`."""
-        if self.silent:
-            raise SlurmError("no answer")
-        self.actions += [order.action for order in orders]
-        if self.refuses:
-            return [Refusal(order, self.refuses) for order in orders]
-        for order in orders:
-            self._do(order.action)
-        return []
-
-    def _do(self, action: Action) -> None:
-        jobs, now_s = self.cluster.jobs, self.cluster.now_s
-        if isinstance(action, Cancel):
-            self.cluster.cancel(int(action.job))
-        if isinstance(action, Place) and self.starts:
-            job = jobs[int(action.job)]
-            jobs[job.id] = replace(
-                job, state="running", slurm_state="RUNNING", started_s=now_s, nodes=action.nodes
-            )
-
-
-class Scene:
-    """A bridge in mode place to a cluster in memory, and a scheduler that talks to it."""
-
-    def __init__(self) -> None:
-        self.cluster = FakeCluster(nodes=3, starts=False)
-        self.carrier = FakeCarrier(self.cluster)
-        site = Site(
-            name="fake", partitions=("main",), mode="place", waiting=("queue",), start_timeout_s=5.0
-        )
-        began = began_now(site, "place", "test", self.cluster.now_s)
-        course, journal = course_of(None, began, LiveWorld, lambda _: None)
-        acting = Acting(self.carrier, LIMITS)  # type: ignore[arg-type]
-        self.bridge = Bridge(course, journal, lambda: self.cluster.now_s, "", acting)
-        self.bridge.note(self.cluster.state())
-        self.talk = Talk(self.bridge)
-        self.talk.decide()
-
-    def submit(self, **options: float) -> int:
-        """Submit a job and wait until the scheduler has heard of it."""
-        job = self.cluster.submit(**options)  # type: ignore[arg-type]
-        self.cluster.jobs[job] = replace(self.cluster.jobs[job], partition="queue")
-        if self.bridge.course.session.waiting is None:  # type: ignore[union-attr]
-            self.talk.ask()
-        self.look()
-        return job
-
-    def look(self, after_s: float = 0.0) -> list[Event]:
-        """Let time pass and the bridge look; return the events of the reply that is due."""
-        self.cluster.advance(self.cluster.now_s + after_s)
-        self.bridge.note(self.cluster.state())
-        return self.talk.due()
+from support.fake_cluster import EPOCH_S
+from support.live_scenes import LIMITS, Scene
 
 
 @pytest.fixture

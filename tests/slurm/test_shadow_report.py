@@ -112,6 +112,26 @@ def test_utilization_and_energy_are_those_of_the_model(tmp_path: Path) -> None:
     assert it.slurm.energy_kwh == pytest.approx((60.0 * 200.0 + 120.0 * 100.0) / 3.6e6)
 
 
+def test_a_node_that_is_down_draws_the_power_of_one_that_is_off(tmp_path: Path) -> None:
+    """On both sides, also on a cluster that cannot switch nodes."""
+    cluster = FakeCluster(nodes=2)
+    cluster.submit(run_s=50.0)
+    talk = Talk(bridge_of(cluster, tmp_path / "journal"))
+    talk.ask()
+    for happen, after_s in ((cluster.fail, 20.0), (cluster.repair, 30.0)):
+        cluster.advance(cluster.now_s + after_s)
+        happen("node1")
+        talk.bridge.note(cluster.state())
+    cluster.advance(cluster.now_s + 50.0)
+    talk.bridge.note(cluster.state())
+    talk.bridge.close()
+    it = figures_in(report_of(read(tmp_path / "journal", lambda _: None), 1.0))
+    expected_j = 50.0 * 200.0 + 50.0 * 100.0 + 70.0 * 100.0 + 30.0 * 10.0
+    for side in (it.shadow, it.slurm):
+        assert side.energy_kwh == pytest.approx(expected_j / 3.6e6)
+    assert it.power.endswith("and 10 W off or down")
+
+
 def test_a_late_scheduler_has_start_errors(tmp_path: Path) -> None:
     """Starts that are 3 s later do not match within 1 s."""
     it = compared(tmp_path / "journal", late_s=3.0)

@@ -204,4 +204,4 @@ def test_a_controller_that_is_gone_is_unreachable(ordinary: SlurmCluster, tmp_pa
     (tmp_path / "slurm.conf").write_text(text.replace(port, "SlurmctldPort=1"))
     given = {**os.environ, "SLURM_CONF": str(tmp_path / "slurm.conf")}
     with pytest.raises(UnreachableError):
-        check_cluster(Tools(environment(given), timeout_s=3.0), Wanted("shadow"))
+        check_cluster(Tools(environment(given), timeout_s=1.0), Wanted("shadow"))

@@ -76,7 +76,9 @@ def test_the_fall_back_releases_jobs_of_all_waiting_partitions(
     waits: str, released: str | None
 ) -> None:
     """Each to the partitions in which it may start."""
-    found = [order.action for order in releases_of(chosen(state_with(waits), SITE), SITE)]
+    found = [
+        order.action for order in releases_of(chosen(state_with(waits), SITE), SITE, frozenset())
+    ]
     assert found == ([] if released is None else [Release("1", released)])
 
 
@@ -92,4 +94,6 @@ def test_in_mode_hold_jobs_are_submitted_held(reason: str, is_ours: bool) -> Non
     assert actions(world) == ([Release("1")] if is_ours else [])
     rejected = [e for e in world.engine.outbox.take() if isinstance(e, DecisionRejected)]
     assert len(rejected) == (0 if is_ours else 1)
-    assert [order.action for order in releases_of(state, site)] == [Release("1")] * is_ours
+    assert [order.action for order in releases_of(state, site, frozenset())] == [
+        Release("1")
+    ] * is_ours

@@ -26,6 +26,7 @@ from hpcosim_slurm.bridge.refusing import refusal_of
 from hpcosim_slurm.bridge.session import SchedulerSession
 from hpcosim_slurm.bridge.status import status_of
 from hpcosim_slurm.bridge.succession import Succession
+from hpcosim_slurm.commands import Order
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.ledger.journal import Journal
 from hpcosim_slurm.ledger.records import (
@@ -108,7 +109,7 @@ class Bridge:
         elif now_s >= self.course.last_s + QUIET_S:
             self._do(Quiet(at_s=now_s))
         if self._acting is not None and self.course.fell_back:  # new jobs wait for nobody
-            self._acting.release(releases_of(self.course.state, self.course.site))
+            self._acting.release(self._releases())
 
     def lost(self, why: SlurmError) -> None:
         """Note that the state of the cluster cannot be read."""
@@ -202,7 +203,7 @@ class Bridge:
         """Return the number of jobs that wait until a bridge goes on with this journal."""
         if self._acting is None or self.course.fell_back:
             return 0
-        return len(releases_of(self.course.state, self.course.site))
+        return len(self._releases())
 
     def _farewell(self, what: str) -> Iterator[tuple[Envelope, bytes]]:
         """Yield the last reply to a scheduler whose request waits."""
@@ -273,7 +274,10 @@ class Bridge:
         self._do(FellBack(at_s=self._time_s(), why=why))
         self._caller.forget(None)
         self._opened = b""
-        acting.release(releases_of(self.course.state, self.course.site))
+        acting.release(self._releases())
+
+    def _releases(self) -> list[Order]:
+        return releases_of(self.course.state, self.course.site, self.course.suspended)
 
     def _close(self, why: str) -> None:
         session = self.course.session

@@ -24,6 +24,7 @@ from hpcosim_slurm.checks import CheckedCluster, Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
 from hpcosim_slurm.exclusive import exclusive, lock_folder
 from hpcosim_slurm.hooks.bell import Bell
+from hpcosim_slurm.hooks.heard import Heard
 from hpcosim_slurm.reading.config import ClusterConfig
 from hpcosim_slurm.reading.rights import Mode
 from hpcosim_slurm.reading.state import read_state
@@ -111,8 +112,13 @@ def run_bridge(
         bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
         bridge.note(checked.state)
         bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
-        wait = None if bell is None else bell.wait
-        polling = Polling(partial(read_state, tools), settings.poll_s, wait)
+        read = partial(read_state, tools)
+        heard = None if bell is None else Heard(read, bell)
+        polling = (
+            Polling(read, settings.poll_s)
+            if heard is None
+            else Polling(heard.read, settings.poll_s, heard.wait)
+        )
         log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
         polling.start()
         stack.callback(polling.stop)
@@ -151,14 +157,9 @@ def _warn(
 ) -> None:
     """Warn of what is not an error, but probably a mistake."""
     if others := shared_with(checked.state, site):
-        effect = (
-            "may start others on the same nodes in the shadow"
-            if site.mode == "shadow"
-            else "Slurm starts jobs late that it places on nodes that are in use"
-        )
         warn(
-            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            f"does not see their jobs, and {effect}"
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "
+            "their jobs take these nodes as in reality, and it does not decide on them"
         )
     if settings.bell is not None and not checked.config.has_hooks:
         warn(

@@ -15,7 +15,7 @@ from hpcosim_slurm.report.rows import JobRow, OneRun, Said, SessionRows
 from hpcosim_slurm.report.witness import Witness, real_run, said_in, shown_spec
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.site import Site, starts_in
+from hpcosim_slurm.worlds.site import Site, starts_in, with_off_state
 from hpcosim_slurm.worlds.specs import requested_s
 from hpcosim_slurm.worlds.world import World
 
@@ -94,7 +94,7 @@ class _Replay:
     def _make_world(self, state: ClusterState, site: Site) -> World:
         world = LiveWorld(state, site)
         world.engine.on_rejected = lambda event: self.outcomes.reject(event, self._record)
-        self.platform = self.platform or world.engine.cluster.platform
+        self.platform = self.platform or with_off_state(world.engine.cluster.platform, site.power)
         return world
 
 
@@ -139,7 +139,7 @@ def _rows(replay: _Replay, witness: Witness, platform: Platform) -> SessionRows:
         limit_s = requested_s(in_start, replay.state)
         spec = shown_spec(job, job.submitted_s, limit_s, max(job.cpus, 1))
         run = _decided_run(decided.get(job.id), real)
-        rows.append(JobRow(spec, job.id in witness.running, run, real))
+        rows.append(JobRow(spec, job.id in witness.running or job.is_outside, run, real))
     known = {row.spec.job_id for row in rows}
     return SessionRows(
         ", ".join(replay.schedulers),

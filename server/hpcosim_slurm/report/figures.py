@@ -102,8 +102,8 @@ def power_of(session: SessionRows) -> str:
     """Return how energy is calculated, for people."""
     group = session.platform.nodes[0]
     busy_w = group.idle_w + group.cores * group.dynamic_w
-    off = "" if group.power_states is None else f", {group.power_states.sleep_w:g} W off"
+    assert group.power_states is not None
     return (
-        f"a model, not measured: each node draws {group.idle_w:g} W idle and {busy_w:g} W with all "
-        f"CPUs in use{off}; nodes that are down count as idle"
+        f"a model, not measured: each node draws {group.idle_w:g} W idle, {busy_w:g} W with all "
+        f"CPUs in use, and {group.power_states.sleep_w:g} W off or down"
     )

@@ -37,7 +37,8 @@ class JobRow(NamedTuple):
 
     Attributes:
         spec: the job.
-        was_running: whether it ran already when the session began, so that nobody decided on it.
+        was_running: whether it ran already when the session began, or is of another partition, so
+            that nobody decided on it.
         shadow: its run as the scheduler decided, to its exact end: the start and the real run time.
             In mode shadow that is its run in the copy of the cluster.
         real: its real run.
@@ -85,7 +86,7 @@ class SessionRows(NamedTuple):
     Attributes:
         scheduler: name of the scheduler.
         cluster: name of the cluster.
-        platform: the cluster.
+        platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
         real_power, shadow_power: changes of power states in reality and in the shadow.

@@ -17,7 +17,7 @@ from hpcosim_slurm.report.rows import JobRow, OneRun, PowerChange, SessionRows
 from hpcosim_slurm.report.witness import Witness, real_run, said_in, shown_spec
 from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.shadow import ShadowWorld
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, with_off_state
 from hpcosim_workloads.table import JobSpec
 
 
@@ -64,7 +64,7 @@ def _rows(
     rows = [
         JobRow(
             _spec(world, row, witness.jobs[job_id]),
-            job_id in witness.running,
+            job_id in witness.running or witness.jobs[job_id].is_outside,
             _with_real_end(_shadow_run(world, row, waiting.get(row)), real),
             real,
         )
@@ -73,16 +73,16 @@ def _rows(
         for real in [real_run(witness, witness.jobs[job_id])]
     ]
     shadow_power = [
-        PowerChange(at_s, node, RECORDED_STATES[state])  # type: ignore[arg-type]
+        PowerChange(at_s, node, "sleeping" if found == "down" else found)
         for at_s, node, state in zip(
             recording.power_s, recording.power_node, recording.power_state, strict=True
         )
-        if RECORDED_STATES[state] != "down"
+        for found in [RECORDED_STATES[state]]
     ]
     return SessionRows(
         session.hello.client,
         course.site.name,
-        world.engine.cluster.platform,
+        with_off_state(world.engine.cluster.platform, course.site.power),
         witness.begin_s,
         end_s,
         rows,

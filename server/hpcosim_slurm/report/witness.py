@@ -7,7 +7,7 @@ import math
 from hpcosim_protocol import JobState, PowerState
 from hpcosim_slurm.ledger.records import Seen
 from hpcosim_slurm.report.rows import OneRun, PowerChange, Said
-from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.availability import is_down
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.specs import final_state_of, is_cancelled
@@ -44,10 +44,10 @@ class Witness:
         self.running = {job.id for job in self.jobs.values() if job.started_s is not None}
         self.number = {name: at for at, name in enumerate(state.nodes)}
         self.power: list[PowerChange] = []
-        self._before = {name: node.power for name, node in state.nodes.items()}
-        for name, node in state.nodes.items():
-            if node.power != "on" and not is_down(node):
-                self.power.append(PowerChange(begin_s, self.number[name], POWER[node.power]))
+        self._before = {name: _power_of(node) for name, node in state.nodes.items()}
+        for name, power in self._before.items():
+            if power != "on":
+                self.power.append(PowerChange(begin_s, self.number[name], power))
 
     def see(self, record: Seen) -> None:
         """Note what changed."""
@@ -55,10 +55,15 @@ class Witness:
             if job.state != "over" or job.id not in self._over:
                 self.jobs[job.id] = job
         for node in record.change.nodes:
-            if node.name in self.number and node.power != self._before.get(node.name):
-                self._before[node.name] = node.power
-                number = self.number[node.name]
-                self.power.append(PowerChange(record.at_s, number, POWER[node.power]))
+            power = _power_of(node)
+            if node.name in self.number and power != self._before.get(node.name):
+                self._before[node.name] = power
+                self.power.append(PowerChange(record.at_s, self.number[node.name], power))
+
+
+def _power_of(node: LiveNode) -> PowerState:
+    """Return the power state of a node; a node that is down draws the power of one that is off."""
+    return "sleeping" if is_down(node) else POWER[node.power]
 
 
 def shown_spec(job: LiveJob, submit_s: float, requested_s: float, cores: int) -> JobSpec:

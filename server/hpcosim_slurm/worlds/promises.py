@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hpcosim_protocol import AllocateJob
 from hpcosim_server.engine.clock import Timer
 from hpcosim_server.physics.grants import Grant
-from hpcosim_slurm.commands import Order, Release
+from hpcosim_slurm.commands import Order, Release, Resume
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine
 from hpcosim_slurm.worlds.site import Site, starts_in
@@ -103,13 +103,39 @@ def release_of(job: LiveJob, site: Site) -> Release:
     return Release(job.name_in_slurm, starts_in(site, job.partition) if site.waiting else "")
 
 
-def releases_of(state: ClusterState, site: Site) -> list[Order]:
-    """Return the orders that let Slurm start all waiting jobs: nobody else decides any more."""
-    return [
+def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[Order]:
+    """Return the orders after which nobody needs to decide any more.
+
+    Slurm starts all waiting jobs, and jobs that the scheduler has suspended are resumed as soon as
+    the CPUs of their nodes are free.
+
+    Args:
+        state: the cluster.
+        site: what else is known of it.
+        suspended: numbers of the jobs that the scheduler has suspended.
+    """
+    orders = [
         Order(release_of(job, site), "fall-back")
         for job in state.jobs.values()
         if job.state == "pending" and _waits_for_us(job, site)
     ]
+    free = {name: node.cpus for name, node in state.nodes.items()}
+    for job in state.jobs.values():
+        if job.state in ("configuring", "running", "completing"):
+            _take(free, job)
+    for job_id in sorted(suspended & state.jobs.keys()):
+        job = state.jobs[job_id]
+        if job.state == "suspended" and _take(free, job):
+            orders.append(Order(Resume(job.name_in_slurm), "fall-back"))
+    return orders
+
+
+def _take(free: dict[str, int], job: LiveJob) -> bool:
+    """Take the CPUs of a job, spread evenly over its nodes; return whether they were free."""
+    each = -(-job.cpus // max(len(job.nodes), 1))
+    has_room = all(free.get(name, 0) >= each for name in job.nodes)
+    free |= {name: free[name] - each for name in job.nodes if name in free}
+    return has_room
 
 
 def _waits_for_us(job: LiveJob, site: Site) -> bool:
