@@ -14,6 +14,10 @@ from hpcosim_client.forecast.excitation import BETA_PER_S, IS_RHYTHMIC, KERNELS,
 MAX_EVENTS = 500_000
 """Number of events, of all samples, from which no further generation is drawn."""
 
+LEVEL_VARIANCE = 0.25
+"""Variance of the factor of mean 1 by which the submissions of a sample are more or fewer, apart
+from their children: what the model does not know of the present activity."""
+
 
 class Events(NamedTuple):
     """Events of several samples, causes before effects.
@@ -41,7 +45,8 @@ def simulated(process: Excitation, horizon_s: float, samples: int, generator: Ge
     Each event causes a Poisson number of others; the spontaneous ones and those that the past has
     caused come first (the branching representation: Hawkes and Oakes 1974, DOI 10.2307/3212693).
     The rhythm of the week is applied by thinning (Lewis and Shedler 1979, DOI
-    10.1002/nav.3800260304).
+    10.1002/nav.3800260304). Each sample has a factor of its own for the number of its first events,
+    with a gamma distribution of variance `LEVEL_VARIANCE`.
     """
     draw = _Draw(process, horizon_s, samples, generator)
     found = [draw.spontaneous(), draw.of_past()]
@@ -62,10 +67,11 @@ class _Draw:
     def __init__(
         self, process: Excitation, horizon_s: float, samples: int, generator: Generator
     ) -> None:
-        self._process, self._horizon_s, self._samples = process, horizon_s, samples
+        self._process, self._horizon_s = process, horizon_s
         self._generator = generator
         # The row of index -1 is that of new users.
         self._weights = np.vstack([process.weights(), process.common_weights])
+        self._levels = generator.gamma(1.0 / LEVEL_VARIANCE, LEVEL_VARIANCE, samples)
         hours = process.now_s + np.arange(0.0, horizon_s + HOUR_S, HOUR_S)
         self._most = float(process.rhythm.of(hours).max())
         self._bound = np.where(IS_RHYTHMIC, self._most, 1.0)
@@ -73,7 +79,7 @@ class _Draw:
     def spontaneous(self) -> Events:
         """Return the events without causes."""
         process, generator = self._process, self._generator
-        mean = process.spontaneous_per_s * self._most * self._horizon_s * self._samples
+        mean = process.spontaneous_per_s * self._most * self._horizon_s * self._levels.sum()
         count = int(generator.poisson(min(mean, MAX_EVENTS)))
         time_s = self._horizon_s * generator.random(count)
         kept = self._kept(time_s, np.full(count, True))
@@ -90,7 +96,9 @@ class _Draw:
         users = process.users
         means = self._weights[:users] * process.state() * self._bound
         reached = 1.0 - np.exp(-self._horizon_s * BETA_PER_S)
-        counts = self._generator.poisson(np.minimum(means * reached * self._samples, MAX_EVENTS))
+        counts = self._generator.poisson(
+            np.minimum(means * reached * self._levels.sum(), MAX_EVENTS)
+        )
         user = np.repeat(np.repeat(np.arange(users), KERNELS), counts.ravel())
         kernel = np.repeat(np.tile(np.arange(KERNELS), users), counts.ravel())
         time_s = self._delays(kernel, np.full(len(kernel), self._horizon_s))
@@ -124,7 +132,8 @@ class _Draw:
         return kept
 
     def _events(self, time_s: Floats, user: Ints, kernel: Ints, parent: Ints) -> Events:
-        sample = self._generator.integers(self._samples, size=len(time_s))
+        edges = self._levels.cumsum()
+        sample = np.searchsorted(edges, edges[-1] * self._generator.random(len(time_s)))
         return Events(sample, time_s, user, kernel, parent, [])
 
 

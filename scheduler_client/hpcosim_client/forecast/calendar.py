@@ -14,7 +14,7 @@ BINS = DAYS * HOURS
 
 FORGETTING_S = 10 * BINS * HOUR_S
 """Time after which an old observation counts 1/e, s."""
-PRIOR = 20.0
+PRIOR = 10.0
 """Number of arrivals that count as much as what is known from coarser bins."""
 
 

@@ -9,9 +9,9 @@ import numpy as np
 from hpcosim_client.arrays import Floats
 from hpcosim_client.forecast.calendar import BINS, HOUR_S, WeekRhythm
 
-KERNELS_S = (20.0, 240.0, 3600.0, 43_200.0, 604_800.0)
-"""Time constants of the excitation, s: batches, sessions, half days, projects."""
-RHYTHMIC = (False, False, False, True, True)
+KERNELS_S = (20.0, 240.0, 3600.0, 14_400.0, 86_400.0, 1_209_600.0)
+"""Time constants of the excitation, s: batches, sessions, half days, days, projects."""
+RHYTHMIC = (False, False, False, True, True, True)
 """Whether the excitation of each time constant follows the rhythm of the week."""
 
 FORGETTING_S = 90 * 86_400.0

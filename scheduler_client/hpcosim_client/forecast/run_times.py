@@ -45,7 +45,8 @@ class RunTimes:
     4. the last 60 jobs of the group, as shares,
     5. the last 60 jobs of all users with the same requested time, as shares,
     6. the last 200 jobs of all users, as shares,
-    7. the requested time itself.
+    7. the requested time itself; of jobs without one, times from a minute to a day, which count
+       1 / (n + 1) if the history before has n values.
 
     Shares are multiplied by the requested time; jobs without requested times have histories of
     their own, of run times. A job that ends belongs to each history with the probability that the
@@ -142,6 +143,8 @@ class RunTimes:
         """Return the weight of each source for a user, float64[sources]; the sum is 1."""
         count = np.array([len(values) for values in sources[:-1]] + [math.inf])
         trust = np.append(count[:-1] / (count[:-1] + 1.0), 1.0)
+        if sources[AT_LIMIT] is _UNKNOWN_S:
+            trust[AT_LIMIT] = 1.0 / (1.0 + count[-2])
         common = self._weights / self._weights.sum()
         own = self._own.get(user)
         mixed = common if own is None else own + USER_PRIOR * common
