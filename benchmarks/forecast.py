@@ -1,7 +1,7 @@
 """Scores of the forecasts of `hpcosim_client.forecast` on job logs, beside naive ones.
 
-`python -m benchmarks.forecast` prints the tables of docs/explanation/forecasting.md. The logs are in
-../shared/traces.
+`python -m benchmarks.forecast` prints the tables of docs/explanation/forecasting.md. The logs are
+in ../shared/traces.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -142,10 +143,8 @@ class Evaluation:
         horizons_s = tuple(HORIZONS_S.values())
         self.clock("arrivals: expected", lambda: self._arrivals.expected(now_s, horizons_s))
         for name, horizon_s in HORIZONS_S.items():
-            asked = (now_s, horizon_s, SAMPLES, self._generator)
-            drawn = self.clock(
-                f"arrivals: {SAMPLES} samples, {name}", lambda: self._arrivals.scenarios(*asked)
-            )
+            call = partial(self._arrivals.scenarios, now_s, horizon_s, SAMPLES, self._generator)
+            drawn = self.clock(f"arrivals: {SAMPLES} samples, {name}", call)
             low, high = np.searchsorted(self._submit_s, (now_s, now_s + horizon_s), side="right")
             self.scores.add(
                 f"jobs in {name}",

@@ -53,6 +53,19 @@ class TimeDistribution(NamedTuple):
             self.values_s[first:], (self.upto[first:] - passed) / (self.upto[-1] - passed)
         )
 
+    def resampled(self, generator: Generator) -> TimeDistribution:
+        """Return the same times with random probabilities.
+
+        The spread between such distributions is what a short history leaves unknown (the Bayesian
+        bootstrap: Rubin 1981, DOI 10.1214/aos/1176345338). The probabilities p are drawn from a
+        Dirichlet distribution with parameters n p, where n = 1 / sum of p^2 is the effective number
+        of values.
+        """
+        share = np.diff(self.upto, prepend=0.0)
+        weights = generator.gamma(share / (share @ share)) + 1e-12
+        upto = weights.cumsum()
+        return TimeDistribution(self.values_s, upto / upto[-1])
+
     def drawn_s(self, generator: Generator, samples: int) -> Floats:
         """Return random times, float64[samples], s."""
         return self.quantiles(generator.random(samples))

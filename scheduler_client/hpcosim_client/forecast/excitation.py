@@ -19,8 +19,11 @@ FORGETTING_S = 90 * 86_400.0
 USER_PRIOR = 20.0
 """Number of submissions after which a user's own parameters count as much as those of all."""
 GLOBAL_PRIOR = 10.0
+PRIOR_WEIGHTS = np.array((0.2, 0.1, 0.05, 0.05, 0.05, 0.05))
+"""Weights without data; they count as much as `GLOBAL_PRIOR` submissions."""
 MAX_BRANCHING = 0.97
-"""Upper bound of the sum of the weights of a user, below 1: numbers of arrivals stay finite."""
+"""Upper bound of the sum of the weights of a user, below 1: numbers of arrivals stay finite. Slow
+kernels, of which less is known, give way to fast ones."""
 NEW_USERS = 1.0
 """Weight of a user never seen, in spontaneous submissions (Blackwell and MacQueen 1973)."""
 MAX_RATE_PER_S = 1e3
@@ -63,7 +66,7 @@ class Excitation:
         self._caused: Floats = np.zeros((16, KERNELS))  # shares of the submissions of each user
         self._exposed: Floats = np.zeros((16, KERNELS))  # what weight 1 would have given
         self._spontaneous: Floats = np.zeros(16)
-        self._all_caused = GLOBAL_PRIOR * np.full(KERNELS, 0.15)
+        self._all_caused = GLOBAL_PRIOR * PRIOR_WEIGHTS
         self._all_exposed = np.full(KERNELS, GLOBAL_PRIOR)
         self._all_spontaneous, self._spontaneous_s = 1.0, HOUR_S
         self._refreshed_s = math.nan
@@ -85,15 +88,11 @@ class Excitation:
     @property
     def common_weights(self) -> Floats:
         """The weights of all users together, float64[kernels]."""
-        found: Floats = self._all_caused / self._all_exposed
-        return found
+        return _bounded(self._all_caused / self._all_exposed)
 
     def weights(self) -> Floats:
         """Return the weights of each user, float64[users, kernels]."""
-        found = self._weights(slice(0, self.users))
-        total = found.sum(1, keepdims=True)
-        bounded: Floats = found * np.minimum(1.0, MAX_BRANCHING / np.maximum(total, 1e-9))
-        return bounded
+        return _bounded(self._weights(slice(0, self.users)))
 
     def state(self) -> Floats:
         """Return S of each user now, float64[users, kernels]."""
@@ -202,3 +201,9 @@ class Excitation:
         self._all_exposed *= kept
         self._all_spontaneous *= kept
         self._spontaneous_s *= kept
+
+
+def _bounded(weights: Floats) -> Floats:
+    """Return weights, float64[..., kernels], whose sums are at most `MAX_BRANCHING`."""
+    upto = np.minimum(weights.cumsum(-1), MAX_BRANCHING)
+    return np.diff(upto, prepend=0.0, axis=-1)
