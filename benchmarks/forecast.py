@@ -27,7 +27,7 @@ LEARNING_S = 14 * 86_400.0
 """Time from the beginning of a log on without scores, s: baselines need a week."""
 LEARNING_JOBS = 500
 SAMPLES = 100
-MOST_JOBS = 40_000
+MOST_JOBS = 10_000
 MODEL = "model"
 
 Result = TypeVar("Result")

@@ -40,9 +40,9 @@ def test_the_mean_of_the_samples_is_the_expected_number() -> None:
     now_s = 28 * DAY_S + 9 * HOUR_S
     for second in range(30):
         arrivals.submitted(now_s + second, "bob", 8.0, 60.0)
-    horizon_s = 6 * HOUR_S
+    horizon_s = 600.0
     expected = arrivals.expected(now_s + 30.0, [horizon_s])
-    found = arrivals.scenarios(now_s + 30.0, horizon_s, 500, np.random.default_rng(1))
+    found = arrivals.scenarios(now_s + 30.0, horizon_s, 2000, np.random.default_rng(1))
     assert found.counts().mean() == pytest.approx(expected.jobs[0], rel=0.05)
     assert found.sizes().mean() == pytest.approx(expected.size[0], rel=0.25)
     assert (np.diff(found.sample) >= 0).all()
