@@ -49,6 +49,7 @@ class LiveJob:
             it; None: it has not ended.
         comment: the comment of its user.
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
+        lost_node: whether it waits because a hook said that a node of its last run failed.
     """
 
     id: int
@@ -81,6 +82,7 @@ class LiveJob:
     comment: str = ""
     label: str = ""
     heterogeneous: int | None = None
+    lost_node: bool = False
 
     @property
     def name_in_slurm(self) -> str:
@@ -106,6 +108,7 @@ class LiveNode:
         features: its features.
         partitions: names of the partitions that contain it.
         reason: why it is down or drained; empty: no reason is given.
+        booted_s: Unix time of its last boot, s; it varies by some seconds. None: unknown.
     """
 
     name: str
@@ -121,6 +124,7 @@ class LiveNode:
     features: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     reason: str = ""
+    booted_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

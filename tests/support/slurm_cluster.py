@@ -56,15 +56,16 @@ class SlurmCluster:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
-    def submit(self, *options: str, sleep_s: float = 0.0) -> int:
+    def submit(self, *options: str, sleep_s: float = 0.0, command: str = "") -> int:
         """Submit a job that sleeps, and return its number.
 
         Args:
             options: those of `sbatch`.
             sleep_s: its run time, s.
+            command: what it does instead; empty: it sleeps.
         """
         place = ["--parsable", "--output=/dev/null", "--chdir=/"]
-        script = f"#!/bin/sh\nexec sleep {sleep_s}\n"
+        script = f"#!/bin/sh\n{command or f'exec sleep {sleep_s}'}\n"
         return int(self.run("sbatch", *place, *options, text=script))
 
     def state(self, job: int | str) -> str:

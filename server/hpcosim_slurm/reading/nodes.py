@@ -6,7 +6,14 @@ import re
 from collections.abc import Mapping
 
 from hpcosim_slurm.errors import ReadingError
-from hpcosim_slurm.reading.values import devices_of, duration_s, nodes_of, number_of, text_of
+from hpcosim_slurm.reading.values import (
+    devices_of,
+    duration_s,
+    nodes_of,
+    number_of,
+    text_of,
+    time_of,
+)
 from hpcosim_slurm.state import LiveNode, LivePartition, PowerState
 
 NODES = ("scontrol", "--oneliner", "--all", "show", "node")
@@ -104,6 +111,7 @@ def _node(row: Mapping[str, str], reason: str) -> LiveNode:
         features=tuple(filter(None, text_of(row["AvailableFeatures"]).split(","))),
         partitions=tuple(filter(None, text_of(row.get("Partitions", "")).split(","))),
         reason=reason,
+        booted_s=time_of(row.get("BootTime", "")),
     )
 
 

@@ -16,16 +16,23 @@ from dataclasses import replace
 from functools import partial
 
 from hpcosim_protocol import Platform
+from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_server.engine.availability_changes import change_node
 from hpcosim_server.engine.job_runs import requeue
 from hpcosim_server.engine.jobs import HELD, SimulatedJob
 from hpcosim_server.engine.site_events import JobAction, JobActionKind
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.adoption import place
-from hpcosim_slurm.worlds.availability import is_down, note_node, switch_off_at_start
+from hpcosim_slurm.worlds.availability import (
+    failed_and_back,
+    is_down,
+    note_node,
+    switch_off_at_start,
+)
 from hpcosim_slurm.worlds.difference import Change, applied
 from hpcosim_slurm.worlds.live_engine import LiveEngine
 from hpcosim_slurm.worlds.run_times import RunTimes
-from hpcosim_slurm.worlds.site import Site, platform_of
+from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 from hpcosim_slurm.worlds.specs import has_unknown_dependency, requested_s, spec_of
 
 
@@ -47,6 +54,7 @@ class CopiedCluster(ABC):
         self.not_copied: dict[int, str] = {}
         self._site = site
         self._run_times = RunTimes()
+        self._returned: list[str] = []  # nodes that failed before the last look, and are back
         self._number = {name: at for at, name in enumerate(state.nodes)}
         present = [job for job in state.jobs.values() if job.state != "over"]
         start_s = min((min(job.submitted_s, state.at_s) for job in present), default=state.at_s)
@@ -69,6 +77,10 @@ class CopiedCluster(ABC):
             self._run_times.note(before.jobs.get(job.id), job, change.at_s)
             if job.state == "over" and job.id in before.jobs:
                 self._over(job)
+        self._returned = failed_and_back(before, after, change)
+        for name in self._returned:
+            change_node(self.engine, "fail", self._number[name])
+            change_node(self.engine, "repair", self._number[name])
         for node in change.nodes:
             if node.name in self._number:
                 note_node(self.engine, self._number[node.name], node)
@@ -128,8 +140,12 @@ class CopiedCluster(ABC):
     # Jobs
 
     def _submit(self, job: LiveJob, at_s: float) -> None:
-        shown = replace(job, is_held=self._is_held(job))
+        shown = replace(self._shown(job), is_held=self._is_held(job))
         self.engine.submit(spec_of(shown, at_s, self.state, holds_memory=self._site.holds_memory))
+
+    def _shown(self, job: LiveJob) -> LiveJob:
+        """Return a job in the partitions in which it starts, not in which it waits."""
+        return replace(job, partition=starts_in(self._site, job.partition))
 
     @abstractmethod
     def _over(self, job: LiveJob) -> None:
@@ -152,12 +168,12 @@ class CopiedCluster(ABC):
             return
         if job.state == "pending" and before.state != "pending":
             self._requeued(found, before, job)
+        elif found.state == "waiting" and job.eligible_s != before.eligible_s:
+            self._begin_later(job)
         if found.state == "waiting":
             self._hold_or_release(found, job)
-            if job.eligible_s != before.eligible_s and (job.eligible_s or 0.0) > self.engine.now_s:
-                self._act(job.id, "update", begin_s=job.eligible_s)
-        limit_s = requested_s(job, self.state)
-        if limit_s != requested_s(before, self.state):
+        limit_s = requested_s(self._shown(job), self.state)
+        if limit_s != requested_s(self._shown(before), self.state):
             self._act(job.id, "update", requested_s=limit_s)
         if job.state == "suspended" and before.state == "running":
             self._act(job.id, "suspend")
@@ -165,13 +181,24 @@ class CopiedCluster(ABC):
             self._act(job.id, "resume")
 
     def _requeued(self, found: SimulatedJob, before: LiveJob, job: LiveJob) -> None:
+        """Note that a real job was requeued."""
+        self._requeue(found, before, job, "user")
+
+    def _requeue(
+        self, found: SimulatedJob, before: LiveJob, job: LiveJob, cause: RequeueCause
+    ) -> None:
+        """Let a job of the copy wait again."""
         self.engine.end_timers.forget(job.id)
         nodes = [self.state.nodes[name] for name in before.nodes if name in self.state.nodes]
-        if any(is_down(node) for node in nodes):
-            return  # the failure of the node has requeued the copy, if it was there
-        if found.state != "waiting":
+        if any(is_down(node) or node.name in self._returned for node in nodes):
+            self._begin_later(job)  # the failure of the node has requeued the copy, if it was there
+        elif found.state != "waiting":
             begin_s = job.eligible_s if (job.eligible_s or -math.inf) > self.engine.now_s else None
-            requeue(self.engine, found, "user", begin_s, hold=job.is_held)
+            requeue(self.engine, found, cause, begin_s, hold=job.is_held)
+
+    def _begin_later(self, job: LiveJob) -> None:
+        if (job.eligible_s or -math.inf) > self.engine.now_s:
+            self._act(job.id, "update", begin_s=job.eligible_s)
 
     def _hold_or_release(self, found: SimulatedJob, job: LiveJob) -> None:
         is_held = self._is_held(job)

@@ -16,6 +16,9 @@ Value = TypeVar("Value")
 PASSING = ("None", "Priority", "Resources")
 """Reasons for waiting that Slurm changes at each of its passes."""
 
+BOOT_TOLERANCE_S = 30.0
+"""Largest change of a time of boot that is no boot, s: slurmctld computes it again and again."""
+
 NO_STATE = ClusterState(0.0, {}, {}, {})
 """The state before the first one."""
 
@@ -52,8 +55,8 @@ def difference(before: ClusterState, after: ClusterState, at_s: float) -> Change
     """Return what changed.
 
     Values that Slurm changes all the time, and that no event of the protocol has, do not count: the
-    priority of a job, a reason for waiting that is one of `PASSING`, and how much of a node is
-    allocated.
+    priority of a job, a reason for waiting that is one of `PASSING`, how much of a node is
+    allocated, and small changes of its time of boot.
 
     Args:
         before: the state before; `NO_STATE`: everything is new.
@@ -117,8 +120,15 @@ def _steady_job(job: LiveJob) -> LiveJob:
 def _node_differs(before: LiveNode | None, node: LiveNode) -> bool:
     if before is None or before == node:
         return before is None
-    return _steady_node(before) != _steady_node(node)
+    return has_booted(before, node) or _steady_node(before) != _steady_node(node)
 
 
 def _steady_node(node: LiveNode) -> LiveNode:
-    return replace(node, cpus_allocated=0, memory_allocated_mb=0)
+    return replace(node, cpus_allocated=0, memory_allocated_mb=0, booted_s=None)
+
+
+def has_booted(before: LiveNode, node: LiveNode) -> bool:
+    """Return whether a node has booted between two looks at it."""
+    if before.booted_s is None or node.booted_s is None:
+        return False
+    return node.booted_s > before.booted_s + BOOT_TOLERANCE_S
