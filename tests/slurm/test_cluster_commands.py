@@ -44,7 +44,7 @@ def orders(*actions: Action) -> list[Order]:
         (Release("101_3", "main"), "scontrol update JobId=101_3 Partition=main"),
         (Release("17"), "scontrol release 17"),
         (Withdraw("17", "queue"), "scontrol update JobId=17 Partition=queue ReqNodeList="),
-        (Hold("17"), "scontrol hold 17"),
+        (Hold("17"), "scontrol uhold 17"),
         (Cancel("17"), "scancel 17"),
         (Terminate("17"), "scancel --full --signal=TERM 17"),
         (Requeue("101_3"), "scontrol requeue 101_3"),
@@ -56,12 +56,14 @@ def orders(*actions: Action) -> list[Order]:
     ],
 )
 def test_each_action_has_a_command(action: Action, command: str) -> None:
-    """A dry run prints the command, and runs nothing."""
+    """A dry run prints the command once, and runs nothing; nothing can be taken back."""
     assert command_of(action) == command.split()
     printed: list[str] = []
-    none = Tools(environment={"PATH": ""})
-    assert Carrier(none, printed.append).carry_out(orders(action)) == []
-    assert [line.replace("'", "") for line in printed] == [command]
+    carrier = Carrier(Tools(environment={"PATH": ""}), printed.append)
+    for _ in range(2):
+        assert carrier.carry_out(orders(action)) == []
+    expected = [] if isinstance(action, Withdraw) else [command]
+    assert [line.replace("'", "") for line in printed] == expected
 
 
 @pytest.mark.parametrize(

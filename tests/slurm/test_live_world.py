@@ -7,6 +7,7 @@ import pytest
 from hpcosim_protocol import (
     AllocateJob,
     DecisionRejected,
+    Error,
     Events,
     Hello,
     JobCompleted,
@@ -21,7 +22,7 @@ from hpcosim_slurm.commands import Cancel, Order, Place, Release, Withdraw
 from hpcosim_slurm.errors import SlurmError
 from support.bridges import Talk
 from support.fake_cluster import EPOCH_S
-from support.live_scenes import Scene
+from support.live_scenes import LIMITS, Scene
 
 
 @pytest.fixture
@@ -187,6 +188,17 @@ def test_too_many_rejections_end_the_acting(scene: Scene) -> None:
     assert fell_back(scene)
 
 
+def test_decisions_that_slurm_never_carries_out_end_the_acting(scene: Scene) -> None:
+    """Also of one job that is placed again and again: Slurm accepts it and does nothing."""
+    job = scene.submit()
+    scene.carrier.starts = False
+    for _ in range(LIMITS.rejected + 1):
+        assert not fell_back(scene)
+        scene.talk.decide(AllocateJob(job, [0]))
+        assert scene.look(6.0)
+    assert fell_back(scene)
+
+
 def test_a_divergence_ends_the_acting(scene: Scene) -> None:
     """Somebody else starts a job on a node that the scheduler has given to another job."""
     first, second = scene.submit(run_s=900.0, limit_s=900.0), scene.submit(run_s=900.0)
@@ -213,6 +225,18 @@ def test_an_unreachable_controller_ends_the_acting(scene: Scene) -> None:
     scene.carrier.silent = False
     scene.bridge.note(scene.cluster.state())
     assert scene.carrier.actions == [Release(str(job), "main")]
+
+
+def test_a_bridge_that_stops_for_good_releases_the_jobs(scene: Scene) -> None:
+    """The scheduler, whose request waits, hears that the session is over."""
+    job = scene.submit()
+    scene.talk.decide()
+    assert scene.bridge.left_waiting() == 1
+    (reply,) = [decode_server_message(data) for _, data in scene.bridge.stop()]
+    assert isinstance(reply, Error)
+    assert (reply.code, reply.fatal) == ("shutting_down", True)
+    assert scene.carrier.actions == [Release(str(job), "main")]
+    assert scene.bridge.left_waiting() == 0
 
 
 def test_after_the_fall_back_schedulers_see_a_shadow(scene: Scene) -> None:

@@ -32,7 +32,7 @@ def test_fcfs_runs_twenty_jobs_in_the_shadow_as_slurm_does(
 
 
 def test_an_address_of_the_network_needs_keys(ordinary: SlurmCluster, tmp_path: Path) -> None:
-    """The mistake is one line on standard error."""
+    """The mistake is one line on standard error, and leaves no journal."""
     command = [*HPCOSIM, "slurm", "--journal", str(tmp_path / "journal")]
     done = subprocess.run(
         [*command, "--bind", "tcp://0.0.0.0:1"],
@@ -44,3 +44,12 @@ def test_an_address_of_the_network_needs_keys(ordinary: SlurmCluster, tmp_path: 
     assert done.returncode in (1, 2)
     assert "without keys" in done.stderr
     assert done.stderr.count("error: ") == 1
+    assert not (tmp_path / "journal").exists()
+
+
+def test_options_of_acting_are_refused_in_mode_shadow() -> None:
+    """There are no commands that `--dry-run` could print."""
+    done = subprocess.run([*HPCOSIM, "slurm", "--dry-run"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: --dry-run: mode shadow runs no command that changes ")
+    assert done.stderr.count("\n") == 1

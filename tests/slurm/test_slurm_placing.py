@@ -55,6 +55,16 @@ def test_mode_hold_leaves_the_nodes_to_slurm(placed: SlurmCluster, tmp_path: Pat
     assert not any("ReqNodeList=" in command for command in commands)
 
 
+def test_mode_hold_releases_jobs_that_were_submitted_held(
+    ordinary: SlurmCluster, tmp_path: Path
+) -> None:
+    """An ordinary cluster needs no waiting partition."""
+    held = ordinary.submit("--hold", "--time=1", sleep_s=0.2)
+    hold = ("--mode", "hold", "--partition", "main")
+    with bridge(ordinary, tmp_path, *hold) as address, scheduler("fcfs", address):
+        ordinary.wait_for(held, "COMPLETED")
+
+
 def test_a_killed_scheduler_releases_the_jobs(placed: SlurmCluster, tmp_path: Path) -> None:
     """Slurm starts the waiting jobs by itself after a scheduler was killed."""
     options = (*PLACE, "--max-silent-s", "2")

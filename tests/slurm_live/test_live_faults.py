@@ -169,6 +169,29 @@ def test_what_slurm_refuses_is_told_in_its_words(cluster: SlurmCluster, tmp_path
         assert rejected.reason == f"Slurm: {bridge.entries('refused')[0]['words']}"
 
 
+def test_a_reservation_that_the_scheduler_does_not_know_ends_the_acting(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """An operator reserves all nodes for later, in mid-session: Slurm starts nothing in time.
+
+    The bridge gives up, and the waiting jobs start when the reservation is gone.
+    """
+    limits = ("--start-timeout-s", "1", "--max-rejected", "2")
+    with LiveBridge(cluster, tmp_path, *PLACE, *limits) as bridge:
+        with running(*schedule("fcfs", bridge)):
+            bridge.wait_for("session_opened")
+            reserve = ("scontrol", "create", "reservation", "ReservationName=later", "Nodes=ALL")
+            cluster.run(*reserve, "StartTime=now+10minutes", "Duration=60", "Users=daemon")
+            try:
+                jobs = [cluster.submit("--ntasks=2", "--time=60", sleep_s=1.0) for _ in range(4)]
+                bridge.wait_for("fell_back_to_shadow")
+            finally:
+                cluster.run("scontrol", "delete", "ReservationName=later")
+        wait_for_all(cluster, jobs, 25.0)
+    reason = bridge.entries("fell_back_to_shadow")[0]["reason"]
+    assert "decisions in a row were rejected" in reason
+
+
 def test_a_shadow_leaves_jobs_nodes_and_partitions_untouched(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:

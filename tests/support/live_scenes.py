@@ -120,7 +120,11 @@ class Scene:
         self.cluster = FakeCluster(nodes=3, starts=False)
         self.carrier = FakeCarrier(self.cluster)
         self.site = Site(
-            name="fake", partitions=("main",), mode=mode, waiting=waiting, start_timeout_s=5.0
+            name="fake",
+            partitions=("main",),
+            mode=mode,
+            waiting=(waiting,) if waiting else (),
+            start_timeout_s=5.0,
         )
         self.journal = journal
         self.bridge = self.new_bridge()
@@ -140,7 +144,7 @@ class Scene:
         """Submit a job and wait until the scheduler has heard of it."""
         job = self.cluster.submit(**options)  # type: ignore[arg-type]
         if self.site.waiting:
-            self.cluster.jobs[job] = replace(self.cluster.jobs[job], partition=self.site.waiting)
+            self.cluster.jobs[job] = replace(self.cluster.jobs[job], partition=self.site.waiting[0])
         else:
             self.cluster.hold(job)
         if self.bridge.course.session.waiting is None:  # type: ignore[union-attr]

@@ -23,7 +23,7 @@ class Place:
     Attributes:
         job: `LiveJob.name_in_slurm`.
         nodes: names of its nodes.
-        partition: partition in which jobs start.
+        partition: partition in which the job starts.
     """
 
     job: str
@@ -37,7 +37,8 @@ class Release:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs start; empty: the job is held, and stays in its own.
+        partition: partitions in which the job may start, such as `main,gpu`; empty: the job is
+            held, and stays in its own.
     """
 
     job: str
@@ -50,7 +51,7 @@ class Withdraw:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs wait.
+        partition: partitions in which the job waits, such as `queue`.
     """
 
     job: str
@@ -59,7 +60,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold a waiting job, in its partition.
+    """Hold a waiting job, in its partition, as its user would: a hold of an operator is not ours.
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
@@ -181,7 +182,9 @@ def command_of(action: Action) -> list[str]:
             return ["scancel", _job(job)]
         case Terminate(job):
             return ["scancel", "--full", "--signal=TERM", _job(job)]
-        case Hold(job) | Requeue(job) | Suspend(job) | Resume(job):
+        case Hold(job):
+            return ["scontrol", "uhold", _job(job)]
+        case Requeue(job) | Suspend(job) | Resume(job):
             return ["scontrol", type(action).__name__.lower(), _job(job)]
         case Begin(job, at_s):
             return ["scontrol", "update", f"JobId={_job(job)}", f"StartTime=uts{math.ceil(at_s)}"]
@@ -197,13 +200,17 @@ def command_of(action: Action) -> list[str]:
 
 
 def _moved(job: str, partition: str) -> list[str]:
-    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_name(partition)}"]
+    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_names(partition)}"]
 
 
 def _job(job: str) -> str:
     if not _JOB.fullmatch(job):
         raise SlurmError(f"expected a number of a job such as 17 or 101_3, got {job[:80]!r}")
     return job
+
+
+def _names(names: str) -> str:
+    return ",".join(map(_name, names.split(",")))
 
 
 def _name(name: str) -> str:

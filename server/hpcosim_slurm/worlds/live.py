@@ -14,7 +14,7 @@ The rules, beside those of `copied`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -51,18 +51,19 @@ from hpcosim_slurm.commands import (
     Withdraw,
 )
 from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.state import JobState as SlurmJobState
 from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
 from hpcosim_slurm.worlds.live_power import are_on, note_power
-from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of
+from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of, waits_held
 from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
 from hpcosim_slurm.worlds.run_changes import RunChanges
-from hpcosim_slurm.worlds.site import Site
-from hpcosim_slurm.worlds.specs import has_unknown_dependency
+from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
+from hpcosim_slurm.worlds.specs import waits_for_more
 
-ON_NODES = ("configuring", "running", "suspended", "completing")
+ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (SetCheckpoint, SubmitJob)
 HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
 """Reasons for which Slurm will not start a job on the nodes that it was given."""
@@ -143,6 +144,7 @@ class LiveWorld(CopiedCluster):
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
+        self._check_own(decision)
         if isinstance(decision, AllocateJob):
             self._allocate(decision, seq, index)
         elif isinstance(decision, RejectJob):
@@ -172,15 +174,25 @@ class LiveWorld(CopiedCluster):
         timer = engine.clock.at(late_s, Rank.ALARM, self._on_late, job_id)
         whole = grant.whole if grant is not None else found.spec.placement == "whole_nodes"
         nodes = list(wanted.nodes)
-        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer)
-        self._promises.add(job_id, promise)
         job, names = self.state.jobs[job_id], list(self.state.nodes)
+        back = waits_in(self._site, job.partition)
+        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer, back)
+        self._promises.add(job_id, promise)
         if self._site.mode == "hold":
             action: Action = release_of(job, self._site)
         else:
             chosen = tuple(names[node] for node in nodes)
-            action = Place(job.name_in_slurm, chosen, self._site.partitions[0])
+            action = Place(job.name_in_slurm, chosen, self._start_partition(job, chosen))
         self._order(action, wanted, seq, index)
+
+    def _start_partition(self, job: LiveJob, nodes: Sequence[str]) -> str:
+        """Return the first partition of a job that has all of some nodes."""
+        names = starts_in(self._site, job.partition).split(",")
+        for name in names:
+            partition = self.state.partitions.get(name)
+            if partition is not None and set(nodes) <= set(partition.nodes):
+                return name
+        return names[0]
 
     @contextmanager
     def _as_decided(self) -> Iterator[None]:
@@ -194,7 +206,8 @@ class LiveWorld(CopiedCluster):
             free[:] = before
 
     def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
-        self.rejected_in_a_row = 0
+        if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
+            self.rejected_in_a_row = 0
         self._decided[seq, index] = decision
         cause = f"request {seq}, decision {index}: {snake_case(type(decision).__name__)}"
         self._orders.append(LiveOrder(Order(action, cause), seq, index))
@@ -227,7 +240,7 @@ class LiveWorld(CopiedCluster):
         seq, index = promise.seq, promise.index
         if self._site.waiting and job_id in self.state.jobs:
             name = self.state.jobs[job_id].name_in_slurm
-            order = Order(Withdraw(name, self._site.waiting), f"request {seq}: it {words}")
+            order = Order(Withdraw(name, promise.partition), f"request {seq}: it {words}")
             self._orders.append(LiveOrder(order, seq, NO_DECISION))
         self._reject(promise.decision, seq, index, Rejection(code, f"Slurm {words}"))
 
@@ -261,6 +274,8 @@ class LiveWorld(CopiedCluster):
         if not nodes or any(node in self.engine.availability.failed for node in nodes):
             return
         promise = self._promises.drop(self.engine, job.id)
+        if promise is not None:
+            self.rejected_in_a_row = 0
         found.blocked = 0
         if promise is not None and sorted(promise.nodes) == sorted(nodes):
             self._keep_promise(found, promise)
@@ -301,13 +316,15 @@ class LiveWorld(CopiedCluster):
         later = begin_s if (begin_s or 0.0) > (job.eligible_s or 0.0) else None
         shown = job if later is None else replace(job, eligible_s=later)
         self._requeue(found, before, shown, "user" if wanted is None else "decision")
-        name, waiting = job.name_in_slurm, self._site.waiting
-        if waiting and job.partition != waiting:
-            self._take(Withdraw(name, waiting))
-        elif not waiting and not job.is_held:
-            self._take(Hold(name))
-        if waiting and wanted is not None and job.is_held:  # as Slurm holds suspended jobs
-            self._take(Release(name))
+        name, waits = job.name_in_slurm, waits_in(self._site, job.partition)
+        if not self._site.waiting:
+            if not job.is_held:
+                self._take(Hold(name))
+        else:
+            if job.partition != waits:
+                self._take(Withdraw(name, waits))
+            if wanted is not None and job.is_held:  # as Slurm holds suspended jobs
+                self._take(Release(name))
         if later is not None:
             self._take(Begin(name, later))
 
@@ -316,10 +333,13 @@ class LiveWorld(CopiedCluster):
         self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
-        """In mode hold all jobs wait held, unless there is a partition for waiting jobs."""
-        held = job.is_held and (self._site.mode == "place" or bool(self._site.waiting))
-        is_users = job.is_held and job.reason == "JobHeldUser"
-        return held or is_users or has_unknown_dependency(job)
+        """Return whether a job may not start: without waiting partitions, jobs wait held.
+
+        Components of heterogeneous jobs start together or not at all, which no decision can say.
+        """
+        if job.heterogeneous is not None or waits_for_more(job, self._shown):
+            return True
+        return job.is_held and not waits_held(job, self._site)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)

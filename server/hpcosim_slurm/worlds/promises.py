@@ -12,7 +12,7 @@ from hpcosim_server.physics.grants import Grant
 from hpcosim_slurm.commands import Order, Release, Resume
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, starts_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Promise:
         grant: what it gets beside its cores; None: what its placement implies.
         is_whole: whether it gets all cores of its nodes.
         timer: when Slurm is late.
+        partition: the partitions to which the job goes back if Slurm does not start it.
     """
 
     decision: AllocateJob
@@ -53,6 +54,7 @@ class Promise:
     grant: Grant | None
     is_whole: bool
     timer: Timer
+    partition: str
 
 
 class Promises:
@@ -98,7 +100,7 @@ class Promises:
 
 def release_of(job: LiveJob, site: Site) -> Release:
     """Return the action that lets Slurm start a job where it likes."""
-    return Release(job.name_in_slurm, site.partitions[0] if site.waiting else "")
+    return Release(job.name_in_slurm, starts_in(site, job.partition) if site.waiting else "")
 
 
 def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[Order]:
@@ -138,5 +140,15 @@ def _take(free: dict[str, int], job: LiveJob) -> bool:
 
 def _waits_for_us(job: LiveJob, site: Site) -> bool:
     if site.waiting:
-        return job.partition == site.waiting
-    return job.is_held and job.reason != "JobHeldUser"
+        return set(job.partition.split(",")) <= set(site.waiting)
+    return waits_held(job, site)
+
+
+def waits_held(job: LiveJob, site: Site) -> bool:
+    """Return whether a job is held because it waits for the bridge, not for an operator.
+
+    In mode hold without waiting partitions jobs are submitted held. Slurm does not tell whether
+    their users wanted that, or `job_submit.lua`: both are `JobHeldUser`.
+    """
+    is_submitted_held = site.mode == "hold" and not site.waiting
+    return is_submitted_held and job.is_held and job.reason != "JobHeldAdmin"

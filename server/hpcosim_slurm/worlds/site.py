@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import msgspec
@@ -11,6 +12,8 @@ from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Proces
 from hpcosim_protocol.hosts import compress, to_ranges
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState, LiveNode
+from hpcosim_slurm.worlds.outside import outside_jobs
+from hpcosim_slurm.worlds.reservations import reservations_of
 
 
 class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -47,8 +50,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         holds_memory: whether jobs hold memory (`CR_*_Memory` of `SelectTypeParameters`).
         power: power of the nodes.
         mode: `shadow`, `hold` or `place`.
-        waiting: partition in which jobs wait to be released or placed; empty: they wait in their
-            own, held.
+        waiting: for each of `partitions` the one in which its jobs wait to be released or placed;
+            empty: they wait in their own, held.
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
     """
 
@@ -57,12 +60,14 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     holds_memory: bool = False
     power: PowerModel = PowerModel()
     mode: str = "shadow"
-    waiting: str = ""
+    waiting: tuple[str, ...] = ()
     start_timeout_s: float = 30.0
 
 
 def chosen(state: ClusterState, site: Site) -> ClusterState:
     """Return the part of a cluster that the scheduler sees: partitions, their nodes and jobs.
+
+    The jobs are those of the partitions, and those of others that have nodes of the partitions.
 
     Raises:
         SlurmError: there is no partition of a name, or the partitions have no nodes.
@@ -76,12 +81,27 @@ def chosen(state: ClusterState, site: Site) -> ClusterState:
     nodes = {name: node for name, node in state.nodes.items() if name in inside}
     if not nodes:
         raise SlurmError(f"the partitions {', '.join(names)} have no nodes")
+    own = {*names, *site.waiting}
     jobs = {
         job_id: job
         for job_id, job in state.jobs.items()
-        if not {*names, site.waiting}.isdisjoint(job.partition.split(","))
+        if not own.isdisjoint(job.partition.split(","))
     }
-    return ClusterState(state.at_s, jobs, nodes, {name: state.partitions[name] for name in names})
+    jobs |= {job.id: job for job in outside_jobs(state, names, own)}
+    partitions = {name: state.partitions[name] for name in names}
+    return replace(state, jobs=jobs, nodes=nodes, partitions=partitions)
+
+
+def starts_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job starts that is in some, as Slurm writes them: `a,b`."""
+    start = dict(zip(site.waiting, site.partitions, strict=False))
+    return ",".join(dict.fromkeys(start.get(name, name) for name in partitions.split(",")))
+
+
+def waits_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job waits that is in some; see `starts_in`."""
+    wait = dict(zip(site.partitions, site.waiting, strict=False))
+    return ",".join(dict.fromkeys(wait.get(name, name) for name in partitions.split(",")))
 
 
 def shared_with(state: ClusterState, site: Site) -> list[str]:
@@ -92,7 +112,7 @@ def shared_with(state: ClusterState, site: Site) -> list[str]:
     return [
         name
         for name, partition in state.partitions.items()
-        if name not in (*site.partitions, site.waiting) and not inside.isdisjoint(partition.nodes)
+        if name not in (*site.partitions, *site.waiting) and not inside.isdisjoint(partition.nodes)
     ]
 
 
@@ -117,6 +137,8 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
         ),
         consumable=("cores", "memory") if site.holds_memory else ("cores",),
         partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
+        reservations=tuple(reservations_of(state.reservations, number)),
+        licenses={name[:200]: count for name, count in state.licenses.items()},
     )
 
 
