@@ -9,6 +9,7 @@ from benchmarks import (
     deep_eas,
     executors,
     experiments,
+    forecast,
     heterogeneous,
     in_process,
     journal,
@@ -43,6 +44,7 @@ BENCHMARKS = {
     "results": results.run,
     "executors": executors.run,
     "experiments": experiments.run,
+    "forecast": forecast.run,
     "viewer": viewer.run,
     "live": live.run,
 }

@@ -60,7 +60,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold a waiting job, in its partition, as its user does: it is no hold of an operator.
+    """Hold a waiting job, in its partition, as its user would: a hold of an operator is not ours.
 
     Attributes:
         job: `LiveJob.name_in_slurm`.

@@ -153,9 +153,10 @@ class LiveWorld(CopiedCluster):
             name = self.state.jobs[decision.job_id].name_in_slurm
             self._order(Cancel(name), decision, seq, index)
         elif isinstance(decision, KillJob | RequeueJob | SuspendJob | ResumeJob):
-            with self._kept():
+            with self._as_decided():
                 is_starting = decision.job_id in self._promises
                 self._runs.decide(decision, seq, index, is_starting=is_starting)
+            self._runs.resume_deferred()
         elif self.engine.decide(decision, seq, index) and isinstance(decision, SetNodePower):
             self.engine.switching.cancel(decision.node)  # what Slurm does is seen
             names = (list(self.state.nodes)[decision.node],)
@@ -166,7 +167,7 @@ class LiveWorld(CopiedCluster):
         engine, job_id = self.engine, wanted.job_id
         if job_id in self._promises:
             raise Rejection("job_not_waiting", f"job {job_id} is being started by Slurm")
-        with self._kept():
+        with self._as_decided():
             _, tasks, grant = allocation_of(engine, wanted)
         found = engine.jobs.waiting_job(job_id)
         late_s = engine.now_s + self._site.start_timeout_s
@@ -194,10 +195,15 @@ class LiveWorld(CopiedCluster):
         return names[0]
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Hold what jobs get that Slurm is starting or resuming, for the time of a check."""
-        with self._promises.kept(self.engine), self._runs.kept():
-            yield
+    def _as_decided(self) -> Iterator[None]:
+        """Let the copy be as after what Slurm is doing for decisions, for the time of a check."""
+        free = self.engine.cluster.free
+        before = free.copy()
+        try:
+            with self._runs.as_decided(), self._promises.kept(self.engine):
+                yield
+        finally:
+            free[:] = before
 
     def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
         if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
@@ -254,6 +260,7 @@ class LiveWorld(CopiedCluster):
                 self._follow_suspension(job)
             elif job.id in self._promises and job.reason.startswith(HOPELESS):
                 self._take_back(job.id, f"does not start the job: {job.reason}", "bad_allocation")
+        self._runs.resume_deferred()
         self.engine.pass_to(change.at_s)
         if not was_diverged:
             self.diverged_s = self.engine.now_s
