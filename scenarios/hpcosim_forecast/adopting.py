@@ -24,6 +24,7 @@ from hpcosim_slurm.worlds.adoption import spread
 from hpcosim_slurm.worlds.reservations import reservations_of
 from hpcosim_slurm.worlds.shown import Shown
 from hpcosim_slurm.worlds.specs import spec_of, spec_with_nodes, waits_for_more
+from hpcosim_workloads.table import JobSpec
 
 HOLDING = frozenset(("running", "suspended", "configuring"))
 """States of jobs that have nodes. Those that complete leave them within seconds."""
@@ -71,7 +72,8 @@ def adopted(
     uptime_s = None if booted_s is None else max(live.at_s - booted_s, 0.0)
     policy = partial(slurm_at, site, now_s, uptime_s)
     jobs = sorted(filter(None, queued), key=lambda job: (job.spec.submit_s, job.spec.job_id))
-    state = QueueState(now_s, adoption.platform, jobs, policy, adoption.unavailable())
+    past = [adoption.over(job) for job in live.jobs.values() if job.state == "over"]
+    state = QueueState(now_s, adoption.platform, jobs, policy, adoption.unavailable(), past)
     return Adopted(state, adoption.origin_s)
 
 
@@ -181,6 +183,10 @@ class _Adoption:
         started_s = (job.started_s or self._live.at_s) - self.origin_s
         started_s = min(max(started_s, spec.submit_s), self._live.at_s - self.origin_s)
         return QueuedJob(spec, started_s, tuple(nodes), tuple(cores))
+
+    def over(self, job: LiveJob) -> JobSpec:
+        """Return what a job asked for that is over, as Slurm remembers it."""
+        return spec_of(job, self._submit_s(job), self._shown)
 
     def _lack(self, what: str, job: LiveJob) -> None:
         self._lacking.setdefault(what, []).append(job.id)

@@ -84,6 +84,15 @@ def test_a_long_silence_costs_little_and_ends_the_activity() -> None:
     assert 0.0 <= arrivals.expected(3650 * DAY_S, [DAY_S]).jobs[0] < 5.0
 
 
+def test_times_may_be_negative_and_never_go_back() -> None:
+    """The clock of the caller may begin anywhere; a late submission counts as one of now."""
+    arrivals = Arrivals()
+    for time_s in (-1e6, -500.0, -400.0, 1000.0, 900.0, 1e12):
+        arrivals.submitted(time_s, f"user {time_s}", 1.0, 60.0)
+    assert arrivals.now_s == 1e12
+    assert np.isfinite(arrivals.expected(2e12, [DAY_S]).jobs).all()
+
+
 def test_without_history_nothing_fails() -> None:
     """Empty models answer."""
     assert np.isfinite(Arrivals().expected(5.0, [HOUR_S]).jobs).all()

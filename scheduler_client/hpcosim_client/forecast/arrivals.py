@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -90,7 +89,7 @@ class Arrivals:
         """Take a submission.
 
         Args:
-            now_s: its time, s; not before the last call of any method.
+            now_s: its time, s; one before the last call of any method counts as that.
             user: its user; empty: unknown.
             size: number of cores or nodes: what forecasts shall count.
             requested_s: requested time, s; infinity: unknown or none.
@@ -186,5 +185,5 @@ class Arrivals:
 
     @property
     def now_s(self) -> float:
-        """Time of the last call, s; NaN: nothing was observed."""
-        return self._excitation.now_s if self._excitation.users else math.nan
+        """Time of the last call, s; NaN: there was none."""
+        return self._excitation.now_s

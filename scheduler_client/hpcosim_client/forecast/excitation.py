@@ -16,6 +16,8 @@ RHYTHMIC = (False, False, False, True, True, True)
 
 FORGETTING_S = 90 * 86_400.0
 """Time after which an old observation of a parameter counts 1/e, s."""
+LEAST_KEPT = 1e-3
+"""Least factor of what is known after a long silence."""
 USER_PRIOR = 20.0
 """Number of submissions after which a user's own parameters count as much as those of all."""
 GLOBAL_PRIOR = 10.0
@@ -77,6 +79,7 @@ class Excitation:
             for name in ("_state", "_at_s", "_caused", "_exposed", "_spontaneous"):
                 array = getattr(self, name)
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        self._at_s[self.users] = 0.0 if math.isnan(self.now_s) else self.now_s
         self.users += 1
         return self.users - 1
 
@@ -110,7 +113,7 @@ class Excitation:
         return shares
 
     def advance(self, now_s: float) -> None:
-        """Let time pass without submissions, up to `now_s`."""
+        """Let time pass without submissions, up to `now_s`; an earlier time has no effect."""
         if math.isnan(self.now_s):
             self.now_s = self._refreshed_s = now_s
             return
@@ -127,12 +130,12 @@ class Excitation:
         """Take a submission; return the share of each kernel in its cause, float64[kernels].
 
         Args:
-            now_s: time, s, not before that of the last call.
+            now_s: time, s; one before that of the last call counts as that.
             user: number of the user.
         """
         self.advance(now_s)
-        factor = self.rhythm.at(now_s)
-        self._settle(user, now_s, factor)
+        factor = self.rhythm.at(self.now_s)
+        self._settle(user, factor)
         seen = self._state[user]
         parts = self._weights(user) * np.where(IS_RHYTHMIC, factor, 1.0) * BETA_PER_S * seen
         likely = (self._spontaneous[user] if seen[-1] > 0.0 else NEW_USERS) + 1e-3
@@ -144,7 +147,7 @@ class Excitation:
         self._all_caused += shares
         self._spontaneous[user] += alone
         self._all_spontaneous += alone
-        self.rhythm.observe(now_s, alone + float(shares[IS_RHYTHMIC].sum()))
+        self.rhythm.observe(self.now_s, alone + float(shares[IS_RHYTHMIC].sum()))
         self._state[user] += 1.0
         return shares
 
@@ -155,15 +158,18 @@ class Excitation:
         )
         return weights
 
-    def _settle(self, user: int, now_s: float, factor: float) -> None:
-        """Bring the state of one user to a time within the present hour."""
-        kept = np.exp((self._at_s[user] - now_s) * BETA_PER_S)
-        self._at_s[user] = now_s
+    def _settle(self, user: int, factor: float) -> None:
+        """Bring the state of one user to the present, within an hour."""
+        if not self._state[user].any():
+            self._at_s[user] = self.now_s
+            return
+        kept = np.exp((self._at_s[user] - self.now_s) * BETA_PER_S)
+        self._at_s[user] = self.now_s
         exposed = self._state[user] * (1.0 - kept) * np.where(IS_RHYTHMIC, factor, 1.0)
         self._exposed[user] += exposed
         self._all_exposed += exposed
         base = (self._weights(user) * self._state[user] * (1.0 - kept))[IS_RHYTHMIC].sum()
-        self.rhythm.expect(now_s, float(base))
+        self.rhythm.expect(self.now_s, float(base))
         self._state[user] *= kept
 
     def _wait(self, until_s: float) -> None:
@@ -193,7 +199,7 @@ class Excitation:
 
     def _forget(self, elapsed_s: float) -> None:
         self.rhythm.refresh(elapsed_s)
-        kept = math.exp(-elapsed_s / FORGETTING_S)
+        kept = max(math.exp(-elapsed_s / FORGETTING_S), LEAST_KEPT)
         self._caused *= kept
         self._exposed *= kept
         self._spontaneous *= kept

@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from hpcosim_client.forecast.arrivals import Arrivals
 from hpcosim_client.forecast.releases import Releases
 from hpcosim_client.forecast.run_times import RunTimes
@@ -57,12 +55,7 @@ class ViewForecast:
         for job in sorted(fresh, key=lambda job: job.order):
             if job.order >= self._submitted:  # a job may be listed twice
                 self._submitted = job.order + 1
-                self.arrivals.submitted(
-                    max(job.submit_s, _known_s(self.arrivals)),
-                    job.user,
-                    self._size_of(job),
-                    job.requested_s,
-                )
+                self.arrivals.submitted(job.submit_s, job.user, self._size_of(job), job.requested_s)
         for job in view.left:
             if job.ended_as in RAN:
                 run_s = view.now_s - job.start_s - job.suspended_s
@@ -83,7 +76,3 @@ class ViewForecast:
                     job.user, job.group, job.requested_s, job.cores
                 )
                 self.releases.started(job_id, start_s, self._size_of(job), run_time)
-
-
-def _known_s(arrivals: Arrivals) -> float:
-    return float(np.nan_to_num(arrivals.now_s, nan=-math.inf, neginf=-math.inf))
