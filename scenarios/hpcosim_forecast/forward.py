@@ -11,10 +11,11 @@ from numpy.random import Generator
 from hpcosim_client import play
 from hpcosim_forecast.errors import ForecastError
 from hpcosim_forecast.state import QueuedJob, QueueState
-from hpcosim_protocol import AllocateJob, Decision, DecisionRejected, EventKind, JobStarted
+from hpcosim_protocol import Decision, EventKind, JobStarted
 from hpcosim_server.engine.availability_changes import change_node
 from hpcosim_server.engine.simulation import Batch, Simulation
 from hpcosim_server.errors import SimulationStuck
+from hpcosim_slurm.worlds.adoption import start_on
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
@@ -100,16 +101,15 @@ class _Link:
 def _relive(simulation: Simulation, state: QueueState) -> None:
     """Let the time up to the instant pass, in which the jobs start that run at it."""
     running = [job for job in state.jobs if job.started_s is not None]
-    before: list[Decision] = []
     for job in sorted(running, key=lambda job: (job.started_s or 0.0, job.spec.job_id)):
         assert job.started_s is not None
-        simulation.advance_until(job.started_s, before, elapsed_s=0.0, seq=0)
-        before = [AllocateJob(job.spec.job_id, list(job.nodes), list(job.cores))]
-    simulation.advance_until(state.now_s, before, elapsed_s=0.0, seq=0)
-    for event in simulation.outbox.events:
-        if isinstance(event, DecisionRejected):
-            what = f"job {event.job_id} cannot run where it does: {event.reason}"
-            raise ForecastError(what)
+        simulation.advance_until(job.started_s, (), elapsed_s=0.0, seq=0)
+        number, free = job.spec.job_id, simulation.cluster.free
+        found = simulation.jobs.waiting.get(number)
+        if found is None or any(free[n] < c for n, c in zip(job.nodes, job.cores, strict=True)):
+            raise ForecastError(f"job {number} cannot run where it does, on nodes {job.nodes}")
+        start_on(simulation, found, job.nodes, list(job.cores))
+    simulation.advance_until(state.now_s, (), elapsed_s=0.0, seq=0)
 
 
 def _table(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:

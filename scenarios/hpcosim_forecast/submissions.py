@@ -36,13 +36,15 @@ class Submissions:
         self._arrivals = Arrivals()
         self._copies: dict[tuple[str | None, float, float], deque[JobSpec]]
         self._copies = defaultdict(lambda: deque(maxlen=REMEMBERED))
-        known = [*state.past, *(job.spec for job in state.jobs)]
+        every = [*state.past, *(job.spec for job in state.jobs)]
+        # Without a partition of the platform a job is none that could run.
+        known = [job for job in every if job.partition or not state.platform.partitions]
         for job in sorted(known, key=lambda job: (job.submit_s, job.job_id)):
             submit_s = min(job.submit_s, state.now_s)
             self._arrivals.submitted(submit_s, job.user, float(job.cores), job.requested_s)
             for user in (job.user, None):
                 self._copies[user, float(job.cores), job.requested_s].append(job)
-        self._first = 1 + max((job.job_id for job in known), default=0)
+        self._first = 1 + max((job.job_id for job in every), default=0)
         self._copies.default_factory = None  # which could not be sent to other processes
 
     def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:

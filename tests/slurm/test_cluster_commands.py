@@ -44,7 +44,7 @@ def orders(*actions: Action) -> list[Order]:
         (Release("101_3", "main"), "scontrol update JobId=101_3 Partition=main"),
         (Release("17"), "scontrol release 17"),
         (Withdraw("17", "queue"), "scontrol update JobId=17 Partition=queue ReqNodeList="),
-        (Hold("17"), "scontrol hold 17"),
+        (Hold("17"), "scontrol uhold 17"),
         (Cancel("17"), "scancel 17"),
         (Terminate("17"), "scancel --full --signal=TERM 17"),
         (Requeue("101_3"), "scontrol requeue 101_3"),

@@ -9,10 +9,13 @@ from hpcosim_protocol import (
     DecisionRejected,
     Error,
     Events,
+    Hello,
     JobCompleted,
     JobStarted,
     KillJob,
     RejectJob,
+    ServerMessage,
+    Welcome,
     decode_server_message,
 )
 from hpcosim_slurm.commands import Cancel, Order, Place, Release, Withdraw
@@ -102,6 +105,41 @@ def test_a_cancelled_job_has_the_state_of_the_decision(
     (event,) = scene.look(1.0)
     assert isinstance(event, JobCompleted)
     assert event.state == state
+
+
+def taken_over(scene: Scene) -> ServerMessage | None:
+    """Return the reply to a new scheduler that knocked, if there is one now."""
+    replies = [reply for envelope, reply in scene.bridge.due() if envelope == (b"next",)]
+    return decode_server_message(replies[0]) if replies else None
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_the_next_scheduler_waits_for_jobs_that_slurm_is_starting(
+    scene: Scene, starts: bool
+) -> None:
+    """It would start them a second time. It waits for their starts, at most for the timeout."""
+    job = scene.submit(run_s=50.0)
+    scene.carrier.starts = False
+    scene.talk.decide(AllocateJob(job, [0]))
+    scene.bridge.left(b"client")
+    hello = Hello(versions=[1], workload_manager=True)
+    assert scene.talk.say(hello, (b"next",)) is None
+    scene.cluster.now_s += 3.0
+    assert scene.talk.say(hello, (b"next",)) is None  # repeated: the deadline stays
+    assert taken_over(scene) is None
+    if starts:
+        scene.carrier.starts = True
+        scene.carrier.carry_out([Order(Place(str(job), ("node0",), "main"), "Slurm")])
+    else:
+        scene.cluster.now_s += 1.9
+        assert taken_over(scene) is None
+        scene.cluster.now_s += 0.2
+    scene.bridge.note(scene.cluster.state())
+    welcome = taken_over(scene)
+    assert isinstance(welcome, Welcome)
+    scene.talk.welcome, scene.talk.seq = welcome, 0
+    events = scene.talk.decide()
+    assert any(isinstance(event, JobStarted) for event in events) == starts
 
 
 def fell_back(scene: Scene) -> str:

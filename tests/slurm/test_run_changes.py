@@ -15,6 +15,7 @@ from hpcosim_protocol import (
     JobEligible,
     JobRequeued,
     JobResumed,
+    JobStarted,
     JobSuspended,
     KillJob,
     RequeueJob,
@@ -75,6 +76,29 @@ def test_cores_of_a_job_that_is_being_resumed_are_taken(scene: Scene) -> None:
     (event,) = scene.talk.due()
     assert isinstance(event, DecisionRejected)
     assert (event.code, event.job_id) == ("node_busy", other)
+
+
+@pytest.mark.parametrize("decision", [SuspendJob, KillJob, RequeueJob])
+def test_cores_that_a_decision_frees_are_given_in_the_same_request(
+    scene: Scene, decision: type[SuspendJob | KillJob | RequeueJob]
+) -> None:
+    """As in a simulation, so that a scheduler can preempt; Slurm waits until they are free."""
+    job, other = scene.run(run_s=50.0), scene.submit()
+    scene.talk.decide(decision(job), AllocateJob(other, [0]), wake_on=["job_started"])
+    assert scene.carrier.actions[-1] == Place(str(other), ("node0",), "main")
+    assert scene.look(1.0)[-1] == JobStarted(EPOCH_S + 2.0, other, [0], [1])
+
+
+def test_a_job_is_resumed_when_another_has_freed_its_cores(scene: Scene) -> None:
+    """Slurm would resume it at once, also beside the other job."""
+    job = scene.run(run_s=50.0)
+    decided(scene, SuspendJob(job))
+    other = scene.run(run_s=50.0)
+    scene.talk.decide(KillJob(other), ResumeJob(job), wake_on=["job_resumed"])
+    assert Resume(str(job)) not in scene.carrier.actions
+    scene.look(1.0)
+    assert scene.carrier.actions[-2:] == [Cancel(str(other)), Resume(str(job))]
+    assert scene.look(1.0)[-1] == JobResumed(EPOCH_S + 5.0, job)
 
 
 def test_a_requeued_job_waits_in_its_partition_again(scene: Scene) -> None:

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_slurm.bridge.opening import locks_of
 from hpcosim_slurm.checks import Wanted, check_cluster, check_partitions
 from hpcosim_slurm.errors import CommandError, SlurmError, UnreachableError
 from hpcosim_slurm.exclusive import exclusive
 from hpcosim_slurm.state import ClusterState, LivePartition
 from hpcosim_slurm.tools import Tools, environment
+from hpcosim_slurm.worlds.site import Site
 from support.slurm_cluster import SlurmCluster
 
 HOLDER = """
@@ -64,6 +66,23 @@ def test_names_of_locks_stay_in_their_folder(tmp_path: Path) -> None:
         exclusive("c", ["main"], tmp_path / "file"),
     ):
         pass
+
+
+def test_bridges_exclude_each_other_by_both_partitions_of_one_controller(tmp_path: Path) -> None:
+    """Jobs wait in one partition and start in the other; a cluster of another port is another."""
+    first = locks_of(Site(name="c", partitions=("main",), waiting=("queue",)), "6817")
+    same_queue = locks_of(Site(name="c", partitions=("gpu",), waiting=("queue",)), "6817")
+    held = locks_of(Site(name="c", partitions=("main",)), "6817")
+    elsewhere = locks_of(Site(name="c", partitions=("main",), waiting=("queue",)), "6818")
+    with exclusive(*first, tmp_path):
+        for other, partition in ((same_queue, "queue"), (held, "main")):
+            with (
+                pytest.raises(SlurmError, match=f"acts on partition {partition} of cluster c:6817"),
+                exclusive(*other, tmp_path),
+            ):
+                pass
+        with exclusive(*elsewhere, tmp_path):
+            pass
 
 
 def site(waiting_is_up: bool = False, waiting_nodes: tuple[str, ...] = ("a", "b")) -> ClusterState:

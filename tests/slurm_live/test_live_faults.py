@@ -22,7 +22,6 @@ from hpcosim_protocol import (
     NodeRepaired,
     SubmitJob,
 )
-from hpcosim_slurm.hooks import NOTIFY
 from support.live_bridges import (
     PLACE,
     LiveBridge,
@@ -126,11 +125,10 @@ def test_cancels_drains_and_failures_are_told(cluster: SlurmCluster, tmp_path: P
 def test_a_node_that_fails_and_returns_at_once_is_told(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    """Slurm requeues its job; the hook of the cluster says why, and makes the bridge look."""
-    options = (*PLACE, "--bell", str(cluster.folder / "bridge"), "--poll-s", "3600")
+    """Slurm requeues its job, and the hook of the cluster says why."""
+    options = (*PLACE, "--bell", str(cluster.folder / "bridge"))
     with LiveBridge(cluster, tmp_path, *options) as bridge, TestScheduler(bridge) as told:
         job = cluster.submit("--time=1", "--requeue", sleep_s=60.0)
-        cluster.run("sh", str(NOTIFY), str(cluster.folder / "bridge"), "test", "submitted")
         told.until(JobSubmitted, job_id=job)
         told.until(JobStarted, AllocateJob(job, [5]))
         cluster.run("scontrol", "update", "NodeName=node5", "State=DOWN", "Reason=test")
@@ -169,6 +167,29 @@ def test_what_slurm_refuses_is_told_in_its_words(cluster: SlurmCluster, tmp_path
         rejected = told.until(DecisionRejected, AllocateJob(job, [0]))
         assert rejected.job_id == job
         assert rejected.reason == f"Slurm: {bridge.entries('refused')[0]['words']}"
+
+
+def test_a_reservation_that_the_scheduler_does_not_know_ends_the_acting(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """An operator reserves all nodes for later, in mid-session: Slurm starts nothing in time.
+
+    The bridge gives up, and the waiting jobs start when the reservation is gone.
+    """
+    limits = ("--start-timeout-s", "1", "--max-rejected", "2")
+    with LiveBridge(cluster, tmp_path, *PLACE, *limits) as bridge:
+        with running(*schedule("fcfs", bridge)):
+            bridge.wait_for("session_opened")
+            reserve = ("scontrol", "create", "reservation", "ReservationName=later", "Nodes=ALL")
+            cluster.run(*reserve, "StartTime=now+10minutes", "Duration=60", "Users=daemon")
+            try:
+                jobs = [cluster.submit("--ntasks=2", "--time=60", sleep_s=1.0) for _ in range(4)]
+                bridge.wait_for("fell_back_to_shadow")
+            finally:
+                cluster.run("scontrol", "delete", "ReservationName=later")
+        wait_for_all(cluster, jobs, 25.0)
+    reason = bridge.entries("fell_back_to_shadow")[0]["reason"]
+    assert "decisions in a row were rejected" in reason
 
 
 def test_a_shadow_leaves_jobs_nodes_and_partitions_untouched(

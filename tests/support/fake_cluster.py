@@ -159,7 +159,8 @@ class FakeCluster:
         for job in self.jobs.values():
             if job.state == "running":
                 for at in range(job.cpus):
-                    used[job.nodes[at % len(job.nodes)]] += 1
+                    name = job.nodes[at % len(job.nodes)]
+                    used[name] = used.get(name, 0) + 1
         return used
 
     def _schedule(self) -> None:

@@ -28,6 +28,7 @@ from hpcosim_slurm.hooks.heard import Heard
 from hpcosim_slurm.reading.config import ClusterConfig
 from hpcosim_slurm.reading.rights import Mode
 from hpcosim_slurm.reading.state import read_state
+from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.shadow import ShadowWorld
@@ -102,9 +103,7 @@ def run_bridge(
     _warn(checked, site, settings, warn)
     with ExitStack() as stack:
         if acts:
-            names = [*settings.partitions, *settings.waiting]
-            cluster = f"{site.name}:{checked.config.port}"
-            stack.enter_context(exclusive(cluster, names, lock_folder()))
+            stack.enter_context(exclusive(*locks_of(site, checked.config.port), lock_folder()))
         listener = stack.enter_context(listening(settings.bind, settings.access))
         began = began_now(site, settings.mode, version, time.time())
         course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
@@ -112,13 +111,7 @@ def run_bridge(
         bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
         bridge.note(checked.state)
         bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
-        read = partial(read_state, tools)
-        heard = None if bell is None else Heard(read, bell)
-        polling = (
-            Polling(read, settings.poll_s)
-            if heard is None
-            else Polling(heard.read, settings.poll_s, heard.wait)
-        )
+        polling = _polling_of(partial(read_state, tools), settings.poll_s, bell)
         log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
         polling.start()
         stack.callback(polling.stop)
@@ -136,6 +129,23 @@ def _acting(tools: Tools, settings: BridgeSettings) -> Acting:
 def world_of(mode: str) -> MakeWorld:
     """Return what makes the worlds of a mode."""
     return ShadowWorld if mode == "shadow" else LiveWorld
+
+
+def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
+    """Return the cluster and the partitions that only one bridge may act on.
+
+    Args:
+        site: what the bridge knows of the cluster.
+        port: port of its controller, which differs for clusters of one name on one machine.
+    """
+    return f"{site.name}:{port}", [*site.partitions, *site.waiting]
+
+
+def _polling_of(read: Callable[[], ClusterState], poll_s: float, bell: Bell | None) -> Polling:
+    if bell is None:
+        return Polling(read, poll_s)
+    heard = Heard(read, bell)
+    return Polling(heard.read, poll_s, heard.wait)
 
 
 def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
@@ -157,14 +167,9 @@ def _warn(
 ) -> None:
     """Warn of what is not an error, but probably a mistake."""
     if others := shared_with(checked.state, site):
-        effect = (
-            "may start others on the same nodes in the shadow"
-            if site.mode == "shadow"
-            else "Slurm starts jobs late that it places on nodes that are in use"
-        )
         warn(
-            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            f"does not see their jobs, and {effect}"
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "
+            "their jobs take these nodes as in reality, and it does not decide on them"
         )
     if settings.bell is not None and not checked.config.has_hooks:
         warn(

@@ -60,7 +60,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold a waiting job, in its partition.
+    """Hold a waiting job, in its partition, as its user would: a hold of an operator is not ours.
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
@@ -182,7 +182,9 @@ def command_of(action: Action) -> list[str]:
             return ["scancel", _job(job)]
         case Terminate(job):
             return ["scancel", "--full", "--signal=TERM", _job(job)]
-        case Hold(job) | Requeue(job) | Suspend(job) | Resume(job):
+        case Hold(job):
+            return ["scontrol", "uhold", _job(job)]
+        case Requeue(job) | Suspend(job) | Resume(job):
             return ["scontrol", type(action).__name__.lower(), _job(job)]
         case Begin(job, at_s):
             return ["scontrol", "update", f"JobId={_job(job)}", f"StartTime=uts{math.ceil(at_s)}"]

@@ -6,13 +6,17 @@ Slurm shows a job that was requeued in the same way, whatever the cause.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from hpcosim_slurm.hooks.bell import Bell
 from hpcosim_slurm.state import ClusterState
 
-_LOST_NODE = re.compile(r"([0-9]{1,10}) NODE_FAIL")
+HOOK_S = 1.0
+"""Longest wait for the hook of a job that was requeued, s: Slurm runs it after the requeue."""
+
+_ENDED = re.compile(r"([0-9]{1,10}) ([A-Z_]{1,30})")
 
 
 class Heard:
@@ -27,14 +31,17 @@ class Heard:
     def __init__(self, read: Callable[[], ClusterState], bell: Bell) -> None:
         self._read = read
         self._bell = bell
-        self._lost_node: set[int] = set()
+        self._ended: dict[int, str] = {}  # states that hooks said of jobs whose runs ended
+        self._ran: set[int] = set()  # jobs that ran at the last look
 
-    def wait(self, timeout_s: float) -> None:
-        """Wait until a hook rings, at most for a time."""
-        for ring in self._bell.wait(timeout_s):
-            said = _LOST_NODE.fullmatch(ring.text) if ring.event == "ended" else None
+    def wait(self, timeout_s: float) -> bool:
+        """Wait until a hook rings, at most for a time; return whether one has rung."""
+        rings = self._bell.wait(timeout_s)
+        for ring in rings:
+            said = _ENDED.fullmatch(ring.text) if ring.event == "ended" else None
             if said is not None:
-                self._lost_node.add(int(said[1]))
+                self._ended[int(said[1])] = said[2]
+        return bool(rings)
 
     def read(self) -> ClusterState:
         """Return the state of the cluster.
@@ -42,10 +49,21 @@ class Heard:
         Raises:
             SlurmError: it cannot be read.
         """
+        before = set(self._ended)
         state = self._read()
-        waits = {job.id for job in state.jobs.values() if job.state in ("pending", "completing")}
-        self._lost_node &= waits
-        if not self._lost_node:
+        waiting = {job.id for job in state.jobs.values() if job.state == "pending"}
+        ending = {job.id for job in state.jobs.values() if job.state == "completing"}
+        running = {job.id for job in state.jobs.values() if job.nodes and job.state != "over"}
+        until_s = time.monotonic() + HOOK_S
+        while (left_s := until_s - time.monotonic()) > 0.0:
+            if self._ran & waiting <= self._ended.keys():
+                break
+            self.wait(left_s)
+        self._ran = running
+        over = before - waiting - ending  # of earlier runs
+        self._ended = {job: word for job, word in self._ended.items() if job not in over}
+        lost = [job for job in waiting if self._ended.get(job) == "NODE_FAIL"]
+        if not lost:
             return state
-        marked = {each: replace(state.jobs[each], lost_node=True) for each in self._lost_node}
+        marked = {job: replace(state.jobs[job], lost_node=True) for job in lost}
         return replace(state, jobs={**state.jobs, **marked})

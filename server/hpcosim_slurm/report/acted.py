@@ -139,7 +139,7 @@ def _rows(replay: _Replay, witness: Witness, platform: Platform) -> SessionRows:
         limit_s = requested_s(in_start, replay.state)
         spec = shown_spec(job, job.submitted_s, limit_s, max(job.cpus, 1))
         run = _decided_run(decided.get(job.id), real)
-        rows.append(JobRow(spec, job.id in witness.running, run, real))
+        rows.append(JobRow(spec, job.id in witness.running or job.is_outside, run, real))
     known = {row.spec.job_id for row in rows}
     return SessionRows(
         ", ".join(replay.schedulers),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 
 from hpcosim_server.record.forecasts import errors_by_lead
 from hpcosim_slurm.report.figures import SideFigures, Spread, part, power_of, side_of, wait_s
-from hpcosim_slurm.report.rows import SessionRows
+from hpcosim_slurm.report.rows import JobRow, SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun
 from hpcosim_slurm.report.texts import shown_part, shown_spread, shown_time, text_of
 
@@ -106,17 +107,14 @@ def compare(
             real,
         ),
         power=power_of(session),
-        predicted_shadow=_predicted(
-            session, {row.spec.job_id: row.shadow.start_s for row in session.rows}
-        ),
-        predicted_slurm=_predicted(
-            session, {row.spec.job_id: row.real.start_s for row in session.rows}
-        ),
+        predicted_shadow=_predicted(session, lambda row: row.shadow.start_s),
+        predicted_slurm=_predicted(session, lambda row: row.real.start_s),
     )
 
 
-def _predicted(session: SessionRows, start_s: dict[int, float]) -> dict[str, int | float]:
-    """Return the errors of the expected starts against some starts, by job id; NaN: none."""
+def _predicted(session: SessionRows, start_of: Callable[[JobRow], float]) -> dict[str, int | float]:
+    """Return the errors of the expected starts against some starts; NaN: a job has none."""
+    start_s = {row.spec.job_id: start_of(row) for row in session.rows}
     known = [
         said
         for said in session.said

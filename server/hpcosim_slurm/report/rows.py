@@ -37,7 +37,8 @@ class JobRow(NamedTuple):
 
     Attributes:
         spec: the job.
-        was_running: whether it ran already when the session began, so that nobody decided on it.
+        was_running: whether it ran already when the session began, or is of another partition, so
+            that nobody decided on it.
         shadow: its run as the scheduler decided, to its exact end: the start and the real run time.
             In mode shadow that is its run in the copy of the cluster.
         real: its real run.

@@ -64,7 +64,7 @@ def _rows(
     rows = [
         JobRow(
             _spec(world, row, witness.jobs[job_id]),
-            job_id in witness.running,
+            job_id in witness.running or witness.jobs[job_id].is_outside,
             _with_real_end(_shadow_run(world, row, waiting.get(row)), real),
             real,
         )

@@ -8,7 +8,13 @@ from typing import TypeVar
 
 import msgspec
 
-from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
+from hpcosim_slurm.state import (
+    ClusterState,
+    LiveJob,
+    LiveNode,
+    LivePartition,
+    LiveReservation,
+)
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -34,6 +40,9 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         lost_nodes: names of nodes that Slurm has no longer.
         partitions: partitions that are new or changed.
         lost_partitions: names of partitions that Slurm has no longer.
+        reservations: reservations that are new or changed.
+        lost_reservations: names of reservations that Slurm has no longer.
+        licenses: the numbers of all licences, if they have changed.
     """
 
     at_s: float
@@ -43,11 +52,15 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     lost_nodes: tuple[str, ...] = ()
     partitions: tuple[LivePartition, ...] = ()
     lost_partitions: tuple[str, ...] = ()
+    reservations: tuple[LiveReservation, ...] = ()
+    lost_reservations: tuple[str, ...] = ()
+    licenses: Mapping[str, int] | None = None
 
     def __bool__(self) -> bool:
         return bool(
             self.jobs or self.gone or self.nodes or self.lost_nodes
             or self.partitions or self.lost_partitions
+            or self.reservations or self.lost_reservations or self.licenses is not None
         )  # fmt: skip
 
 
@@ -55,8 +68,8 @@ def difference(before: ClusterState, after: ClusterState, at_s: float) -> Change
     """Return what changed.
 
     Values that Slurm changes all the time, and that no event of the protocol has, do not count: the
-    priority of a job, a reason for waiting that is one of `PASSING`, how much of a node is
-    allocated, and small changes of its time of boot.
+    priority of a job, a reason for waiting that is one of `PASSING`, the limit of the array of a
+    task that has started, how much of a node is allocated, and small changes of its time of boot.
 
     Args:
         before: the state before; `NO_STATE`: everything is new.
@@ -77,10 +90,9 @@ def difference(before: ClusterState, after: ClusterState, at_s: float) -> Change
             if _node_differs(before.nodes.get(name), node)
         ),
         tuple(name for name in before.nodes if name not in after.nodes),
-        tuple(
-            each for name, each in after.partitions.items() if each != before.partitions.get(name)
-        ),
-        tuple(name for name in before.partitions if name not in after.partitions),
+        *_changes(before.partitions, after.partitions),
+        *_changes(before.reservations, after.reservations),
+        after.licenses if after.licenses != before.licenses else None,
     )
 
 
@@ -95,7 +107,21 @@ def applied(before: ClusterState, change: Change) -> ClusterState:
             {each.name: each for each in change.partitions},
             change.lost_partitions,
         ),
+        _merged(
+            before.reservations,
+            {each.name: each for each in change.reservations},
+            change.lost_reservations,
+        ),
+        before.licenses if change.licenses is None else change.licenses,
     )
+
+
+def _changes(
+    before: Mapping[str, Value], after: Mapping[str, Value]
+) -> tuple[tuple[Value, ...], tuple[str, ...]]:
+    """Return the values that are new or changed, and the names that are gone."""
+    changed = tuple(each for name, each in after.items() if each != before.get(name))
+    return changed, tuple(name for name in before if name not in after)
 
 
 def _merged(
@@ -114,7 +140,9 @@ def _job_differs(before: LiveJob | None, job: LiveJob) -> bool:
 
 
 def _steady_job(job: LiveJob) -> LiveJob:
-    return replace(job, priority=0, reason="" if job.reason in PASSING else job.reason)
+    reason = "" if job.reason in PASSING else job.reason
+    limit = job.array_limit if job.started_s is None else 0
+    return replace(job, priority=0, reason=reason, array_limit=limit)
 
 
 def _node_differs(before: LiveNode | None, node: LiveNode) -> bool:

@@ -61,7 +61,7 @@ from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_
 from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
 from hpcosim_slurm.worlds.run_changes import RunChanges
 from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
-from hpcosim_slurm.worlds.specs import has_unknown_dependency
+from hpcosim_slurm.worlds.specs import waits_for_more
 
 ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (SetCheckpoint, SubmitJob)
@@ -144,6 +144,7 @@ class LiveWorld(CopiedCluster):
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
+        self._check_own(decision)
         if isinstance(decision, AllocateJob):
             self._allocate(decision, seq, index)
         elif isinstance(decision, RejectJob):
@@ -152,9 +153,10 @@ class LiveWorld(CopiedCluster):
             name = self.state.jobs[decision.job_id].name_in_slurm
             self._order(Cancel(name), decision, seq, index)
         elif isinstance(decision, KillJob | RequeueJob | SuspendJob | ResumeJob):
-            with self._kept():
+            with self._as_decided():
                 is_starting = decision.job_id in self._promises
                 self._runs.decide(decision, seq, index, is_starting=is_starting)
+            self._runs.resume_deferred()
         elif self.engine.decide(decision, seq, index) and isinstance(decision, SetNodePower):
             self.engine.switching.cancel(decision.node)  # what Slurm does is seen
             names = (list(self.state.nodes)[decision.node],)
@@ -165,7 +167,7 @@ class LiveWorld(CopiedCluster):
         engine, job_id = self.engine, wanted.job_id
         if job_id in self._promises:
             raise Rejection("job_not_waiting", f"job {job_id} is being started by Slurm")
-        with self._kept():
+        with self._as_decided():
             _, tasks, grant = allocation_of(engine, wanted)
         found = engine.jobs.waiting_job(job_id)
         late_s = engine.now_s + self._site.start_timeout_s
@@ -193,10 +195,15 @@ class LiveWorld(CopiedCluster):
         return names[0]
 
     @contextmanager
-    def _kept(self) -> Iterator[None]:
-        """Hold what jobs get that Slurm is starting or resuming, for the time of a check."""
-        with self._promises.kept(self.engine), self._runs.kept():
-            yield
+    def _as_decided(self) -> Iterator[None]:
+        """Let the copy be as after what Slurm is doing for decisions, for the time of a check."""
+        free = self.engine.cluster.free
+        before = free.copy()
+        try:
+            with self._runs.as_decided(), self._promises.kept(self.engine):
+                yield
+        finally:
+            free[:] = before
 
     def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
         if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
@@ -253,6 +260,7 @@ class LiveWorld(CopiedCluster):
                 self._follow_suspension(job)
             elif job.id in self._promises and job.reason.startswith(HOPELESS):
                 self._take_back(job.id, f"does not start the job: {job.reason}", "bad_allocation")
+        self._runs.resume_deferred()
         self.engine.pass_to(change.at_s)
         if not was_diverged:
             self.diverged_s = self.engine.now_s
@@ -325,9 +333,13 @@ class LiveWorld(CopiedCluster):
         self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
-        """Return whether a job may not start: without waiting partitions, jobs wait held."""
-        held = job.is_held and not waits_held(job, self._site)
-        return held or has_unknown_dependency(job)
+        """Return whether a job may not start: without waiting partitions, jobs wait held.
+
+        Components of heterogeneous jobs start together or not at all, which no decision can say.
+        """
+        if job.heterogeneous is not None or waits_for_more(job, self._shown):
+            return True
+        return job.is_held and not waits_held(job, self._site)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)

@@ -8,6 +8,8 @@ The rules:
 * A job that is to be killed after a time of grace gets SIGTERM at once, unless it is suspended. A
   job that is to be requeued gets no signal: one that ends cannot be requeued.
 * A job that ends in its time of grace ends as usual. If SIGTERM has ended it, it was killed.
+* What a job will free counts as free for later decisions, as in a simulation: Slurm lets a job that
+  was placed on busy nodes wait for them. It resumes jobs at once, so a resume is ordered later.
 """
 
 from __future__ import annotations
@@ -98,6 +100,7 @@ class RunChanges:
         self._order = order
         self._reject = reject
         self._awaited: dict[int, _Awaited] = {}
+        self._deferred: list[int] = []  # jobs to resume when their cores are free
         self._warned: dict[
             int, JobState
         ] = {}  # jobs with SIGTERM, and what they are if it ends them
@@ -149,26 +152,49 @@ class RunChanges:
             self.ends[job_id] = wanted.state
         timer = engine.clock.at(engine.now_s + self._timeout_s, Rank.ALARM, self._on_late, job_id)
         self._awaited[job_id] = _Awaited(wanted, seq, index, timer)
-        self._order(_action(wanted, self._jobs()[job_id].name_in_slurm), wanted, seq, index)
+        if isinstance(wanted, ResumeJob):
+            self._deferred.append(job_id)
+        else:
+            self._order(_action(wanted, self._jobs()[job_id].name_in_slurm), wanted, seq, index)
+
+    def resume_deferred(self) -> None:
+        """Order the resumes whose cores are free."""
+        deferred, self._deferred = self._deferred, []
+        for job_id in deferred:
+            each, job = self._awaited.get(job_id), self._engine.jobs.suspended.get(job_id)
+            if each is None or job is None:
+                continue
+            try:
+                check_resume(self._engine, job)
+            except Rejection:
+                self._deferred.append(job_id)
+                continue
+            action = _action(each.decision, self._jobs()[job_id].name_in_slurm)
+            self._order(action, each.decision, each.seq, each.index)
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Hold the cores of jobs that are being resumed for the time of a check."""
-        free, engine = self._engine.cluster.free, self._engine
-        held = [
-            pair
-            for job_id, each in self._awaited.items()
-            if isinstance(each.decision, ResumeJob) and job_id in engine.jobs.suspended
-            for job in [engine.jobs.suspended[job_id]]
-            for pair in zip(job.nodes, job.held, strict=True)
-        ]
-        for node, cores in held:
-            free[node] -= cores
+    def as_decided(self) -> Iterator[None]:
+        """Let the copy be as after the awaited decisions, for the time of a check.
+
+        The caller restores the free cores.
+        """
+        engine, freed = self._engine, []
+        for job_id, each in self._awaited.items():
+            job = engine.jobs.find(job_id)
+            if job is None or job.state not in ("running", "suspended"):
+                continue
+            resumes = isinstance(each.decision, ResumeJob)
+            if resumes == (job.state == "suspended"):
+                for node, cores in zip(job.nodes, job.held, strict=True):
+                    engine.cluster.free[node] += -cores if resumes else cores
+            if isinstance(each.decision, KillJob | RequeueJob) and job.resources is not None:
+                engine.resources.release(job.resources)
+                freed.append(job.resources)
         try:
             yield
         finally:
-            for node, cores in held:
-                free[node] += cores
+            for resources in freed:
+                engine.resources.hold(resources)
 
     # What Slurm says
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import msgspec
@@ -11,6 +12,8 @@ from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Proces
 from hpcosim_protocol.hosts import compress, to_ranges
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState, LiveNode
+from hpcosim_slurm.worlds.outside import outside_jobs
+from hpcosim_slurm.worlds.reservations import reservations_of
 
 
 class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,6 +67,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 def chosen(state: ClusterState, site: Site) -> ClusterState:
     """Return the part of a cluster that the scheduler sees: partitions, their nodes and jobs.
 
+    The jobs are those of the partitions, and those of others that have nodes of the partitions.
+
     Raises:
         SlurmError: there is no partition of a name, or the partitions have no nodes.
     """
@@ -76,12 +81,15 @@ def chosen(state: ClusterState, site: Site) -> ClusterState:
     nodes = {name: node for name, node in state.nodes.items() if name in inside}
     if not nodes:
         raise SlurmError(f"the partitions {', '.join(names)} have no nodes")
+    own = {*names, *site.waiting}
     jobs = {
         job_id: job
         for job_id, job in state.jobs.items()
-        if not {*names, *site.waiting}.isdisjoint(job.partition.split(","))
+        if not own.isdisjoint(job.partition.split(","))
     }
-    return ClusterState(state.at_s, jobs, nodes, {name: state.partitions[name] for name in names})
+    jobs |= {job.id: job for job in outside_jobs(state, names, own)}
+    partitions = {name: state.partitions[name] for name in names}
+    return replace(state, jobs=jobs, nodes=nodes, partitions=partitions)
 
 
 def starts_in(site: Site, partitions: str) -> str:
@@ -129,6 +137,8 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
         ),
         consumable=("cores", "memory") if site.holds_memory else ("cores",),
         partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
+        reservations=tuple(reservations_of(state.reservations, number)),
+        licenses={name[:200]: count for name, count in state.licenses.items()},
     )
 
 
