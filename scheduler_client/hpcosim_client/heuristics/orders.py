@@ -32,6 +32,11 @@ def smallest(job: Job) -> float:
     return job.cores
 
 
+def saf(job: Job) -> float:
+    """Smallest area first: least r n."""
+    return job.requested_s * job.cores
+
+
 def f1(job: Job) -> float:
     """log10(r) n + 870 log10(s) (Carastan-Santos, de Camargo 2017, table 3).
 
@@ -77,6 +82,11 @@ def unicep(job: Job, now_s: float) -> float:
     return -wait_s / (math.log2(job.cores) * _r(job))
 
 
+def lxf(job: Job, now_s: float) -> float:
+    """Largest expansion factor first: -(w + r) / r."""
+    return -(now_s - job.submit_s) / _r(job)
+
+
 def _r(job: Job) -> float:
     return job.requested_s if job.requested_s > 0 else LEAST
 
@@ -85,8 +95,8 @@ def _s(job: Job) -> float:
     return job.submit_s if job.submit_s > 0 else LEAST
 
 
-FIXED: Mapping[str, Key] = {key.__name__: key for key in (sjf, ljf, smallest, f1, f2, f3, f4)}
+FIXED: Mapping[str, Key] = {key.__name__: key for key in (sjf, ljf, smallest, saf, f1, f2, f3, f4)}
 """Orders with a key that does not depend on the time."""
 
-CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep)}
+CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep, lxf)}
 """Orders with a key that depends on the time."""

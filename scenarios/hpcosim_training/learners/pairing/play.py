@@ -6,15 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.agents.pairing.networks import PairingActor, best
-from hpcosim_client.job import Floats, Ints
+from hpcosim_client.agents.row_networks import RowActor, best
+from hpcosim_client.job import Ints
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
-from hpcosim_training.learners.pairing.agent import PairBatch, batch_of, logits_of
-from hpcosim_training.learning.distributions import sample_categorical
-from hpcosim_training.learning.rollout import Sample, SideBySide, play
+from hpcosim_training.learning.rollout import SideBySide, play
+from hpcosim_training.learning.row_batches import RowBatch, batch_of, logits_of, make_sampler
 
 
-def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairingEnv, PairBatch]:
+def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairingEnv, RowBatch]:
     """Return environments that run side by side; all are reset."""
     return SideBySide(
         envs,
@@ -23,34 +22,17 @@ def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairing
     )
 
 
-def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
-    """Return a function that samples an actor's choices, with one generator for each run.
-
-    A run consumes one random number for each choice, so its actions are independent of the runs
-    beside it.
-    """
-
-    def sample(batch: PairBatch, runs: Ints) -> tuple[Ints, Floats]:
-        noise = np.ones(batch.valid.shape)
-        counts = batch.valid.sum(dim=1).tolist()
-        for line, run, count in zip(noise, runs.tolist(), counts, strict=True):
-            line[:count] = rngs[run].exponential(size=count)
-        return sample_categorical(logits_of(actor, batch), noise)
-
-    return sample
-
-
-def play_greedy(actor: PairingActor, envs: Sequence[JobNodePairingEnv]) -> None:
+def play_greedy(actor: RowActor, envs: Sequence[JobNodePairingEnv]) -> None:
     """Run each environment to its end with the most probable choices."""
 
-    def act(batch: PairBatch, _: Ints) -> Ints:
+    def act(batch: RowBatch, _: Ints) -> Ints:
         return np.array([best(logits) for logits in logits_of(actor, batch)])
 
     play(side_by_side(envs), act)
 
 
 def play_sampled(
-    actor: PairingActor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
+    actor: RowActor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
 ) -> None:
     """Run each environment to its end with sampled choices.
 

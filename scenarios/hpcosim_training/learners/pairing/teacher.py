@@ -16,8 +16,8 @@ from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_client.job import Floats
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
-from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
 from hpcosim_training.learning.rollout import Rollout
+from hpcosim_training.learning.row_batches import RowBatch, batch_of
 from hpcosim_workloads.table import JobTable
 
 Score = Callable[[Rows, Rows], Floats]
@@ -112,7 +112,7 @@ RANDOM_CHOICE_PROBABILITY = 0.1  # random choices let demonstrations cover more 
 
 def demonstrate(
     runs: Sequence[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator
-) -> Rollout[PairBatch]:
+) -> Rollout[RowBatch]:
     """Return demonstrations: the teachers' choices in the visited states, and the rewards.
 
     Args:
