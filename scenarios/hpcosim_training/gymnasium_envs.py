@@ -2,6 +2,7 @@
 
 | id | decision | documentation |
 |---|---|---|
+| `hpcosim/BatchScheduling-v1` | choose the next job | `environments.batch_scheduling` |
 | `hpcosim/JobNodePairing-v1` | assign queued jobs to nodes | `environments.job_node_pairing` |
 | `hpcosim/NodePower-v1` | switch nodes on and off | `environments.node_power` |
 | `hpcosim/StepBinding-v1` | bind jobs to machines in whole steps | `environments.step_binding` |
@@ -33,12 +34,14 @@ from __future__ import annotations
 
 import gymnasium
 
+BATCH_SCHEDULING = "hpcosim/BatchScheduling-v1"
 JOB_NODE_PAIRING = "hpcosim/JobNodePairing-v1"
 NODE_POWER = "hpcosim/NodePower-v1"
 STEP_BINDING = "hpcosim/StepBinding-v1"
 
 _HERE = "hpcosim_training.environments"
 
+gymnasium.register(BATCH_SCHEDULING, f"{_HERE}.batch_scheduling:BatchSchedulingEnv")
 gymnasium.register(JOB_NODE_PAIRING, f"{_HERE}.job_node_pairing:JobNodePairingEnv")
 gymnasium.register(NODE_POWER, f"{_HERE}.node_power:NodePowerEnv")
 gymnasium.register(
