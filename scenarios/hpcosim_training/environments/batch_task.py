@@ -15,7 +15,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import rules_of
 from hpcosim_server.engine.simulation import Rules
-from hpcosim_training.environments.arguments import check_power
+from hpcosim_training.environments.arguments import check_power, did_you_mean
 from hpcosim_training.environments.batch_costs import Cost, Objective, new_cost
 from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.table import JobTable
@@ -52,13 +52,24 @@ class BatchTask:
     seed: int = 0
 
 
+SETTINGS = ("window_jobs", "episode_jobs", "reward", "reward_scale")
+"""Fields of a task that a scenario does not define."""
+
+
 def task_of(changes: Mapping[str, Any], scenario: Scenario) -> BatchTask:
     """Return the task of a scenario.
 
     Args:
-        changes: fields of the task that replace their defaults.
+        changes: fields of `SETTINGS` that replace their defaults.
         scenario: the scenario; its scheduler is ignored.
+
+    Raises:
+        ValueError: a field is unknown.
     """
+    for name in changes:
+        if name not in SETTINGS:
+            hint = did_you_mean(name, SETTINGS)
+            raise ValueError(f"unknown argument {name!r}{hint}; settings: {', '.join(SETTINGS)}")
     task = BatchTask(scenario.platform, rules=rules_of(scenario), seed=scenario.seed)
     return replace(task, **changes)
 
