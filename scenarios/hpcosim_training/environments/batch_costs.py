@@ -47,33 +47,42 @@ class JobCost:
 
     def __init__(self, of: Callable[[Floats, Floats], Floats], final: str) -> None:
         self._of, self._final = of, final
-        self._first = 0  # jobs before this row have started
+        self._first = 0  # jobs before this row do not wait any more
         self._settled = 0.0  # sum of their costs
+        self._requests, self._last = -1, 0.0  # of the last call
 
     def __call__(self, episode: BatchEpisode) -> float:
         """Return the cost so far; jobs that are not submitted yet have none."""
         simulation, recording = episode.simulation, episode.simulation.recording
+        if simulation.requests == self._requests:  # no time has passed
+            return self._last
+        self._requests = simulation.requests
         if recording.over == len(episode.jobs):
             ran = jobs_that_ran(simulation.record())
-            return float({**waits(ran), **slowdowns(ran)}[self._final])
+            self._last = float({**waits(ran), **slowdowns(ran)}[self._final])
+        else:
+            self._last = self._so_far(episode) / len(episode.jobs)
+        return self._last
+
+    def _so_far(self, episode: BatchEpisode) -> float:
+        """Return the sum of the costs of the jobs that were submitted."""
+        recording, first = episode.simulation.recording, self._first
         if recording.requeues:  # a job that had started may wait again
-            self._first, self._settled = 0, 0.0
-        first = self._first
-        # A copy, because a column does not grow while NumPy reads it.
-        submit_s, start_s, end_s = (
-            np.frombuffer(column[first:])
-            for column in (recording.submit_s, recording.start_s, recording.end_s)
-        )
-        waits_now = np.isnan(start_s)
-        wait_s = np.where(waits_now, simulation.now_s, start_s) - submit_s
-        run_s = episode.jobs.run_s[first : first + len(wait_s)]
-        costs = self._of(wait_s, run_s)
-        waits_now &= np.isnan(end_s)
+            first, self._settled = 0, 0.0
+        # Copies, because a column does not grow while NumPy reads it.
+        submit_s = np.frombuffer(recording.submit_s[first:])
+        left_s = np.array(recording.start_s[first:])  # when they stopped waiting
+        if recording.ended_idle:  # cancelled jobs
+            ended_s = np.frombuffer(recording.end_s[first:])
+            left_s = np.where(np.isnan(left_s), ended_s, left_s)
+        waiting = np.isnan(left_s)
+        left_s[waiting] = episode.simulation.now_s
+        costs = self._of(left_s - submit_s, episode.jobs.run_s[first : first + len(left_s)])
         total = self._settled + float(costs.sum())
-        settled = int(waits_now.argmax()) if waits_now.any() else len(costs)
-        self._first += settled
+        settled = int(waiting.argmax()) if waiting.any() else len(costs)
+        self._first = first + settled
         self._settled += float(costs[:settled].sum())
-        return total / len(episode.jobs)
+        return total
 
 
 def _bounded_slowdown(wait_s: Floats, run_s: Floats) -> Floats:

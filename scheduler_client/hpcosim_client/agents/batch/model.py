@@ -38,8 +38,8 @@ class BatchMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 def rows_of(scene: QueueScene) -> Rows:
     """Return the rows of the network, float32[jobs, FEATURES]: each job with the cluster."""
-    rows = np.empty((len(scene.rows), FEATURES), dtype=np.float32)
-    rows[:, : len(JOB_COLUMNS)] = scene.rows
+    rows = np.empty((scene.columns.shape[1], FEATURES), dtype=np.float32)
+    rows[:, : len(JOB_COLUMNS)] = scene.columns.T
     rows[:, len(JOB_COLUMNS) :] = scene.cluster
     return rows
 

@@ -37,8 +37,9 @@ def flat(scene: QueueScene | None, window_jobs: int) -> Rows:
         first = len(CLUSTER_COLUMNS)
         values[:first] = scene.cluster
         slots = values[first:].reshape(len(SLOT_COLUMNS), window_jobs)
-        slots[0, : len(scene.rows)] = 1.0
-        slots[1:, : len(scene.rows)] = scene.rows.T
+        visible = scene.columns.shape[1]
+        slots[0, :visible] = 1.0
+        slots[1:, :visible] = scene.columns
     return values
 
 

@@ -68,16 +68,19 @@ CLUSTER_COLUMNS = (
 
 SATURATION_JOBS = 64.0
 
+_AHEAD_S = np.array(AHEAD_S)
+_LOG_LONGEST = math.log1p(LONGEST_S / SHORTEST_S)
+
 
 class QueueScene(NamedTuple):
     """The observation of a round.
 
     Attributes:
-        rows: float32[jobs, JOB_COLUMNS], the visible jobs in submission order.
+        columns: float32[JOB_COLUMNS, jobs], the visible jobs in submission order.
         cluster: float32[CLUSTER_COLUMNS].
     """
 
-    rows: Rows
+    columns: Rows
     cluster: Rows
 
 
@@ -88,37 +91,35 @@ def scene_of(view: View, jobs: Sequence[Job]) -> QueueScene:
         view: the view.
         jobs: the visible jobs, at least one.
     """
-    now_s, nodes = view.now_s, view.nodes
-    total, free_cores = float(nodes.capacity.sum()), nodes.free_cores
+    now_s, free_cores, count = view.now_s, view.nodes.free_cores, len(jobs)
+    total = view.platform.core_count
     asked = np.array([(job.requested_s, job.cores, job.submit_s) for job in jobs]).T
-    requested_s, cores, wait_s = asked[0], asked[1], now_s - asked[2]
+    requested_s, cores = asked[0], asked[1]
     ends_s, free = _releases(view)
     step = np.minimum(free.searchsorted(cores), len(free) - 1)
-    starts_s = np.maximum(ends_s[step] - now_s, 0.0)
-    # Jobs that end at the same time release their cores together.
-    beside = free[ends_s.searchsorted(ends_s[step], "right") - 1] - cores
-    rows = np.empty((len(jobs), len(JOB_COLUMNS)), dtype=np.float32)
-    rows[:, 0] = _log_time(requested_s)
-    rows[:, 1] = cores / total
-    rows[:, 2] = np.log1p(cores) / math.log1p(total)
-    rows[:, 3] = _log_time(wait_s)
-    rows[:, 4] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
-    rows[:, 5] = cores <= free_cores
-    rows[:, 6] = _log_time(starts_s)
-    rows[:, 7] = beside / total
-    rows[:, 8] = np.arange(len(jobs)) / len(jobs)
-    waiting = len(view.queue)
+    starts_s = ends_s[step]
+    wait_s = now_s - asked[2]
+    times = np.array((requested_s, wait_s, starts_s - now_s))
     work = float(requested_s @ cores) / (total * DAY_S)
-    ahead = free[ends_s.searchsorted(now_s + np.array(AHEAD_S), "right") - 1] / total
+    waiting, mean_wait_s = len(view.queue), float(wait_s.sum()) / count
+    times = np.minimum(np.log1p(times / SHORTEST_S) / _LOG_LONGEST, 1.0)
+    columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
+    columns[0], columns[3], columns[6] = times
+    columns[1] = cores / total
+    columns[2] = np.log1p(cores) / math.log1p(total)
+    columns[4] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
+    columns[5] = cores <= free_cores
+    # Jobs that end at the same time release their cores together.
+    beside = free[ends_s.searchsorted(starts_s, "right") - 1] - cores
+    columns[7] = np.maximum(beside, 0.0) / total
+    columns[8] = np.arange(count) / count
     cluster = np.empty(len(CLUSTER_COLUMNS), dtype=np.float32)
-    cluster[:4] = (
-        free_cores / total,
-        waiting / (waiting + SATURATION_JOBS),
-        work / (1.0 + work),
-        _log_time(wait_s.mean()),
-    )
-    cluster[4:] = ahead
-    return QueueScene(rows.clip(0.0, 1.0), cluster.clip(0.0, 1.0))
+    cluster[0] = free_cores / total
+    cluster[1] = waiting / (waiting + SATURATION_JOBS)
+    cluster[2] = work / (1.0 + work)
+    cluster[3] = min(math.log1p(mean_wait_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
+    cluster[4:] = free[ends_s.searchsorted(now_s + _AHEAD_S, "right") - 1] / total
+    return QueueScene(columns, cluster)
 
 
 def _releases(view: View) -> tuple[Floats, Floats]:
@@ -127,16 +128,11 @@ def _releases(view: View) -> tuple[Floats, Floats]:
     The first time is now. A job that overruns its request ends now.
     """
     now_s = view.now_s
-    running = [
-        (job.expected_end_s(now_s), 0 if job.allocation is None else job.allocation.cores)
-        for job in view.running.values()
-    ]
-    running.append((now_s, view.nodes.free_cores))
-    running.sort()
-    ends = np.array(running, dtype=np.float64)
+    releases = [(now_s, view.nodes.free_cores)]
+    for job in view.running.values():
+        if job.allocation is not None:
+            end_s = job.start_s + job.suspended_s + job.requested_s
+            releases.append((end_s if end_s > now_s else now_s, job.allocation.cores))
+    releases.sort()
+    ends = np.array(releases, dtype=np.float64)
     return ends[:, 0], ends[:, 1].cumsum()
-
-
-def _log_time(time_s: Floats) -> Floats:
-    scaled: Floats = np.log1p(time_s / SHORTEST_S) / math.log1p(LONGEST_S / SHORTEST_S)
-    return scaled
