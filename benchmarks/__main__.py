@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import (
+    batch,
     batsim,
     deep_eas,
     executors,
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "heterogeneous": heterogeneous.run,
     "power": power.run,
     "pairing": pairing.run,
+    "batch": batch.run,
     "deep-eas": deep_eas.run,
     "batsim": batsim.run,
     "memory": memory.run,

@@ -65,7 +65,7 @@ def first(_: BatchSchedulingEnv) -> int:
 
 def by(rule: str) -> Callable[[BatchSchedulingEnv], int]:
     """Return a chooser by a rule of the client."""
-    return lambda env: RULES[rule](env.choices.jobs, env.view.now_s)
+    return lambda env: RULES[rule](env.visible, env.view.now_s)
 
 
 def played(env: BatchSchedulingEnv, choose: Callable[[BatchSchedulingEnv], int]) -> float:
@@ -113,26 +113,45 @@ def test_the_checker_of_stable_baselines3_finds_nothing(busy: str, observation: 
     checker.check_env(gymnasium.make(BATCH_SCHEDULING, scenario=busy, observation=observation))
 
 
-@pytest.mark.parametrize("mode", ["sync", pytest.param("async", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "mode", ["vector_entry_point", "sync", pytest.param("async", marks=pytest.mark.slow)]
+)
 def test_a_vector_is_as_many_single_environments(busy: str, mode: str) -> None:
-    """A vector of environments equals single ones, in one process or in several."""
-    how = {"scenario": busy, "observation": "flat", "episode_jobs": 40}
-    fresh = {"context": "spawn"} if mode == "async" else {}
-    envs = gymnasium.make_vec(BATCH_SCHEDULING, 2, mode, vector_kwargs=fresh, **how)
-    singles = [BatchSchedulingEnv(**how) for _ in range(2)]  # type: ignore[arg-type]
+    """A vector of environments equals single ones, in one process or in several.
+
+    The single environments are reset after their ends, as Gymnasium resets those of a vector.
+    """
+    how: dict[str, Any] = {"scenario": busy, "observation": "flat", "episode_jobs": 30}
+    fresh = {"vector_kwargs": {"context": "spawn"}} if mode == "async" else {}
+    envs = gymnasium.make_vec(BATCH_SCHEDULING, 2, mode, **fresh, **how)
+    singles = [BatchSchedulingEnv(**how) for _ in range(2)]
     seen, info = envs.reset(seed=[4, 5])
-    alone = [env.reset(seed=seed) for env, seed in zip(singles, (4, 5), strict=True)]
-    for _ in range(5):
-        for run, (single_seen, single_info) in enumerate(alone):
+    alone = [(*env.reset(seed=seed), 0.0, False) for env, seed in zip(singles, (4, 5), strict=True)]
+    rewards, over, ends = np.zeros(2), np.zeros(2, dtype=np.bool_), 0
+    for _ in range(60):
+        for run, (single_seen, single_info, reward, done) in enumerate(alone):
             assert np.array_equal(seen[run], single_seen)
             assert np.array_equal(info["action_mask"][run], single_info["action_mask"])
             assert info["view"][run] == single_info["view"]
+            assert (rewards[run], over[run]) == (reward, done)
+            if done:
+                assert info["mean_wait_s"][run] == single_info["mean_wait_s"]
+                assert info["_mean_wait_s"][run]
+                ends += 1
         actions = np.array([int(mask.sum()) - 1 for mask in info["action_mask"]])
-        seen, _, over, _, info = envs.step(actions)
-        steps = [env.step(action) for env, action in zip(singles, actions, strict=True)]
-        alone = [(step[0], step[4]) for step in steps]
-        assert not over.any()
+        seen, rewards, over, cut, info = envs.step(actions)
+        alone = [stepped(env, action) for env, action in zip(singles, actions, strict=True)]
+        assert not cut.any()
+    assert ends > 1
     envs.close()
+
+
+def stepped(env: BatchSchedulingEnv, action: int) -> tuple[Any, dict[str, Any], float, bool]:
+    """Step an environment, or reset it after its end; return observation, info, reward, end."""
+    if env.done:
+        return (*env.reset(), 0.0, False)
+    seen, reward, over, _, info = env.step(action)
+    return seen, info, reward, over
 
 
 def test_the_same_seed_brings_the_same_episodes(busy: str) -> None:
@@ -141,9 +160,7 @@ def test_the_same_seed_brings_the_same_episodes(busy: str) -> None:
     jobs = []
     for seed in (1, None, 1, None):
         env.reset(seed=seed)
-        jobs.append(
-            list(env.simulation.recording.job_id) + [job.job_id for job in env.choices.jobs]
-        )
+        jobs.append(list(env.simulation.recording.job_id) + [job.job_id for job in env.visible])
     assert jobs[0] == jobs[2] != jobs[1] == jobs[3]
 
 
@@ -191,7 +208,7 @@ def test_the_chosen_job_is_reserved_and_others_backfill_behind_it() -> None:
     env = BatchSchedulingEnv(task=BatchTask(cluster_of(4)), jobs=jobs)
     env.reset()
     while not env.done:
-        numbers = [job.job_id for job in env.choices.jobs]
+        numbers = [job.job_id for job in env.visible]
         env.step(numbers.index(3) if 3 in numbers else 0)
     starts = dict(
         zip(env.simulation.recording.job_id, env.simulation.recording.start_s, strict=True)
@@ -267,10 +284,8 @@ def test_info_has_the_live_view(busy: str) -> None:
     env = BatchSchedulingEnv(busy)
     _, info = env.reset()
     view = info["view"]
-    assert [job.job_id for job in view.queue.values()][:64] == [
-        job.job_id for job in env.choices.jobs
-    ]
-    assert info["action_mask"].sum() == len(env.choices.jobs)
+    assert [job.job_id for job in view.queue.values()][:64] == [job.job_id for job in env.visible]
+    assert info["action_mask"].sum() == len(env.visible)
     assert np.array_equal(env.action_masks(), info["action_mask"])
     copied = pickle.loads(pickle.dumps(view))
     assert copied == view
@@ -444,7 +459,7 @@ def test_a_model_schedules_as_in_the_environment(busy: str) -> None:
     env = BatchSchedulingEnv(busy)
     played(env, lambda _: 1)
     assert schedule(env) == schedule_of(scheduled_by(Model()), env)
-    played(env, lambda env: len(env.choices.jobs) - 1)
+    played(env, lambda env: len(env.visible) - 1)
     assert schedule(env) == schedule_of(scheduled_by(MaskedModel(), observation="flat"), env)
 
 

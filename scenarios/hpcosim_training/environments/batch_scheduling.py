@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError
 from hpcosim_client.agents.batch.observation import Form, by_name, flat, mask_of
-from hpcosim_client.agents.batch.rounds import BatchRounds, QueueChoices
-from hpcosim_client.agents.batch.scene import Rows
+from hpcosim_client.agents.batch.rounds import QueueChoices
+from hpcosim_client.agents.batch.scene import QueueScene, Rows, scene_of
+from hpcosim_client.heuristics.chosen_head import ChosenHead
+from hpcosim_client.job import Job
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_server.engine.simulation import Simulation
@@ -151,7 +153,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         task: the task.
         simulation: the simulation of this episode.
         view: the scheduler's view of it.
-        choices: the visible jobs of this decision and their observation.
+        visible: the jobs among which this decision chooses.
         done: True once all jobs have finished, and before the first episode.
 
     Raises:
@@ -165,7 +167,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     simulation: Simulation
     view: EpisodeView
-    choices: QueueChoices
+    visible: list[Job]
 
     def __init__(
         self,
@@ -203,6 +205,23 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.done = True
         self._started = False
 
+    def another(self) -> BatchSchedulingEnv:
+        """Return a new environment of the same task and workload."""
+        form: Form = "flat" if self._form is flat else "dict"
+        return BatchSchedulingEnv(
+            task=self.task, jobs=self._jobs, observation=form, invalid=self._invalid
+        )
+
+    @property
+    def choices(self) -> QueueChoices:
+        """The visible jobs of this decision with their observation, made anew."""
+        return QueueChoices(self.visible, scene_of(self.view, self.visible))
+
+    @property
+    def cost(self) -> float:
+        """The cost of this episode so far: minus the sum of its rewards, not scaled."""
+        return self._spent
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -223,7 +242,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         for _ in range(1 if self.task.episode_jobs is None or first is not None else MAX_DRAWS):
             self._begin(episode_jobs(self.task, self._jobs, first, self.np_random))
             if not self.done:
-                return self._form(self.choices.scene, self.task.window_jobs), self._info()
+                return self._observation(), self._info()
         raise PolicyError(
             "there is no decision to take: never do two jobs wait while one of them fits; expected "
             "a workload with a higher load"
@@ -237,7 +256,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.view = EpisodeView(task.platform, task.seed, wake_on_allocation=wakes)
         self._episode = BatchEpisode(self.simulation, self.view, jobs)
         self._cost = new_cost(task.reward)
-        self._rounds = BatchRounds(task.window_jobs)
+        self._rounds = ChosenHead(task.window_jobs)
         self.done, self._started = False, True
         self._advance()
         self._spent = 0.0
@@ -253,18 +272,17 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
             raise ResetNeeded("the episode is over or has not started; call reset() before step()")
         choice = self._choice(action)
         reward = self.choose(choice)
-        scene = None if self.done else self.choices.scene
         info = self._info()
         info["action_taken"] = choice
-        return self._form(scene, self.task.window_jobs), reward, self.done, False, info
+        return self._observation(), reward, self.done, False, info
 
     def choose(self, choice: int) -> float:
         """Choose a visible job and return the reward: `step` without observation and mask.
 
         Args:
-            choice: index into `choices.jobs`; the episode must not be over.
+            choice: index into `visible`; the episode must not be over.
         """
-        self._rounds.take(self.view, self.choices, choice)
+        self._rounds.take(self.view, self.visible[choice])
         self._advance()
         before, self._spent = self._spent, self._cost(self._episode)
         return (before - self._spent) / self.task.reward_scale
@@ -277,12 +295,12 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         """
         if not self._started:
             raise ResetNeeded("no episode has started; call reset() before action_masks()")
-        visible = 1 if self.done else len(self.choices.jobs)
+        visible = 1 if self.done else len(self.visible)
         return mask_of(visible, self.task.window_jobs).view(np.bool_)
 
     def _choice(self, action: object) -> int:
         """Return the index of the visible job that an action chooses."""
-        window, visible = self.task.window_jobs, len(self.choices.jobs)
+        window, visible = self.task.window_jobs, len(self.visible)
         try:
             number = index(action)  # type: ignore[arg-type]
         except TypeError:
@@ -298,7 +316,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def _advance(self) -> None:
         """Simulate until the next decision, or until all jobs have finished."""
         view, rounds, simulation = self.view, self._rounds, self.simulation
-        while (choices := rounds.look(view)) is None:
+        while (visible := rounds.look(view)) is None:
             batch = simulation.advance(
                 view.decisions, wake_on=view.wake_on, elapsed_s=view.elapsed_s
             )
@@ -307,7 +325,11 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
                 return
             view.apply(batch.now_s, batch.events)
             rounds.begin(view)
-        self.choices = choices
+        self.visible = visible
+
+    def _observation(self) -> Observation:
+        scene: QueueScene | None = None if self.done else scene_of(self.view, self.visible)
+        return self._form(scene, self.task.window_jobs)
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {

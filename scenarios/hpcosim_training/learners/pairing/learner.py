@@ -19,15 +19,14 @@ from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, task_of
+from hpcosim_training.learners.choices import demonstrate, play_greedy, side_by_side
 from hpcosim_training.learners.pairing.agent import new_agent
-from hpcosim_training.learners.pairing.play import play_greedy, side_by_side
 from hpcosim_training.learners.pairing.settings import PairingTraining, Windows
 from hpcosim_training.learners.pairing.teacher import (
     TEACHERS,
     Teacher,
     TeacherAssignment,
     assign_teachers,
-    demonstrate,
     scaled_environment,
 )
 from hpcosim_training.learning.agent import weights_of

@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
-from hpcosim_client.agents.batch.scene import CLUSTER_COLUMNS, JOB_COLUMNS, QueueScene, Rows
+from hpcosim_client.agents.batch.scene import CLUSTER_COLUMNS, FEATURES, JOB_COLUMNS
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
 from hpcosim_client.agents.row_networks import PooledActor
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.chosen_head import WINDOW_JOBS
 
 FORMAT = "hpcosim batch 1"
-FEATURES = len(JOB_COLUMNS) + len(CLUSTER_COLUMNS)
 
 
 class BatchMetadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,14 +32,6 @@ class BatchMetadata(msgspec.Struct, frozen=True, kw_only=True):
     width: Annotated[int, Meta(ge=1, le=1024)] = 32
     columns: tuple[str, ...] = (*JOB_COLUMNS, *CLUSTER_COLUMNS)
     training: Mapping[str, str | int | float | bool] = {}
-
-
-def rows_of(scene: QueueScene) -> Rows:
-    """Return the rows of the network, float32[jobs, FEATURES]: each job with the cluster."""
-    rows = np.empty((scene.columns.shape[1], FEATURES), dtype=np.float32)
-    rows[:, : len(JOB_COLUMNS)] = scene.columns.T
-    rows[:, len(JOB_COLUMNS) :] = scene.cluster
-    return rows
 
 
 def actor_of(about: BatchMetadata) -> PooledActor:

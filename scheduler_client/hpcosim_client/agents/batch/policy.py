@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from hpcosim_client.agents.batch.model import load_batch, rows_of
+from hpcosim_client.agents.batch.model import load_batch
 from hpcosim_client.agents.batch.rounds import BatchRounds, QueueChoices
 from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_client.agents.row_networks import best
@@ -29,7 +29,7 @@ def batch(model: Path | str, *, sample: bool = False) -> Policy:
     actor, about = load_batch(Path(model))
 
     def choose(view: View, choices: QueueChoices) -> int:
-        rows = torch.from_numpy(rows_of(choices.scene))[None]
+        rows = torch.from_numpy(choices.rows)[None]
         with torch.inference_mode():
             logits = actor(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0].numpy()
         return sampled(logits, view.rng) if sample else best(logits)

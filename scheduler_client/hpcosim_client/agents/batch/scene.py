@@ -66,6 +66,8 @@ CLUSTER_COLUMNS = (
 - free_in_T_h: cores that are free in T hours by the requested times of running jobs / cores.
 """
 
+FEATURES = len(JOB_COLUMNS) + len(CLUSTER_COLUMNS)
+
 SATURATION_JOBS = 64.0
 
 _AHEAD_S = np.array(AHEAD_S)
