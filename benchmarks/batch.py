@@ -19,8 +19,8 @@ from hpcosim_training.environments.batch_task import BatchTask
 from hpcosim_training.gymnasium_envs import BATCH_SCHEDULING
 from hpcosim_workloads.table import JobTable
 
-WINDOWS = (3_000, 20_000, 40_000)
-"""First jobs of the windows of 2,000 jobs."""
+WINDOWS = tuple(range(3_000, 54_000, 5_000))
+"""First jobs of the windows of 500 jobs."""
 
 REPEATS = 5
 """Repeats of each window; the fastest counts."""
@@ -32,7 +32,7 @@ def run(smoke: bool) -> dict[str, float]:
     if log is None:
         log, windows, size = lublin_256(400), (0,), 400
     else:
-        windows, size = WINDOWS, 2_000
+        windows, size = WINDOWS, 500
     task = BatchTask(equal_nodes(256 if len(log) < WINDOWS[-1] else 128), episode_jobs=size)
     figures = {}
     for form in ("flat", "dict"):

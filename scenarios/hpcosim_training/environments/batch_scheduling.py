@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError
 from hpcosim_client.agents.batch.observation import Form, by_name, flat, mask_of
-from hpcosim_client.agents.batch.rounds import QueueChoices
-from hpcosim_client.agents.batch.scene import QueueScene, Rows, scene_of
-from hpcosim_client.heuristics.chosen_head import ChosenHead
+from hpcosim_client.agents.batch.rounds import BatchRounds, QueueChoices
+from hpcosim_client.agents.batch.scene import Rows
 from hpcosim_client.job import Job
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
@@ -215,7 +214,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
     @property
     def choices(self) -> QueueChoices:
         """The visible jobs of this decision with their observation, made anew."""
-        return QueueChoices(self.visible, scene_of(self.view, self.visible))
+        return self._rounds.choices(self.view, self.visible)
 
     @property
     def cost(self) -> float:
@@ -256,7 +255,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.view = EpisodeView(task.platform, task.seed, wake_on_allocation=wakes)
         self._episode = BatchEpisode(self.simulation, self.view, jobs)
         self._cost = new_cost(task.reward)
-        self._rounds = ChosenHead(task.window_jobs)
+        self._rounds = BatchRounds(self.view, task.window_jobs)
         self.done, self._started = False, True
         self._advance()
         self._spent = 0.0
@@ -282,7 +281,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         Args:
             choice: index into `visible`; the episode must not be over.
         """
-        self._rounds.take(self.view, self.visible[choice])
+        self._rounds.start_or_reserve(self.view, self.visible[choice])
         self._advance()
         before, self._spent = self._spent, self._cost(self._episode)
         return (before - self._spent) / self.task.reward_scale
@@ -316,7 +315,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def _advance(self) -> None:
         """Simulate until the next decision, or until all jobs have finished."""
         view, rounds, simulation = self.view, self._rounds, self.simulation
-        while (visible := rounds.look(view)) is None:
+        while (visible := rounds.visible(view)) is None:
             batch = simulation.advance(
                 view.decisions, wake_on=view.wake_on, elapsed_s=view.elapsed_s
             )
@@ -328,7 +327,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.visible = visible
 
     def _observation(self) -> Observation:
-        scene: QueueScene | None = None if self.done else scene_of(self.view, self.visible)
+        scene = None if self.done else self.choices.scene
         return self._form(scene, self.task.window_jobs)
 
     def _info(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcosim_client.agents.batch.observation import Form
+from hpcosim_client.agents.batch.scene import MAX_WINDOW_JOBS
 from hpcosim_client.heuristics.chosen_head import WINDOW_JOBS
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
@@ -22,7 +23,6 @@ from hpcosim_workloads.table import JobTable
 
 Invalid = Literal["first", "raise"]
 
-MAX_WINDOW_JOBS = 1000
 MAX_DRAWS = 100
 """Attempts to draw a window of the workload with at least one decision."""
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,12 +13,12 @@ from hpcosim_client.agents.batch.model import BatchMetadata, actor_of
 from hpcosim_client.agents.batch.scene import FEATURES
 from hpcosim_client.agents.row_networks import PooledActor, PooledCritic, RowActor, initialise
 from hpcosim_client.agents.threads import use_one_thread
-from hpcosim_client.heuristics.chosen_head import RULES
 from hpcosim_client.job import Floats, Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
-from hpcosim_training.environments.batch_task import MAX_DRAWS, BatchTask, task_of
+from hpcosim_training.environments.batch_task import task_of
+from hpcosim_training.learners.batch.episodes import EpisodeSource, ratio
 from hpcosim_training.learners.batch.settings import BatchTraining
 from hpcosim_training.learners.choices import demonstrate, play_greedy, side_by_side
 from hpcosim_training.learning.agent import Agent, weights_of
@@ -36,75 +33,12 @@ from hpcosim_training.learning.row_batches import (
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import checksum, description
 from hpcosim_training.learning.update import behaviour_cloning, learn
-from hpcosim_workloads.shaping import scale_load, window_by_number
 from hpcosim_workloads.table import JobTable
 
 UPDATE, CLONING = 1_000_001, 1_000_002  # random number streams
 
 EPISODES_TOGETHER = 10  # in a task of a worker
 DEMONSTRATIONS = 40
-
-
-class EpisodeSource(NamedTuple):
-    """The distribution of training episodes.
-
-    Attributes:
-        task: the task.
-        jobs: the workload.
-        training: settings of the training.
-    """
-
-    task: BatchTask
-    jobs: JobTable
-    training: BatchTraining
-
-    def rng(self, *stream: int) -> np.random.Generator:
-        """Return the generator of a stream; the same numbers give the same generator."""
-        return np.random.default_rng([self.training.seed, *stream])
-
-    def draw(self, rng: np.random.Generator) -> BatchSchedulingEnv:
-        """Return the environment of a random window of the workload at a random load.
-
-        Raises:
-            PolicyError: no window with a decision was found.
-        """
-        training = self.training
-        for _ in range(MAX_DRAWS):
-            first = int(rng.integers(len(self.jobs) - training.episode_jobs + 1))
-            factor = np.exp(rng.uniform(np.log(training.least_load), np.log(training.most_load)))
-            env = self.window(first, float(factor))
-            if env is not None:
-                return env
-        raise PolicyError(
-            f"{MAX_DRAWS} windows of {training.episode_jobs} jobs have no decision to take; "
-            "expected a workload with a higher load"
-        )
-
-    def window(self, first: int, load: float = 1.0) -> BatchSchedulingEnv | None:
-        """Return the environment of a window, with rewards relative to the teacher's cost.
-
-        Args:
-            first: number of its first job.
-            load: factor on the arrival rate.
-
-        Returns:
-            The environment; None: there is no decision to take.
-        """
-        last = first + self.training.episode_jobs
-        jobs = scale_load(window_by_number(self.jobs, first, last), load)
-        env = BatchSchedulingEnv(task=self.task, jobs=jobs)
-        try:
-            env.reset()
-        except PolicyError:
-            return None
-        while not env.done:
-            env.choose(self.teach(env))
-        scaled = dataclasses.replace(self.task, reward_scale=max(env.cost, 1e-9))
-        return BatchSchedulingEnv(task=scaled, jobs=jobs)
-
-    def teach(self, env: BatchSchedulingEnv) -> int:
-        """Return the choice of the teacher in an environment."""
-        return RULES[self.training.teacher](env.visible, env.view.now_s)
 
 
 class BatchLearner(Learner):
@@ -171,7 +105,7 @@ class BatchLearner(Learner):
     def validate(self, actor: RowActor) -> float:
         """Return the mean cost of greedy choices, divided by the teacher's."""
         play_greedy(actor, self._validation)
-        return float(_ratios(self._validation).mean())
+        return float(np.mean([ratio(env) for env in self._validation]))
 
 
 def new_agent(training: BatchTraining) -> Agent[PooledActor, RowBatch]:
@@ -193,11 +127,8 @@ def _episodes(
     actor.load_state_dict(load(weights))
     rngs = [source.rng(iteration, number) for number in numbers.tolist()]
     envs = [source.draw(rng) for rng in rngs]
-    return collect(side_by_side(envs), make_sampler(actor, rngs), join), _ratios(envs)
-
-
-def _ratios(envs: Sequence[BatchSchedulingEnv]) -> Floats:
-    return np.array([env.cost / env.task.reward_scale for env in envs])
+    rollout = collect(side_by_side(envs), make_sampler(actor, rngs), join)
+    return rollout, np.array([ratio(env) for env in envs])
 
 
 def _validation(source: EpisodeSource) -> list[BatchSchedulingEnv]:

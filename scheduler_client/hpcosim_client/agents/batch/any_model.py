@@ -66,7 +66,7 @@ def scheduled_by(
         action, _state = model.predict(seen, deterministic=not sample, **mask)
         return index_of(action, count)
 
-    return by_rounds(lambda _: BatchRounds(window_jobs), choose)
+    return by_rounds(lambda view: BatchRounds(view, window_jobs), choose)
 
 
 def index_of(action: object, jobs: int) -> int:

@@ -34,4 +34,4 @@ def batch(model: Path | str, *, sample: bool = False) -> Policy:
             logits = actor(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0].numpy()
         return sampled(logits, view.rng) if sample else best(logits)
 
-    return by_rounds(lambda _: BatchRounds(about.window_jobs), choose)
+    return by_rounds(lambda view: BatchRounds(view, about.window_jobs), choose)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import View
+from hpcosim_protocol import Platform
 
 Rows = NDArray[np.float32]
 
@@ -70,7 +71,11 @@ FEATURES = len(JOB_COLUMNS) + len(CLUSTER_COLUMNS)
 
 SATURATION_JOBS = 64.0
 
+MAX_WINDOW_JOBS = 1000
+"""Most visible jobs."""
+
 _AHEAD_S = np.array(AHEAD_S)
+_PLACES = np.arange(MAX_WINDOW_JOBS)
 _LOG_LONGEST = math.log1p(LONGEST_S / SHORTEST_S)
 
 
@@ -86,42 +91,72 @@ class QueueScene(NamedTuple):
     cluster: Rows
 
 
-def scene_of(view: View, jobs: Sequence[Job]) -> QueueScene:
-    """Return the observation of a round.
+class SceneMaker:
+    """Makes the observations of one simulation. It keeps the columns of a job that never change.
 
     Args:
-        view: the view.
-        jobs: the visible jobs, at least one.
+        platform: the cluster.
     """
-    now_s, free_cores, count = view.now_s, view.nodes.free_cores, len(jobs)
-    total = view.platform.core_count
-    asked = np.array([(job.requested_s, job.cores, job.submit_s) for job in jobs]).T
-    requested_s, cores = asked[0], asked[1]
-    ends_s, free = _releases(view)
-    step = np.minimum(free.searchsorted(cores), len(free) - 1)
-    starts_s = ends_s[step]
-    wait_s = now_s - asked[2]
-    times = np.array((requested_s, wait_s, starts_s - now_s))
-    work = float(requested_s @ cores) / (total * DAY_S)
-    waiting, mean_wait_s = len(view.queue), float(wait_s.sum()) / count
-    times = np.minimum(np.log1p(times / SHORTEST_S) / _LOG_LONGEST, 1.0)
-    columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
-    columns[0], columns[3], columns[6] = times
-    columns[1] = cores / total
-    columns[2] = np.log1p(cores) / math.log1p(total)
-    columns[4] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
-    columns[5] = cores <= free_cores
-    # Jobs that end at the same time release their cores together.
-    beside = free[ends_s.searchsorted(starts_s, "right") - 1] - cores
-    columns[7] = np.maximum(beside, 0.0) / total
-    columns[8] = np.arange(count) / count
-    cluster = np.empty(len(CLUSTER_COLUMNS), dtype=np.float32)
-    cluster[0] = free_cores / total
-    cluster[1] = waiting / (waiting + SATURATION_JOBS)
-    cluster[2] = work / (1.0 + work)
-    cluster[3] = min(math.log1p(mean_wait_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
-    cluster[4:] = free[ends_s.searchsorted(now_s + _AHEAD_S, "right") - 1] / total
-    return QueueScene(columns, cluster)
+
+    def __init__(self, platform: Platform) -> None:
+        self._cores = float(platform.core_count)
+        self._log_cores = math.log1p(self._cores)
+        # By `Job.order`: requested time, cores and submission, then the columns of the first two.
+        self._jobs = np.empty((6, 256))
+
+    def update(self, view: View) -> None:
+        """Read the jobs that joined the queue; call it once after each event."""
+        for job in view.arrived:
+            if job.order >= self._jobs.shape[1]:
+                missing = max(self._jobs.shape[1], job.order + 1 - self._jobs.shape[1])
+                self._jobs = np.pad(self._jobs, ((0, 0), (0, missing)))
+            self._jobs[:, job.order] = (
+                job.requested_s,
+                job.cores,
+                job.submit_s,
+                min(math.log1p(job.requested_s / SHORTEST_S) / _LOG_LONGEST, 1.0),
+                job.cores / self._cores,
+                math.log1p(job.cores) / self._log_cores,
+            )
+
+    def scene_of(self, view: View, jobs: Sequence[Job]) -> QueueScene:
+        """Return the observation of a round.
+
+        Args:
+            view: the view.
+            jobs: the visible jobs, at least one.
+        """
+        known = self._jobs.take([job.order for job in jobs], axis=1)
+        requested_s, cores = known[0], known[1]
+        wait_s = view.now_s - known[2]
+        ends_s, free = _releases(view)
+        starts_s = ends_s[np.minimum(free.searchsorted(cores), len(free) - 1)]
+        # Jobs that end at the same time release their cores together.
+        beside = free[ends_s.searchsorted(starts_s, "right") - 1] - cores
+        times = np.log1p(np.array((wait_s, starts_s - view.now_s)) / SHORTEST_S) / _LOG_LONGEST
+        count = len(jobs)
+        columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
+        columns[:3] = known[3:]
+        columns[3] = np.minimum(times[0], 1.0)
+        columns[4] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
+        columns[5] = cores <= view.nodes.free_cores
+        columns[6] = np.minimum(times[1], 1.0)
+        columns[7] = np.maximum(beside, 0.0) / self._cores
+        columns[8] = _PLACES[:count] / count
+        work = float(requested_s @ cores) / (self._cores * DAY_S)
+        mean_wait_s = float(wait_s.sum()) / count
+        ahead = free[ends_s.searchsorted(view.now_s + _AHEAD_S, "right") - 1]
+        return QueueScene(columns, self._cluster(view, work, mean_wait_s, ahead))
+
+    def _cluster(self, view: View, work: float, mean_wait_s: float, ahead: Floats) -> Rows:
+        waiting = len(view.queue)
+        cluster = np.empty(len(CLUSTER_COLUMNS), dtype=np.float32)
+        cluster[0] = view.nodes.free_cores / self._cores
+        cluster[1] = waiting / (waiting + SATURATION_JOBS)
+        cluster[2] = work / (1.0 + work)
+        cluster[3] = min(math.log1p(mean_wait_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
+        cluster[4:] = ahead / self._cores
+        return cluster
 
 
 def _releases(view: View) -> tuple[Floats, Floats]:
