@@ -13,8 +13,8 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
+from hpcosim_client.agents.pairing.networks import initialise
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_client.agents.row_networks import initialise
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask

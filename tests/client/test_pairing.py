@@ -22,9 +22,8 @@ from hpcosim_client.agents.pairing.model import (  # noqa: E402
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PaperActor, PaperCritic  # noqa: E402
+from hpcosim_client.agents.pairing.networks import PaperActor, PaperCritic, initialise  # noqa: E402
 from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
-from hpcosim_client.agents.row_networks import initialise  # noqa: E402
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
 from support.paths import SCENARIOS  # noqa: E402

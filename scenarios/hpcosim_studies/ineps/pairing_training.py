@@ -29,7 +29,7 @@ from hpcosim_studies.papers import scenario_path
 from hpcosim_training.environments.arguments import totals
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
-from hpcosim_training.learners.choices import play_greedy, play_sampled
+from hpcosim_training.learners.pairing.play import play_greedy, play_sampled
 from hpcosim_training.learners.pairing.train import ACTOR, train_pairing
 from hpcosim_training.learning.curve import read_curve
 

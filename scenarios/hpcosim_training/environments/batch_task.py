@@ -10,8 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcosim_client.agents.batch.observation import Form
-from hpcosim_client.agents.batch.scene import MAX_WINDOW_JOBS
-from hpcosim_client.heuristics.chosen_head import WINDOW_JOBS
+from hpcosim_client.heuristics.chosen_head import MAX_WINDOW_JOBS, WINDOW_JOBS
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import rules_of

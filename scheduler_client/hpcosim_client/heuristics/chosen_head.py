@@ -15,6 +15,9 @@ from hpcosim_client.view import Policy, View
 WINDOW_JOBS = 64
 """Default number of visible jobs."""
 
+MAX_WINDOW_JOBS = 1000
+"""Largest number of visible jobs."""
+
 AGED_S = 86_400.0
 """Wait after which rules `-aged` prefer a job, simulated seconds."""
 

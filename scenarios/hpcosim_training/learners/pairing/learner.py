@@ -12,26 +12,26 @@ import numpy as np
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.pairing.model import actor_of
-from hpcosim_client.agents.row_networks import RowActor
+from hpcosim_client.agents.pairing.networks import PairingActor
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, task_of
-from hpcosim_training.learners.choices import demonstrate, play_greedy, side_by_side
-from hpcosim_training.learners.pairing.agent import new_agent
+from hpcosim_training.learners.pairing.agent import PairBatch, join, new_agent
+from hpcosim_training.learners.pairing.play import make_sampler, play_greedy, side_by_side
 from hpcosim_training.learners.pairing.settings import PairingTraining, Windows
 from hpcosim_training.learners.pairing.teacher import (
     TEACHERS,
     Teacher,
     TeacherAssignment,
     assign_teachers,
+    demonstrate,
     scaled_environment,
 )
 from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
-from hpcosim_training.learning.row_batches import RowBatch, join, make_sampler
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import checksum, description
 from hpcosim_training.learning.update import behaviour_cloning, learn
@@ -129,7 +129,7 @@ class PairingLearner(Learner):
         mean_return = float(rollout.rewards.sum() / settings.episodes)
         return IterationOutcome("", len(rollout), mean_return, losses, measures)
 
-    def validate(self, actor: RowActor) -> float:
+    def validate(self, actor: PairingActor) -> float:
         """Return the mean objective of greedy actions, divided by the teacher's."""
         play_greedy(actor, self._validation)
         return float(_objectives(self._validation).mean())
@@ -137,7 +137,7 @@ class PairingLearner(Learner):
 
 def _episodes(
     source: EpisodeSource, weights: bytes, iteration: int, numbers: Ints
-) -> tuple[Rollout[RowBatch], Floats]:
+) -> tuple[Rollout[PairBatch], Floats]:
     """Sample some episodes of an iteration; return also their objectives over the teacher's."""
     use_one_thread()
     actor = actor_of(source.task.settings)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from hpcosim_client.agents.pairing import forecast_features as columns
 from hpcosim_client.agents.pairing.choices import Choices, Rows
@@ -15,6 +16,8 @@ from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_client.job import Floats
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
+from hpcosim_training.learning.rollout import Rollout
 from hpcosim_workloads.table import JobTable
 
 Score = Callable[[Rows, Rows], Floats]
@@ -48,10 +51,6 @@ class Teacher(NamedTuple):
     rule: str
     slack: float
     weight: int
-
-    def __call__(self, env: JobNodePairingEnv) -> int:
-        """Return the index of its choice in an environment."""
-        return self.choose(env.choices)
 
     def choose(self, choices: Choices) -> int:
         """Return the index of its choice."""
@@ -106,6 +105,40 @@ def assign_teachers(envs: Sequence[JobNodePairingEnv]) -> TeacherAssignment:
     second = int(np.minimum(ratios, ratios[:, [best]]).mean(axis=0).argmin())
     is_second = ratios[:, second] < ratios[:, best]
     return TeacherAssignment(TEACHERS[best], [TEACHERS[second if it else best] for it in is_second])
+
+
+RANDOM_CHOICE_PROBABILITY = 0.1  # random choices let demonstrations cover more states
+
+
+def demonstrate(
+    runs: Sequence[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator
+) -> Rollout[PairBatch]:
+    """Return demonstrations: the teachers' choices in the visited states, and the rewards.
+
+    Args:
+        runs: pairs of environment and teacher; each environment is run once.
+        rng: generator of the random choices.
+    """
+    seen, chosen, rewards, episode = [], [], [], []
+    for number, (env, teacher) in enumerate(runs):
+        env.reset()
+        while not env.done:
+            choice = teacher.choose(env.choices)
+            seen.append(env.choices)
+            chosen.append(choice)
+            episode.append(number)
+            if rng.random() < RANDOM_CHOICE_PROBABILITY:
+                choice = int(rng.integers(len(env.choices.rows)))
+            rewards.append(env.choose(choice))
+    return Rollout(
+        batch_of(seen),
+        torch.tensor(chosen),
+        torch.zeros((len(chosen), 1)),
+        np.array(rewards),
+        np.array(episode),
+        None,
+        np.zeros(len(runs), dtype=np.bool_),
+    )
 
 
 def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairingEnv:

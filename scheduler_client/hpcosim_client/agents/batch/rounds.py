@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from hpcosim_client.agents.batch.scene import FEATURES, JOB_COLUMNS, QueueScene, Rows, SceneMaker
+from hpcosim_client.agents.batch.scene import QueueScene, SceneMaker
 from hpcosim_client.heuristics.chosen_head import ChosenHead
-from hpcosim_client.job import Ints, Job
+from hpcosim_client.job import Job
 from hpcosim_client.view import View
 
 
@@ -22,19 +20,6 @@ class QueueChoices(NamedTuple):
 
     jobs: list[Job]
     scene: QueueScene
-
-    @property
-    def rows(self) -> Rows:
-        """The rows of the network, float32[jobs, FEATURES]: each job with the cluster."""
-        rows = np.empty((len(self.jobs), FEATURES), dtype=np.float32)
-        rows[:, : len(JOB_COLUMNS)] = self.scene.columns.T
-        rows[:, len(JOB_COLUMNS) :] = self.scene.cluster
-        return rows
-
-    @property
-    def actions(self) -> Ints:
-        """The numbers of the actions, int64[jobs]."""
-        return np.arange(len(self.jobs))
 
 
 class BatchRounds:

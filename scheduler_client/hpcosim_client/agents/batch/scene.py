@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_client.heuristics.chosen_head import MAX_WINDOW_JOBS
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import View
 from hpcosim_protocol import Platform
@@ -67,12 +68,7 @@ CLUSTER_COLUMNS = (
 - free_in_T_h: cores that are free in T hours by the requested times of running jobs / cores.
 """
 
-FEATURES = len(JOB_COLUMNS) + len(CLUSTER_COLUMNS)
-
 SATURATION_JOBS = 64.0
-
-MAX_WINDOW_JOBS = 1000
-"""Most visible jobs."""
 
 _AHEAD_S = np.array(AHEAD_S)
 _PLACES = np.arange(MAX_WINDOW_JOBS)

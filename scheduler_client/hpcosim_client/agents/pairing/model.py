@@ -8,10 +8,9 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
-from hpcosim_client.agents.pairing.networks import PaperActor
+from hpcosim_client.agents.pairing.networks import ForecastActor, PairingActor, PaperActor
 from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_client.agents.row_networks import PooledActor, RowActor
 from hpcosim_client.errors import PolicyError
 
 FORMAT = "hpcosim pairing 1"
@@ -35,13 +34,13 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def actor_of(pairing: Pairing) -> RowActor:
+def actor_of(pairing: Pairing) -> PairingActor:
     """Return the actor for the observations of `pairing`, with uninitialised weights."""
     features = features_of(pairing)
-    return PooledActor(features) if pairing.sees == "foreseen" else PaperActor(features)
+    return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
 
 
-def save_pairing(path: Path, actor: RowActor, about: PairingMetadata) -> None:
+def save_pairing(path: Path, actor: PairingActor, about: PairingMetadata) -> None:
     """Write an actor, the same bytes for the same actor.
 
     Raises:
@@ -51,7 +50,7 @@ def save_pairing(path: Path, actor: RowActor, about: PairingMetadata) -> None:
     write_network(path, actor.state_dict(), FORMAT, about)
 
 
-def load_pairing(path: Path) -> tuple[RowActor, PairingMetadata]:
+def load_pairing(path: Path) -> tuple[PairingActor, PairingMetadata]:
     """Read an actor and its metadata.
 
     Raises:

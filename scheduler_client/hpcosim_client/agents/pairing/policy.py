@@ -9,9 +9,9 @@ import torch
 
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
+from hpcosim_client.agents.pairing.networks import PairingActor, best
 from hpcosim_client.agents.pairing.rounds import PairingRounds
 from hpcosim_client.agents.rounds import by_rounds
-from hpcosim_client.agents.row_networks import RowActor, best
 from hpcosim_client.agents.sampling import sampled
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.view import Policy
@@ -35,7 +35,7 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     )
 
 
-def choose(actor: RowActor, choices: Choices, rng: np.random.Generator | None = None) -> int:
+def choose(actor: PairingActor, choices: Choices, rng: np.random.Generator | None = None) -> int:
     """Return the index of the greedy choice, or of a sampled one.
 
     Args:
