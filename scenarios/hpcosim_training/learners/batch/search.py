@@ -56,7 +56,7 @@ class BatchSearch:
 
     objective: Objective = "bounded_slowdown"
     window_jobs: int = WINDOW_JOBS
-    generations: int = 20
+    generations: int = 10
     candidates: int = 24
     elite: int = 6
     episodes: int = 10
@@ -97,9 +97,9 @@ def train_batch(
 
     The rules of a generation run on the same windows; each generation has other windows. The score
     of a rule is its mean over the windows of log(1 + cost), so that windows with long queues do not
-    outweigh the others. The folder gets `curve.csv`, one row for each generation, and
-    `agent.safetensors`, the final mean. The rule takes any cluster. The same arguments give the
-    same bytes for any number of workers.
+    outweigh the others. After each generation the folder has a row more in `curve.csv`, and the new
+    mean as `agent.safetensors`. The rule takes any cluster. The same arguments give the same bytes
+    for any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.
@@ -146,8 +146,9 @@ def train_batch(
             figures = (float(ratios[0]), float(ratios.min()), float(np.median(ratios)))
             done = BatchGeneration(number, *figures, time.monotonic() - began_s)
             lines.writerow(done)
+            file.flush()
+            save_batch(out / RULE, BatchRule(mean, search.window_jobs))
             on_generation(done)
-    save_batch(out / RULE, BatchRule(mean, search.window_jobs))
     return out / RULE
 
 
