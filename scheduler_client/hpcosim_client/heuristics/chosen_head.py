@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from hpcosim_client.heuristics.easy import backfill_behind
 from hpcosim_client.heuristics.list_scheduling import sleep_while_nothing_can_start
-from hpcosim_client.heuristics.orders import CHANGING, FIXED, KeyNow
+from hpcosim_client.heuristics.orders import CHANGING, FIXED, Key, KeyNow, f1, saf, sjf
 from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.heuristics.reservation import Reservation
 from hpcosim_client.job import Job
@@ -85,9 +86,18 @@ def easy_by_rule(rule: Rule, window_jobs: int = WINDOW_JOBS) -> Policy:
     return decide
 
 
-def least(key: KeyNow) -> Rule:
+RankNow = Callable[[Job, float], float | tuple[float, ...]]
+"""A key of an order: takes a job and the simulated second; the least key comes first."""
+
+
+def least(rank: RankNow) -> Rule:
     """Return the rule that chooses the job with the least key; ties by submission."""
-    return lambda jobs, now_s: min(range(len(jobs)), key=lambda at: key(jobs[at], now_s))
+
+    def choose(jobs: Sequence[Job], now_s: float) -> int:
+        ranks = [rank(job, now_s) for job in jobs]
+        return ranks.index(min(ranks))  # type: ignore[type-var]  # all numbers, or all tuples
+
+    return choose
 
 
 def aged(key: KeyNow, limit_s: float = AGED_S) -> KeyNow:
@@ -97,20 +107,24 @@ def aged(key: KeyNow, limit_s: float = AGED_S) -> KeyNow:
         key: the order of the other jobs; keys > minus infinity.
         limit_s: jobs that have waited longer come first, in submission order.
     """
-    return lambda job, now_s: key(job, now_s) if now_s - job.submit_s <= limit_s else float("-inf")
+    return lambda job, now_s: key(job, now_s) if now_s - job.submit_s <= limit_s else -math.inf
 
 
-def _key_of(name: str) -> KeyNow:
-    if name in CHANGING:
-        return CHANGING[name]
+def _rank_of(name: str) -> RankNow:
     fixed = FIXED[name]
     return lambda job, _: fixed(job)
 
 
-_ORDERS: Mapping[str, KeyNow] = {name: _key_of(name) for name in (*FIXED, *CHANGING)}
+_AGED: Mapping[str, Key] = {"sjf": sjf, "saf": saf, "f1": f1}
+
+
+def _aged_rule(key: Key) -> Rule:
+    return least(aged(lambda job, _: key(job)))
+
 
 RULES: Mapping[str, Rule] = {
-    **{name: least(key) for name, key in _ORDERS.items()},
-    **{f"{name}-aged": least(aged(_ORDERS[name])) for name in ("sjf", "saf", "f1")},
+    **{name: least(_rank_of(name)) for name in FIXED},
+    **{name: least(key) for name, key in CHANGING.items()},
+    **{f"{name}-aged": _aged_rule(key) for name, key in _AGED.items()},
 }
 """Rules by name: the orders of `orders`, and some of them with a limit of the wait."""
