@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from operator import index
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
-from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
@@ -38,6 +37,7 @@ from hpcosim_training.environments.batch_task import (
     Invalid,
     check_forms,
     check_task,
+    choice_of,
     episode_jobs,
     first_job,
     task_of,
@@ -269,7 +269,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         """
         if self.done:
             raise ResetNeeded("the episode is over or has not started; call reset() before step()")
-        choice = self._choice(action)
+        choice = choice_of(action, len(self.visible), self.task.window_jobs, self._invalid)
         reward = self.choose(choice)
         info = self._info()
         info["action_taken"] = choice
@@ -296,21 +296,6 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
             raise ResetNeeded("no episode has started; call reset() before action_masks()")
         visible = 1 if self.done else len(self.visible)
         return mask_of(visible, self.task.window_jobs).view(np.bool_)
-
-    def _choice(self, action: object) -> int:
-        """Return the index of the visible job that an action chooses."""
-        window, visible = self.task.window_jobs, len(self.visible)
-        try:
-            number = index(action)  # type: ignore[arg-type]
-        except TypeError:
-            raise InvalidAction(f"action: expected an integer, got {action!r}") from None
-        if not 0 <= number < window:
-            raise InvalidAction(f"action: expected 0 to {window - 1}, got {number}")
-        if number < visible:
-            return number
-        if self._invalid == "first":
-            return 0
-        raise InvalidAction(f"action {number} is masked: {visible} jobs are visible, from 0")
 
     def _advance(self) -> None:
         """Simulate until the next decision, or until all jobs have finished."""

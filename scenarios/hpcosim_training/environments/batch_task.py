@@ -139,6 +139,33 @@ def episode_jobs(
     return window_by_number(jobs, first, first + count)
 
 
+def choice_of(action: object, visible: int, window_jobs: int, invalid: Invalid) -> int:
+    """Return the index of the visible job that an action chooses.
+
+    Args:
+        action: number of the action.
+        visible: number of visible jobs.
+        window_jobs: number of actions.
+        invalid: `first`: return 0 for an action without a job.
+
+    Raises:
+        InvalidAction: the action does not exist, or it has no job and `invalid` is `raise`.
+    """
+    from gymnasium.error import InvalidAction  # the tasks are read without gymnasium
+
+    try:
+        number = operator.index(action)  # type: ignore[arg-type]
+    except TypeError:
+        raise InvalidAction(f"action: expected an integer, got {action!r}") from None
+    if not 0 <= number < window_jobs:
+        raise InvalidAction(f"action: expected 0 to {window_jobs - 1}, got {number}")
+    if number < visible:
+        return number
+    if invalid == "first":
+        return 0
+    raise InvalidAction(f"action {number} is masked: {visible} jobs are visible, from 0")
+
+
 def _check_count(name: str, value: object, most: int) -> None:
     if not isinstance(value, int) or not 1 <= value <= most:
         raise ValueError(f"{name}: expected an integer from 1 to {most}, got {value!r}")
