@@ -15,7 +15,7 @@ SAMPLED = "-sampled"
 """Suffix of the name of a trained scheduler that samples its actions."""
 
 
-TRAINED = ("pairing", "deep-eas")
+TRAINED = ("pairing", "deep-eas", "batch")
 
 
 def is_trained(name: str) -> bool:
@@ -67,6 +67,8 @@ def make_trained(name: str) -> Policy:
     with rl_extra(f"the scheduler {kind.removesuffix(SAMPLED)}"):
         if kind.removesuffix(SAMPLED) == "pairing":
             from hpcosim_client.agents.pairing.policy import pairing as trained
+        elif kind.removesuffix(SAMPLED) == "batch":
+            from hpcosim_client.agents.batch.policy import batch as trained
         else:
             from hpcosim_client.agents.deep_eas.policy import deep_eas as trained
     return trained(Path(model), sample=kind.endswith(SAMPLED))
