@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Literal
 
 import gymnasium
 import numpy as np
@@ -29,14 +30,16 @@ REPEATS = 5
 def run(smoke: bool) -> dict[str, float]:
     """Return the figures, per second of CPU time of one thread; actions are uniformly random."""
     log = None if smoke else trace("sdsc-sp2")
+    windows: tuple[int, ...]
     if log is None:
         log, windows, size = lublin_256(400), (0,), 400
     else:
         windows, size = WINDOWS, 500
     task = BatchTask(equal_nodes(256 if len(log) < WINDOWS[-1] else 128), episode_jobs=size)
     figures = {}
-    for form in ("flat", "dict"):
-        env = BatchSchedulingEnv(task=task, jobs=log, observation=form)  # type: ignore[arg-type]
+    forms: tuple[Literal["flat", "dict"], ...] = ("flat", "dict")
+    for form in forms:
+        env = BatchSchedulingEnv(task=task, jobs=log, observation=form)
         figures[f"{form}, steps/s"] = _rate(env, windows, lambda env, action: env.step(action))
     env = BatchSchedulingEnv(task=task, jobs=log)
     figures["without observation, steps/s"] = _rate(

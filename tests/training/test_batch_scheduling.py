@@ -130,6 +130,7 @@ def test_a_vector_is_as_many_single_environments(busy: str, mode: str) -> None:
     rewards, over, ends = np.zeros(2), np.zeros(2, dtype=np.bool_), 0
     for _ in range(60):
         for run, (single_seen, single_info, reward, done) in enumerate(alone):
+            assert isinstance(single_seen, np.ndarray)
             assert np.array_equal(seen[run], single_seen)
             assert np.array_equal(info["action_mask"][run], single_info["action_mask"])
             assert info["view"][run] == single_info["view"]
@@ -269,10 +270,12 @@ def scaled(time_s: float) -> float:
 
 def test_flat_is_the_dictionary_in_one_array(busy: str) -> None:
     """The flat observation is the cluster and then the columns of the dictionary."""
-    dicts, flats = (BatchSchedulingEnv(busy, observation=form) for form in ("dict", "flat"))  # type: ignore[arg-type]
+    dicts = BatchSchedulingEnv(busy, observation="dict")
+    flats = BatchSchedulingEnv(busy, observation="flat")
     seen, flat = dicts.reset()[0], flats.reset()[0]
     for _ in range(20):
         assert isinstance(seen, dict)
+        assert isinstance(flat, np.ndarray)
         cluster, *columns = seen.values()
         assert np.array_equal(np.concatenate([cluster, *columns]), flat)
         assert seen in dicts.observation_space

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,13 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box
+from gymnasium.spaces import Box, Dict
 from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError
 from hpcosim_client.agents.batch.observation import Form, by_name, flat, mask_of
 from hpcosim_client.agents.batch.rounds import BatchRounds, QueueChoices
-from hpcosim_client.agents.batch.scene import Rows
+from hpcosim_client.agents.batch.scene import QueueScene, Rows
 from hpcosim_client.job import Job
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
@@ -193,13 +193,15 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         )
         check_task(self.task, self._jobs)
         window = self.task.window_jobs
-        self._form = {"dict": by_name, "flat": flat}[observation]
+        self._form: Callable[[QueueScene | None, int], Observation] = (
+            by_name if observation == "dict" else flat
+        )
         self._invalid = invalid
         empty = self._form(None, window)
         spaces = {
             name: Box(0.0, 1.0, part.shape, np.float32) for name, part in _parts(empty).items()
         }
-        self.observation_space = spaces[""] if "" in spaces else gymnasium.spaces.Dict(spaces)
+        self.observation_space = spaces[""] if "" in spaces else Dict(spaces)  # type: ignore[assignment, arg-type]
         self.action_space = gymnasium.spaces.Discrete(window)
         self.done = True
         self._started = False
