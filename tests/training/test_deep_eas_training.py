@@ -109,7 +109,7 @@ def explored(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sees", ["picture", "pairs"])
+@pytest.mark.parametrize("sees", ["picture", "pairs", "queue"])
 @pytest.mark.parametrize("masked", [False, True])
 @examples(25)
 @given(drawn=workloads, seed=st.integers(0, 1000), horizon=st.sampled_from([12, 30]))

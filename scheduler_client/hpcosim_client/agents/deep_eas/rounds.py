@@ -16,8 +16,9 @@ import numpy as np
 
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.waiting import WaitingJobs
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.esjf import check_jobs_fit, eligible, least
+from hpcosim_client.heuristics.esjf import check_jobs_fit, least
 from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -42,6 +43,7 @@ class DeepEasRounds:
         self._settings = settings
         self._machines = len(view.nodes.capacity)
         self._last_arrival_s = 0.0
+        self._queue = WaitingJobs(settings, self.plan)
         self._over = False
         self._idle_s = math.inf  # since when the agent has held on an idle cluster
         self._slots: list[Job] = []
@@ -55,6 +57,7 @@ class DeepEasRounds:
         check_jobs_fit(view, self.plan)
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
+        self._queue.follow(view)
         self.plan.follow(view)
         self.plan.wake_at_next_step(view)
         self._over = False
@@ -63,7 +66,7 @@ class DeepEasRounds:
         """Return the observation of the next round; None: no round until the next event."""
         if self._over:
             return None
-        self._slots = eligible(view, self.plan, self._settings.queue)
+        self._slots = self._queue.slots(view)
         scene = self._scene(view)
         return scene if (scene.rows != NEVER).any() else None
 
@@ -105,7 +108,14 @@ class DeepEasRounds:
         behind = len(view.queue) - len(plan.bound) - len(jobs)
         counts = (np.array([_capped(count)], dtype=np.int16) for count in (behind, since))
         return Scene(
-            view.nodes.dynamic_w, used[None].astype(np.int16), cores, waited, steps, rows, *counts
+            view.nodes.dynamic_w,
+            used[None].astype(np.int16),
+            cores,
+            waited,
+            steps,
+            rows,
+            *counts,
+            *self._queue.figures(view, jobs),
         )
 
     def _is_stuck(self, view: View) -> bool:
