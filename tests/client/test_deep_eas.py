@@ -219,6 +219,9 @@ def test_pairs_say_the_same_of_slots_and_machines_in_any_order() -> None:
         scene.rows[:, ::-1],
         scene.behind,
         scene.since_arrival,
+        scene.ahead,
+        scene.work,
+        scene.recent,
     )
     network = network_of(settings)
     (logits,), (other,) = logits_of(network, scene), logits_of(network, turned)

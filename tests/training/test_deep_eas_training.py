@@ -30,15 +30,15 @@ from hpcosim_client.agents.deep_eas.network import (
 )
 from hpcosim_client.agents.deep_eas.policy import deep_eas
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
+from hpcosim_client.agents.deep_eas.step_costs import costs_to_go, mean_edp, normalised_edps
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import costs_to_go, mean_edp, normalised_edps
 from hpcosim_training.environments.step_jobs import step_jobs
-from hpcosim_training.environments.step_machines import Machines
-from hpcosim_training.environments.step_runs import StepRuns
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
 from hpcosim_training.learners.deep_eas.play import (

@@ -31,9 +31,9 @@ from hpcosim_cli.train.seeds import Seeds, seeds_of, train_each
 Form = Annotated[
     Literal["pairs", "queue", "picture", "paper"],
     typer.Option(
-        help="pairs: observe features of job-machine pairs, with PPO; queue: the same and the whole "
-        "queue, on sequences of all lengths and loads; picture: the paper's "
-        "observation, with PPO; paper: the paper's observation and algorithm, REINFORCE."
+        help="pairs: observe features of job-machine pairs, with PPO; queue: the same and the "
+        "whole queue, on sequences of many lengths and loads; picture: the paper's observation, "
+        "with PPO; paper: the paper's observation and algorithm, REINFORCE."
     ),
 ]
 Pool = Annotated[

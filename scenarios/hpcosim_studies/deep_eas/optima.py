@@ -10,6 +10,8 @@ import msgspec
 import numpy as np
 
 from hpcosim_client.agents.deep_eas.network import load_deep_eas
+from hpcosim_client.agents.deep_eas.step_costs import mean_edp
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows
@@ -19,9 +21,8 @@ from hpcosim_studies.deep_eas.optimum import SequenceBound, optimum
 from hpcosim_studies.measures import change
 from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import mean_edp
-from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
-from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
 from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 from hpcosim_view.figures.style import COLOURS
 
@@ -68,7 +69,7 @@ def find_one(case: Case, model: Path, sequences: int, steps: int) -> Row:
     short = msgspec.structs.replace(model_of(scenario, case.path), steps=steps)
     tables = [sequence(short, rng) for _ in range(sequences)]
     jobs = step_jobs(machines.settings, machines.scale, tables)
-    bounds = [_bound(machines, jobs, one) for one in range(sequences)]
+    bounds = [bound_of(machines, jobs, one) for one in range(sequences)]
     count = int(jobs.valid.sum())
     return {
         "steps": steps,
@@ -86,7 +87,8 @@ def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEn
     return mean_edp(env.runs)
 
 
-def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
+def bound_of(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
+    """Return the bounds of the cost of one of several sequences."""
     alone = jobs.take([one])
     valid = alone.valid[0]
     # An optimal schedule has no step in which all machines are idle and jobs wait, so it ends

@@ -6,11 +6,13 @@ from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_server.record.folder import prepare
 from hpcosim_studies.agents import TABLE
-from hpcosim_studies.deep_eas import curves, held_jobs, optima
+from hpcosim_studies.deep_eas import curves, held_jobs, lengths, optima
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
+    EVERY_LENGTH,
     HELD,
+    LENGTHS,
     SWEEPS,
     Case,
     model_name,
@@ -43,6 +45,10 @@ def reproduce(request: Request) -> None:
         found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
         text = held_jobs.summary(found)
         held_jobs.draw(figure, found)
+    elif name == LENGTHS:
+        agents = {lengths.QUEUE: source / EVERY_LENGTH, lengths.PAIRS: ours}
+        rows = lengths.compare(busiest, agents)
+        text = lengths.summary(rows, lengths.compare_small(busiest, source / EVERY_LENGTH))
     else:
         small = optima.find_optima(busiest, ours)
         text = optima.summary(small)

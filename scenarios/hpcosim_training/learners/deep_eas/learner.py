@@ -11,14 +11,15 @@ import numpy as np
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.deep_eas.network import Network, network_of
+from hpcosim_client.agents.deep_eas.step_costs import mean_edp, normalised_edps
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
-from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
-from hpcosim_training.environments.step_machines import Machines, sequence
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import sequence
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
 from hpcosim_training.learners.deep_eas.play import (

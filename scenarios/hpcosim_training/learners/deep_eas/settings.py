@@ -21,8 +21,8 @@ class DeepEasTraining(TrainingSettings):
         pool: number of sequences to learn from; 0: new ones in each iteration.
         sequences: number of sequences in an iteration.
         trajectories: number of runs of each sequence; their mean return is the baseline.
-        lengths: smallest and largest number of steps of a sequence, drawn log-uniformly; None: those
-            of the scenario. With it, validation is a geometric mean over sequences.
+        lengths: smallest and largest number of steps of a sequence, drawn log-uniformly; None:
+            those of the scenario. With it, validation is a geometric mean over sequences.
         arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
             that of the scenario.
         validation: number of sequences for validation.
@@ -53,11 +53,12 @@ FORMS: Mapping[str, DeepEasTraining] = {
     "pairs": DeepEasTraining(),
     "queue": DeepEasTraining(
         settings=DeepEas(sees="queue", masked=True, queue=15),
-        lengths=(4, 240),
+        lengths=(4, 120),
         arrivals=(0.1, 1.0),
-        sequences=64,
-        validation=64,
-        together=16,
+        sequences=40,
+        validation=40,
+        together=40,
+        learning_rate=2e-3,
         iterations=60,
         validate_every=5,
     ),
@@ -86,5 +87,5 @@ FORMS: Mapping[str, DeepEasTraining] = {
     ),
 }
 """Settings by form: `pairs`, features of each job-machine pair, with PPO (not in the paper);
-`queue`, the same with the whole queue, on sequences of all lengths and loads;
+`queue`, the same with the whole queue, on sequences of many lengths and loads;
 `picture`, the paper's observation and network, with PPO; `paper`, everything as in the paper."""

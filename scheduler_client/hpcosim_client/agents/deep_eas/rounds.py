@@ -14,8 +14,10 @@ import math
 
 import numpy as np
 
+from hpcosim_client.agents.deep_eas.known_moment import known_moment
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_runs import Moment
 from hpcosim_client.agents.deep_eas.waiting import WaitingJobs
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.esjf import check_jobs_fit, least
@@ -91,6 +93,10 @@ class DeepEasRounds:
         self.plan.bind(view, job, machine)
         return job
 
+    def moment(self, view: View) -> Moment:
+        """Return the state of the cluster, from which simulated runs go on."""
+        return known_moment(view, self.plan, self._queue.recent, self._settings, self._idle_s)
+
     def _scene(self, view: View) -> Scene:
         settings, plan, jobs = self._settings, self.plan, self._slots
         shape = (1, self._machines, settings.queue)
@@ -106,7 +112,6 @@ class DeepEasRounds:
         used = np.array([plan.used[machine][: settings.horizon] for machine in range(shape[1])])
         since = (view.now_s - self._last_arrival_s) / settings.step_s
         behind = len(view.queue) - len(plan.bound) - len(jobs)
-        counts = (np.array([_capped(count)], dtype=np.int16) for count in (behind, since))
         return Scene(
             view.nodes.dynamic_w,
             used[None].astype(np.int16),
@@ -114,7 +119,8 @@ class DeepEasRounds:
             waited,
             steps,
             rows,
-            *counts,
+            np.array([_capped(behind)], dtype=np.int16),
+            np.array([_capped(since)], dtype=np.int16),
             *self._queue.figures(view, jobs),
         )
 

@@ -24,18 +24,21 @@ class WaitingJobs:
     Args:
         settings: number and kind of the slots.
         plan: the plan of the machines.
+
+    Attributes:
+        recent: jobs submitted within the longest of `WINDOWS`.
     """
 
     def __init__(self, settings: DeepEas, plan: StepPlan) -> None:
         self._settings, self._plan = settings, plan
-        self._arrivals_s: list[float] = []
+        self.recent: list[Job] = []
         self._steps: dict[int, int] = {}
 
     def follow(self, view: View) -> None:
         """Apply the events since the last call."""
         since_s = view.now_s - WINDOWS[-1] * self._settings.step_s
-        self._arrivals_s += [job.submit_s for job in view.arrived]
-        self._arrivals_s = [at_s for at_s in self._arrivals_s if at_s > since_s]
+        self.recent += view.arrived
+        self.recent = [job for job in self.recent if job.submit_s > since_s]
         nodes = range(len(view.nodes.capacity))
         for job in view.arrived:
             self._steps[job.job_id] = min(self._plan.steps(job, node) for node in nodes)
@@ -68,7 +71,7 @@ class WaitingJobs:
         sums = list(accumulate((self._steps[job.job_id] * job.cores for job in jobs), initial=0))
         before = {job.job_id: total for job, total in zip(jobs, sums, strict=False)}
         ahead[0, : len(slots)] = [before[job.job_id] for job in slots]
-        ago = (view.now_s - np.array(self._arrivals_s)) / settings.step_s
+        ago = (view.now_s - np.array([job.submit_s for job in self.recent])) / settings.step_s
         recent[0] = [(ago < window).sum() for window in WINDOWS]
         return ahead, np.array(sums[-1:], dtype=np.int32), recent
 

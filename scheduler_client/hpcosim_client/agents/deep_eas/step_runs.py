@@ -1,23 +1,47 @@
-"""Runs of job sequences side by side, as arrays.
+"""Runs of job sequences side by side, as arrays: for training and for look-ahead.
 
-This is the client's `StepPlan` and `DeepEasRounds` for many runs, without an event loop: all events
+This is `StepPlan` and `DeepEasRounds` for many runs, without an event loop: all events
 happen at whole steps. A decision takes a tenth of the time of the simulator. The same agent
 produces the same schedule in both.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.deep_eas.esjf_actions import esjf_actions
 from hpcosim_client.agents.deep_eas.scene import NEVER, WINDOWS, Counts, Scene
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.job import Floats, Ints
-from hpcosim_training.environments.esjf import esjf_actions
-from hpcosim_training.environments.step_jobs import StepJobs
-from hpcosim_training.environments.step_machines import Machines
 
 UNSET = -1
 FAR_FUTURE = np.iinfo(np.int64).max
+
+
+class Moment(NamedTuple):
+    """The state of runs, from which they can go on.
+
+    Attributes:
+        jobs: the jobs.
+        now: int64[runs], the current step.
+        machine, start, turn: int64[runs, jobs], the machine of a bound job, the step of its start,
+            and its place in the order of binding; `UNSET`: none.
+        idle: int64[runs], first step of holding on an idle cluster, or `FAR_FUTURE`.
+    """
+
+    jobs: StepJobs
+    now: Ints
+    machine: Ints
+    start: Ints
+    turn: Ints
+    idle: Ints
+
+    def take(self, which: Ints) -> Moment:
+        """Return the selected runs; an index may occur several times."""
+        return Moment(self.jobs.take(which), *(part[which] for part in self[1:]))
 
 
 class StepRuns:
@@ -69,6 +93,25 @@ class StepRuns:
             recent=np.zeros((runs, len(WINDOWS)), dtype=np.int16),
         )
         self._update_scene(np.arange(runs))
+
+    @classmethod
+    def resumed(cls, machines: Machines, moment: Moment) -> StepRuns:
+        """Return runs that go on from a moment; `bound` is unset for the jobs bound before."""
+        runs = cls(machines, moment.jobs)
+        runs.now, runs._idle = moment.now.copy(), moment.idle.copy()
+        runs.machine, runs.start, runs._turn = (
+            part.copy() for part in (moment.machine, moment.start, moment.turn)
+        )
+        runs._turns = moment.turn.max(axis=1) + 1
+        every = np.arange(len(runs.now))
+        runs._replan(every)
+        runs._update_scene(every)
+        return runs
+
+    def moment(self, runs: Ints) -> Moment:
+        """Return the state of the selected runs."""
+        parts = (self.now, self.machine, self.start, self._turn, self._idle)
+        return Moment(self.jobs.take(runs), *(part[runs] for part in parts))
 
     def active(self) -> Ints:
         """Return the indices of the runs that are not done."""
