@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -103,8 +103,7 @@ def _compared(case: Case, agents: Mapping[str, Path], some: SequenceSet) -> Row:
     totals = _totals(case, scenario, agents, tables) | {
         some.heuristic: _simulated(scenario, tables, some.heuristic)
     }
-    row: Row = {"steps": some.steps, "arrivals": some.arrivals, "sequences": some.sequences}
-    row["heuristic"] = some.heuristic
+    row: dict[str, Any] = some._asdict()
     for name, values in totals.items():
         column = "heuristic" if name == some.heuristic else name
         row[f"mean {column}"] = float(values.sum() / jobs)
@@ -136,10 +135,15 @@ def compare_small(case: Case, model: Path, some: SequenceSet = SMALL) -> Row:
         "optimum": np.array([bound_of(machines, jobs, one).found for one in range(some.sequences)]),
     }
     count = int(jobs.valid.sum())
-    row: Row = {"steps": some.steps, "sequences": some.sequences}
-    row |= {name: float(values.sum() / count) for name, values in totals.items()}
     found = _quotient(totals[SEARCH], totals[QUEUE])
-    return row | {"quotient": found.value, "low": found.low, "high": found.high}
+    return {
+        "steps": some.steps,
+        "sequences": some.sequences,
+        **{name: float(values.sum() / count) for name, values in totals.items()},
+        "quotient": found.value,
+        "low": found.low,
+        "high": found.high,
+    }
 
 
 def _played(
@@ -148,7 +152,8 @@ def _played(
     """Return the cost of each sequence in the step-based environment."""
     env = StepBindingVectorEnv(machines=machines, jobs=jobs)
     play(env)
-    return normalised_edps(env.runs).sum(axis=1)
+    totals: Floats = normalised_edps(env.runs).sum(axis=1)
+    return totals
 
 
 def _quotient(values: Floats, base: Floats) -> Estimate:
@@ -198,7 +203,7 @@ def _simulated(scenario: Scenario, tables: Sequence[JobTable], heuristic: str) -
         for table in tables
     ]
     sizes = [len(table) for table in tables]
-    return np.array([m["mean_normalised_edp"] for m in means]) * np.array(sizes)
+    return np.array([m["mean_normalised_edp"] for m in means], dtype=np.float64) * sizes
 
 
 def summary(rows: Rows, small: Row) -> str:

@@ -46,9 +46,9 @@ def reproduce(request: Request) -> None:
         text = held_jobs.summary(found)
         held_jobs.draw(figure, found)
     elif name == LENGTHS:
-        agents = {lengths.QUEUE: source / EVERY_LENGTH, lengths.PAIRS: ours}
-        rows = lengths.compare(busiest, agents)
-        text = lengths.summary(rows, lengths.compare_small(busiest, source / EVERY_LENGTH))
+        every = source / EVERY_LENGTH
+        rows = lengths.compare(busiest, {lengths.QUEUE: every, lengths.PAIRS: ours})
+        text = lengths.summary(rows, lengths.compare_small(busiest, every))
     else:
         small = optima.find_optima(busiest, ours)
         text = optima.summary(small)

@@ -68,11 +68,12 @@ def make_trained(name: str) -> Policy:
     """
     check_trained(name)
     kind, _, model = name.partition(":")
+    path, sample = Path(model), kind.endswith(SAMPLED)
     with rl_extra(f"the scheduler {kind.removesuffix(SAMPLED)}"):
         if kind.removesuffix(SAMPLED) == "pairing":
-            from hpcosim_client.agents.pairing.policy import pairing as trained
-        else:
-            from hpcosim_client.agents.deep_eas.policy import deep_eas as trained
-    if kind == SEARCH:
-        return trained(Path(model), search=True)
-    return trained(Path(model), sample=kind.endswith(SAMPLED))
+            from hpcosim_client.agents.pairing.policy import pairing
+
+            return pairing(path, sample=sample)
+        from hpcosim_client.agents.deep_eas.policy import deep_eas
+
+        return deep_eas(path, sample=sample, search=kind == SEARCH)

@@ -43,16 +43,21 @@ def known_moment(
             turn[column] = place[job.job_id]
         elif job.job_id in view.running:
             assert job.allocation is not None
-            machine[column] = job.allocation.by_node()[0][0]
+            machine[column] = next(job.allocation.by_node())[0]
             start[column] = _step(job.start_s, settings)
             actual[:, column] = np.maximum(expected[:, column], now - start[column] + 1)
         elif job.job_id not in view.queue:
             machine[column], start[column], actual[:, column] = 0, submit[column], 1
     cores = np.array([job.cores for job in jobs], dtype=np.int16)
-    sequence = StepJobs(np.ones(count, dtype=np.bool_), submit, cores, expected, actual)
     idle = FAR_FUTURE if math.isinf(idle_s) else _step(idle_s, settings)
     return Moment(
-        StepJobs(*(part[None] for part in sequence)),
+        StepJobs(
+            np.ones((1, count), dtype=np.bool_),
+            submit[None],
+            cores[None],
+            expected[None],
+            actual[None],
+        ),
         np.array([now]),
         machine[None],
         start[None],

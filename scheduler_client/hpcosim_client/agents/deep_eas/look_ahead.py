@@ -124,7 +124,13 @@ def with_futures(moment: Moment, steps: int, rng: np.random.Generator) -> Moment
         times,
         times,
     )
-    both = StepJobs(*(np.concatenate(pair, axis=-1) for pair in zip(jobs, new, strict=True)))
+    both = StepJobs(
+        np.concatenate([jobs.valid, new.valid], axis=1),
+        np.concatenate([jobs.submit, new.submit], axis=1),
+        np.concatenate([jobs.cores, new.cores], axis=1),
+        np.concatenate([jobs.expected, new.expected], axis=2),
+        np.concatenate([jobs.actual, new.actual], axis=2),
+    )
     unset = np.full((count, steps), UNSET)
     parts = (moment.machine, moment.start, moment.turn)
     machine, start, turn = (np.concatenate([part, unset], axis=1) for part in parts)
