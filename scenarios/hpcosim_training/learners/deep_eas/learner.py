@@ -81,7 +81,7 @@ class DeepEasLearner(Learner):
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._machines, self._model, self._map = machines, model, parallel
-        self.tables = self._sequences(training.validation, VALIDATION)
+        self.tables = self._sequences(training.validation_sequences, VALIDATION)
         self._validation = self._env(self._in_steps(self.tables))
         play_esjf(self._validation)
         self.esjf_runs = self._validation.runs

@@ -25,7 +25,7 @@ class DeepEasTraining(TrainingSettings):
             those of the scenario. With it, validation is a geometric mean over sequences.
         arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
             that of the scenario.
-        validation: number of sequences for validation.
+        validation_sequences: number of sequences for validation.
         together: number of sequences that a worker runs side by side.
     """
 
@@ -35,7 +35,7 @@ class DeepEasTraining(TrainingSettings):
     trajectories: int = 8
     lengths: tuple[int, int] | None = None
     arrivals: tuple[float, float] | None = None
-    validation: int = 100
+    validation_sequences: int = 100
     together: int = 8
     iterations: int = 50
     discount: float = 1.0
@@ -56,7 +56,7 @@ FORMS: Mapping[str, DeepEasTraining] = {
         lengths=(4, 120),
         arrivals=(0.1, 1.0),
         sequences=40,
-        validation=40,
+        validation_sequences=40,
         together=40,
         learning_rate=2e-3,
         iterations=60,

@@ -19,7 +19,7 @@ from hpcosim_client.agents.deep_eas.step_runs import UNSET, Moment, StepRuns
 from hpcosim_client.job import Floats, Ints
 
 RECENT = 16  # steps from which the arrival rate is estimated
-LONGEST = 480  # steps: the longest sequence in the prior of the remaining arrivals
+LONGEST = 120  # steps: the longest sequence in the prior of the remaining arrivals
 
 
 class LookAhead(NamedTuple):
@@ -30,12 +30,15 @@ class LookAhead(NamedTuple):
         futures: number of simulated futures of each action.
         steps: number of future steps in which jobs arrive.
         sure: probability of the best action from which nothing is simulated.
+        margin: standard errors by which the mean cost of another action must be lower than that of
+            the most probable one.
     """
 
     actions: int = 2
-    futures: int = 8
+    futures: int = 16
     steps: int = 24
     sure: float = 0.9
+    margin: float = 2.0
 
 
 def improved_actions(
@@ -71,9 +74,25 @@ def improved_actions(
     ranked = np.where(np.isfinite(np.take_along_axis(logits[rows], ranked, 1)), ranked, UNSET)
     futures = with_futures(moment.take(np.repeat(rows, settings.futures)), settings.steps, rng)
     costs = _costs(network, machines, futures, np.repeat(ranked, settings.futures, axis=0))
-    means = costs.reshape(len(rows), settings.futures, count).mean(axis=1)
-    chosen[rows] = ranked[np.arange(len(rows)), means.argmin(axis=1)]
+    better = _scores(costs.reshape(len(rows), settings.futures, count), settings.margin)
+    chosen[rows] = ranked[np.arange(len(rows)), better.argmin(axis=1)]
     return chosen
+
+
+def _scores(costs: Floats, margin: float) -> Floats:
+    """Return the upper bound of the cost of each action relative to the first, float64[runs, actions].
+
+    Args:
+        costs: float64[runs, futures, actions]; infinity: the action does not exist.
+        margin: standard errors above the mean difference.
+    """
+    with np.errstate(invalid="ignore"):
+        more = costs - costs[:, :, :1]
+        error = more.std(axis=1) / max(costs.shape[1] - 1, 1) ** 0.5
+        bound = more.mean(axis=1) + margin * error
+    bound[:, 0] = 0.0
+    scores: Floats = np.where(np.isnan(bound), np.inf, bound)
+    return scores
 
 
 def _costs(network: Network, machines: Machines, futures: Moment, actions: Ints) -> Floats:
