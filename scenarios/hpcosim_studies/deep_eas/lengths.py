@@ -27,7 +27,7 @@ from hpcosim_experiments.statistics.statistic import paired_ratio
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_studies.deep_eas.cases import Case
+from hpcosim_studies.deep_eas.cases import EVERY_LENGTH, Case, model_name
 from hpcosim_studies.deep_eas.optima import bound_of
 from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
@@ -74,7 +74,8 @@ SETS = (
     SequenceSet(120, 0.9, 32, "shortest-low-power"),
     SequenceSet(240, 0.9, 12, "minmin"),
     SequenceSet(480, 0.9, 6, "minmin"),
-    SequenceSet(60, 0.1, 150, "esjf"),
+    SequenceSet(13, 0.1, 1500, "esjf"),
+    SequenceSet(60, 0.1, 600, "esjf"),
     SequenceSet(60, 0.5, 100, "shortest-low-power-one"),
 )
 """Lengths and loads around those of the scenario, with the best of 92 heuristics on each."""
@@ -83,23 +84,23 @@ SMALL = SETS[1]._replace(sequences=40)
 """Sequences short enough for the optimum and for many look-aheads: the first of `SETS[1]`."""
 
 
-def compare(
-    case: Case, agents: Mapping[str, Path], sets: Sequence[SequenceSet] = SETS
-) -> list[Row]:
+def compare(case: Case, source: Path, sets: Sequence[SequenceSet] = SETS) -> list[Row]:
     """Return a row for each set: means, and quotients to each other policy with their intervals.
 
     Args:
         case: scenario that provides machines and workload model.
-        agents: files of the agents by name, with `QUEUE` and `PAIRS`.
+        source: folder of the agents; that of `PAIRS` is the one trained at the same arrival rate.
         sets: the sequences.
     """
-    return in_parallel(partial(_compared, case, agents), sets, 1, "deep-eas-lengths")
+    return in_parallel(partial(_compared, case, source), sets, 1, "deep-eas-lengths")
 
 
-def _compared(case: Case, agents: Mapping[str, Path], some: SequenceSet) -> Row:
+def _compared(case: Case, source: Path, some: SequenceSet) -> Row:
     scenario = Library([case.path]).first
     tables = _draw(case, scenario, some)
     jobs = sum(len(table) for table in tables)
+    same_rate = source / model_name(f"lambda_{some.arrivals}", "pairs")
+    agents = {QUEUE: source / EVERY_LENGTH, PAIRS: same_rate}
     totals = _totals(case, scenario, agents, tables) | {
         some.heuristic: _simulated(scenario, tables, some.heuristic)
     }

@@ -47,7 +47,7 @@ def reproduce(request: Request) -> None:
         held_jobs.draw(figure, found)
     elif name == LENGTHS:
         every = source / EVERY_LENGTH
-        rows = lengths.compare(busiest, {lengths.QUEUE: every, lengths.PAIRS: ours})
+        rows = lengths.compare(busiest, source)
         text = lengths.summary(rows, lengths.compare_small(busiest, every))
     else:
         small = optima.find_optima(busiest, ours)

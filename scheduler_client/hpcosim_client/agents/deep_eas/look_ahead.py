@@ -80,7 +80,7 @@ def improved_actions(
 
 
 def _scores(costs: Floats, margin: float) -> Floats:
-    """Return the upper bound of the cost of each action relative to the first, float64[runs, actions].
+    """Return upper bounds of the costs relative to the first action, float64[runs, actions].
 
     Args:
         costs: float64[runs, futures, actions]; infinity: the action does not exist.
