@@ -16,7 +16,7 @@ from hpcosim_client.slurm.settings import parse_site
 from hpcosim_executors import Local, ParallelMap, parallel_map
 from hpcosim_forecast.forecast import forecast_starts
 from hpcosim_forecast.phases import slurm_at
-from hpcosim_forecast.run_times import EndedJob, RunTimes
+from hpcosim_forecast.run_times import EndedJob
 from hpcosim_forecast.score import Forecasted, Score, score_of
 from hpcosim_forecast.state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobSpec
@@ -66,11 +66,14 @@ def state_at(
     run: RecordedRun, jobs: dict[int, JobSpec], usage: dict[str, float], now_s: float
 ) -> QueueState:
     """Return the cluster at an instant of a recorded run."""
-    queued = []
+    queued, past = [], []
     for number, job in run.jobs.items():
-        if job.submit_s > now_s or job.end_s <= now_s:
-            continue
         spec = jobs[number]
+        if job.submit_s > now_s:
+            continue
+        if job.end_s <= now_s:
+            past.append(spec)
+            continue
         if job.start_s > now_s:
             queued.append(QueuedJob(spec))
             continue
@@ -81,7 +84,7 @@ def state_at(
         for user, rules in account["users"].items():
             rules["usage_s"] = usage.get(user, 0.0)
     policy = partial(slurm_at, parse_site(settings), now_s, now_s - run.ctld_start_s)
-    return QueueState(now_s, micro_cluster(), queued, policy)
+    return QueueState(now_s, micro_cluster(), queued, policy, past=past)
 
 
 def spread(spec: JobSpec, nodes: tuple[int, ...]) -> tuple[int, ...]:
@@ -106,11 +109,11 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[tuple[float, Fore
                 jobs[number].requested_s,
                 None if job.end_by == "timelimit" else job.end_s - job.start_s,
             )
-            for number, job in run.jobs.items()
+            for number, job in sorted(run.jobs.items(), key=lambda item: item[1].end_s)
             if job.end_s <= at_s
         ]
         state = state_at(run, jobs, usage_at(folder, at_s), at_s)
-        for each in forecast_starts(state, RunTimes(history), SAMPLES, SEED, parallel):
+        for each in forecast_starts(state, history, SAMPLES, SEED, parallel):
             start_s, said_s = run.jobs[each.job_id].start_s, expected.get(each.job_id)
             yield at_s, Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s)
 

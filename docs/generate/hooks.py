@@ -35,6 +35,9 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
     "python-client": partial(python_api.reference, "hpcosim_client", python_api.CLIENT),
+    "python-forecast": partial(
+        python_api.reference, "hpcosim_client.forecast", python_api.FORECAST
+    ),
     "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
     "results-tables": results.tables,
     "run-json": results.run_json,

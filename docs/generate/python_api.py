@@ -52,6 +52,18 @@ CLIENT: Topics = {
     ),
 }
 
+FORECAST: Topics = {
+    "Forecasts": (
+        "ViewForecast",
+        "Arrivals",
+        "ExpectedArrivals",
+        "ArrivalScenarios",
+        "RunTimes",
+        "TimeDistribution",
+        "Releases",
+    ),
+}
+
 SCENARIOS: Topics = {
     "Run": (
         "simulate",

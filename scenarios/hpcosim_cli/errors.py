@@ -17,12 +17,18 @@ BAD_INPUT = 2
 
 
 @contextmanager
-def errors_in_one_line() -> Iterator[None]:
+def errors_in_one_line(*, sigterm_interrupts: bool = True) -> Iterator[None]:
     """Report the errors of hpcosim's packages and of files in one line, then exit.
 
     Other exceptions are bugs: they keep their traceback.
+
+    Args:
+        sigterm_interrupts: whether SIGTERM is handled like Ctrl-C. A command that handles signals
+            itself says no: until it does, SIGTERM ends the process. Python can lose the exception
+            of a handler while it imports modules, and the command would never end.
     """
-    _stop_on_sigterm()
+    if sigterm_interrupts:
+        _stop_on_sigterm()
     try:
         with _warnings_in_one_line():
             yield

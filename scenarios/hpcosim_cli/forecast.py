@@ -68,7 +68,6 @@ def forecast(
         from hpcosim_forecast.adopting import adopted
         from hpcosim_forecast.forecast import forecast_starts
         from hpcosim_forecast.observation import write_observation
-        from hpcosim_forecast.run_times import RunTimes
         from hpcosim_forecast.table import as_json as data_of
         from hpcosim_forecast.table import table_of
         from hpcosim_server.record.results import to_json
@@ -79,7 +78,7 @@ def forecast(
         found = adopted(seen, print_warning)
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
-            starts = forecast_starts(found.state, RunTimes(seen.history), samples, seed, parallel)
+            starts = forecast_starts(found.state, seen.history, samples, seed, parallel)
         if as_json:
             sys.stdout.write(to_json(data_of(seen, found, starts, samples, seed)))
             return

@@ -35,7 +35,7 @@ def schedule(
     ] = '{"name": "always-on"}',
     power_awareness: Annotated[
         str,
-        typer.Option(help="Treatment of nodes that are not on: unaware, aware or planned."),
+        typer.Option(help="Treatment of nodes that are not on: unaware, aware, planned or ipm."),
     ] = "unaware",
     connect: Connect = SERVER,
     scenario: Annotated[

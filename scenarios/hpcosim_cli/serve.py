@@ -96,7 +96,7 @@ def serve(
     SIGTERM and Ctrl-C stop the server with exit status 0. It is 1 if results of a session could not
     be written, and with --once or --sessions also if a session failed before.
     """
-    with errors_in_one_line():
+    with errors_in_one_line(sigterm_interrupts=False):
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.live import check_realtime, serving_live
         from hpcosim_protocol.keys import read_server_keys

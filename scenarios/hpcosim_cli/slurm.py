@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hpcosim_cli.checks import listening_address
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.examples import EXAMPLES
 from hpcosim_cli.options import SERVER, Force, Json
-from hpcosim_cli.serve_options import Insecure, ServerKeys
+from hpcosim_cli.serve_options import Bind, Insecure, ServerKeys
 
 if TYPE_CHECKING:
     from hpcosim_slurm.bridge.opening import BridgeSettings
@@ -22,14 +21,6 @@ POWER = "Energy, a model"
 
 app = typer.Typer(help="Let a scheduler watch or drive the Slurm cluster of this machine.")
 
-Bind = Annotated[
-    str,
-    typer.Option(
-        metavar="ADDRESS",
-        callback=listening_address,
-        help="Address to listen at. One that other machines may reach needs --keys.",
-    ),
-]
 ModeOption = Annotated[
     Literal["shadow", "hold", "place"],
     typer.Option(
@@ -42,7 +33,8 @@ Partitions = Annotated[
     typer.Option(
         "--partition",
         metavar="NAME",
-        help="Partition that the scheduler sees; may be repeated. Default: all.",
+        help="Partition that the scheduler sees, and in which jobs start. Repeatable. Default, for "
+        "shadow only: all.",
     ),
 ]
 Poll = Annotated[
@@ -56,16 +48,21 @@ Journal = Annotated[
     ),
 ]
 Waiting = Annotated[
-    str,
+    list[str] | None,
     typer.Option(
         metavar="NAME",
         rich_help_panel=ACTING,
-        help="Partition in which jobs wait, State=DOWN. Default, for hold only: jobs wait held.",
+        help="Partition in which the jobs of a --partition wait, State=DOWN: one for each, in the "
+        "same order. Default, for hold only: jobs wait held.",
     ),
 ]
 DryRun = Annotated[
     bool,
-    typer.Option("--dry-run", rich_help_panel=ACTING, help="Print commands; run none of them."),
+    typer.Option(
+        "--dry-run",
+        rich_help_panel=ACTING,
+        help="Print the commands of all decisions; run none of them.",
+    ),
 ]
 StartTimeout = Annotated[
     float,
@@ -92,12 +89,22 @@ MaxRejected = Annotated[
         help="Number of rejected decisions in a row after which it does the same.",
     ),
 ]
+ReleaseOnStop = Annotated[
+    bool,
+    typer.Option(
+        "--release-on-stop",
+        rich_help_panel=ACTING,
+        help="At the end of the bridge, release all waiting jobs to Slurm. Default: they wait for "
+        "a bridge that goes on with the journal.",
+    ),
+]
 BellOption = Annotated[
     Path | None,
     typer.Option(
         "--bell",
         metavar="FIFO",
-        help="FIFO to which programs of Slurm write when something changes. Default: none.",
+        help="FIFO to which programs of Slurm write when something changes, so that the bridge "
+        "looks at once, in any mode. Default: none.",
     ),
 ]
 IdleWatts = Annotated[
@@ -124,11 +131,12 @@ def slurm(
     poll_s: Poll = 1.0,
     journal: Journal = Path("slurm.jsonl"),
     bell: BellOption = None,
-    waiting_partition: Waiting = "",
+    waiting_partition: Waiting = None,
     dry_run: DryRun = False,
     start_timeout_s: StartTimeout = 30.0,
     max_silent_s: MaxSilent = 60.0,
     max_rejected: MaxRejected = 20,
+    release_on_stop: ReleaseOnStop = False,
     node_idle_w: IdleWatts = 100.0,
     node_busy_w: BusyWatts = 200.0,
     node_off_w: OffWatts = 10.0,
@@ -143,7 +151,8 @@ def slurm(
     """
     if context.invoked_subcommand is not None:
         return
-    with errors_in_one_line():
+    with errors_in_one_line(sigterm_interrupts=False):
+        _check_options(context, mode)
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_server.service.keys import Access
         from hpcosim_slurm.bridge.acting import SafetyLimits
@@ -154,7 +163,7 @@ def slurm(
             bind=bind,
             mode=mode,
             partitions=tuple(partition or ()),
-            waiting=waiting_partition,
+            waiting=tuple(waiting_partition or ()),
             poll_s=poll_s,
             journal=journal,
             bell=bell,
@@ -163,10 +172,29 @@ def slurm(
                 silent_s=max_silent_s, unreachable_s=max_silent_s, rejected=max_rejected
             ),
             show=typer.echo if dry_run else None,
+            releases=release_on_stop,
             power=PowerModel(idle_w=node_idle_w, busy_w=node_busy_w, off_w=node_off_w),
             access=Access(None if keys is None else read_server_keys(keys), insecure),
         )
         _serve(settings)
+
+
+def _check_options(context: typer.Context, mode: str) -> None:
+    """Check that options of the modes that act are not given in mode shadow.
+
+    Raises:
+        ScenariosError: one is.
+    """
+    from hpcosim_scenarios.errors import ScenariosError
+
+    for name in ("dry_run", "start_timeout_s", "max_silent_s", "max_rejected", "release_on_stop"):
+        source = context.get_parameter_source(name)
+        if mode == "shadow" and source is not None and source.name == "COMMANDLINE":
+            option = "--" + name.replace("_", "-")
+            raise ScenariosError(
+                f"{option}: mode shadow runs no command that changes anything; expected --mode "
+                f"hold or --mode place, or leave {option} out"
+            )
 
 
 def _serve(settings: BridgeSettings) -> None:
@@ -202,25 +230,26 @@ def report(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Compare what the scheduler of the last session would have done with what Slurm did."""
+    """Report what a scheduler decided beside what Slurm did.
+
+    Of a journal in mode shadow: what the scheduler of the last session would have done. Of the
+    modes hold and place: when Slurm did what the scheduler decided, and what it did not.
+    """
     with errors_in_one_line():
         from hpcosim_cli.report import print_warning
         from hpcosim_scenarios import __version__
         from hpcosim_server.record.folder import prepare
         from hpcosim_server.record.results import to_json
         from hpcosim_slurm.ledger.journal import read
-        from hpcosim_slurm.report.export import report_of, text_of, write_folders
-        from hpcosim_slurm.report.rows import last_session
+        from hpcosim_slurm.report.export import report_of, write_folders
 
         if out is not None:
             prepare(out, force=force)
-        found = report_of(last_session(read(journal, print_warning)), tolerance_s)
-        shown = found.comparison
+        found = report_of(read(journal, print_warning), tolerance_s)
         if out is not None:
             from hpcosim_view.report import write_report
 
             folders = write_folders(found, out, __version__)
-            (out / "comparison.json").write_text(to_json(shown))
             page = write_report(folders, out / "report.html", force=force, warn=print_warning)
             sys.stderr.write(f"{page}\n")
-        sys.stdout.write(to_json(shown) if as_json else text_of(shown))
+        sys.stdout.write(to_json(found.figures) if as_json else found.text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -17,9 +17,13 @@ from hpcosim_forecast.phases import slurm_at
 from hpcosim_forecast.state import QueuedJob, QueueState
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.hosts import NodeNames
+from hpcosim_server.physics.allocation import infeasibility
+from hpcosim_server.physics.cluster import Cluster
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.adoption import spread
-from hpcosim_slurm.worlds.specs import spec_of
+from hpcosim_slurm.worlds.reservations import reservations_of
+from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.worlds.specs import spec_of, spec_with_nodes, waits_for_more
 from hpcosim_workloads.table import JobSpec
 
 HOLDING = frozenset(("running", "suspended", "configuring"))
@@ -54,9 +58,9 @@ def adopted(
     """
     live = observation.state
     present = [job for job in live.jobs.values() if job.state == "pending" or job.state in HOLDING]
-    origin_s = math.floor(min((job.submitted_s for job in present), default=live.at_s))
-    platform = _platform(observation.platform, live)
-    adoption = _Adoption(live, platform, float(min(origin_s, live.at_s)))
+    first_s = math.floor(min((job.submitted_s for job in present), default=live.at_s))
+    origin_s = min(float(first_s), live.at_s)
+    adoption = _Adoption(live, _platform(observation.platform, live, origin_s), origin_s)
     site = _site(observation.settings, observation.usage_s, adoption.origin_s)
     now_s = live.at_s - adoption.origin_s
     queued = [
@@ -68,32 +72,26 @@ def adopted(
     uptime_s = None if booted_s is None else max(live.at_s - booted_s, 0.0)
     policy = partial(slurm_at, site, now_s, uptime_s)
     jobs = sorted(filter(None, queued), key=lambda job: (job.spec.submit_s, job.spec.job_id))
-    state = QueueState(now_s, platform, jobs, policy, adoption.unavailable())
+    past = [adoption.over(job) for job in live.jobs.values() if job.state == "over"]
+    state = QueueState(now_s, adoption.platform, jobs, policy, adoption.unavailable(), past)
     return Adopted(state, adoption.origin_s)
 
 
-def _platform(platform: Platform, live: ClusterState) -> Platform:
-    """Return the platform with the present states of its partitions.
-
-    Reservations are left out: a scenario has them on a clock of its own. So are types of devices,
-    which the jobs of `ClusterState` do not have.
-    """
+def _platform(platform: Platform, live: ClusterState, origin_s: float) -> Platform:
+    """Return the platform with the present states of partitions, reservations and licences."""
     partitions = []
     for each in platform.partitions:
         found = live.partitions.get(each.name)
         up = each.state if found is None else ("up" if found.is_up else "down")
         partitions.append(replace(each, state=up))
-    groups = tuple(replace(group, gres=_untyped(group.gres)) for group in platform.nodes)
-    return replace(platform, nodes=groups, partitions=tuple(partitions), reservations=())
-
-
-def _untyped(gres: Mapping[str, int]) -> dict[str, int]:
-    """Return the numbers of devices such as `{"gpu": 4}` from those such as `{"gpu:a100": 4}`."""
-    counts: dict[str, int] = {}
-    for name, count in gres.items():
-        kind = name.partition(":")[0]
-        counts[kind] = counts.get(kind, 0) + count
-    return counts
+    names = NodeNames(platform)
+    number = {names.name_of(at): at for at in range(len(names))}
+    return replace(
+        platform,
+        partitions=tuple(partitions),
+        reservations=tuple(reservations_of(live.reservations, number, origin_s)),
+        licenses=dict(live.licenses) or platform.licenses,
+    )
 
 
 def _site(
@@ -126,16 +124,12 @@ class _Adoption:
     """
 
     def __init__(self, live: ClusterState, platform: Platform, origin_s: float) -> None:
-        self._live, self.origin_s = live, origin_s
+        self._live, self.platform, self.origin_s = live, platform, origin_s
+        self._shown, self._cluster = Shown(live, platform), Cluster(platform, 0.0)
         names = NodeNames(platform)
         self._names = [names.name_of(number) for number in range(len(names))]
         self._number = {name: at for at, name in enumerate(self._names)}
-        groups = [group for group in platform.nodes for _ in range(group.count)]
-        self._cores = [sum(each.cores for each in group.processors) for group in groups]
-        self._memory_mb = [group.memory_mb for group in groups]
-        self._devices: list[dict[str, float]] = [dict(group.gres) for group in groups]
-        self._holds_memory = "memory" in platform.consumable
-        self._partitions = {each.name for each in platform.partitions}
+        self._cores = platform.cores_by_node()
         self._lacking: dict[str, list[int]] = {}  # numbers of jobs by what the model lacks
 
     def report(self, warn: Callable[[str], object]) -> None:
@@ -156,12 +150,11 @@ class _Adoption:
 
     def waiting(self, job: LiveJob) -> QueuedJob:
         """Return a job that waits. It is held if it waits for what the model does not have."""
-        spec = self._spec(job)
+        spec = spec_of(job, self._submit_s(job), self._shown)
         request = spec.request or JobRequest()
-        if job.reservation:
-            self._lack("have no forecast, as reservations are not modelled", job)
-            request = replace(request, hold=True)
-        elif self._partitions and not spec.partition:
+        if not job.is_held and waits_for_more(job, self._shown):
+            self._lack("have no forecast, as they wait for what the model does not know", job)
+        elif self.platform.partitions and not spec.partition:
             self._lack("have no forecast, as the scenario lacks their partitions", job)
             request = replace(request, hold=True)
         if request.begin_s is not None:
@@ -178,41 +171,25 @@ class _Adoption:
         if not nodes or len(nodes) < len(job.nodes) or min(free) < 1:
             self._lack("run on cores that the model lacks, and are left out", job)
             return None
-        spec = self._spec(job)
+        spec = spec_with_nodes(
+            job, self._submit_s(job), self._shown, partial(infeasibility, self._cluster)
+        )
         cores = spread(spec.cores, free)
         if spec.placement == "whole_nodes":
             cores = free
         for node, count in zip(nodes, cores, strict=True):
             self._cores[node] -= count
-        spec = spec._replace(
-            cores=sum(cores),
-            placement="cores",
-            request=self._held(spec.request or JobRequest(), nodes),
-        )
+        spec = spec._replace(cores=sum(cores), placement="cores")
         started_s = (job.started_s or self._live.at_s) - self.origin_s
         started_s = min(max(started_s, spec.submit_s), self._live.at_s - self.origin_s)
         return QueuedJob(spec, started_s, tuple(nodes), tuple(cores))
 
+    def over(self, job: LiveJob) -> JobSpec:
+        """Return what a job asked for that is over, as Slurm remembers it."""
+        return spec_of(job, self._submit_s(job), self._shown)
+
     def _lack(self, what: str, job: LiveJob) -> None:
         self._lacking.setdefault(what, []).append(job.id)
 
-    def _held(self, request: JobRequest, nodes: Sequence[int]) -> JobRequest:
-        """Return what a running job holds beside cores, as far as its nodes have it."""
-        memory_mb, gres = request.memory_per_node_mb, request.gres_per_node
-        if any(self._memory_mb[node] < memory_mb for node in nodes):
-            memory_mb = 0.0
-        if any(self._devices[node].get(each, 0) < gres[each] for node in nodes for each in gres):
-            gres = {}
-        for node in nodes:
-            self._memory_mb[node] -= memory_mb
-            for each, count in gres.items():
-                self._devices[node][each] -= count
-        return JobRequest(
-            name=request.name, memory_per_node_mb=memory_mb, gres_per_node=gres, requeue=True
-        )
-
-    def _spec(self, job: LiveJob) -> JobSpec:
-        submit_s = min(job.submitted_s, self._live.at_s) - self.origin_s
-        spec = spec_of(job, submit_s, self._live, holds_memory=self._holds_memory)
-        names = [name for name in job.partition.split(",") if name in self._partitions]
-        return spec._replace(partition=",".join(names))
+    def _submit_s(self, job: LiveJob) -> float:
+        return min(job.submitted_s, self._live.at_s) - self.origin_s

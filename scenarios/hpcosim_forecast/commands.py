@@ -25,7 +25,8 @@ SACCT_TIMEOUT_S = 120.0
 SACCT = (
     *("sacct", "--allusers", "--allocations", "--parsable2", "--duplicates"),
     f"--starttime=now-{HISTORY_DAYS}days",
-    "--format=JobIDRaw,User,Submit,Start,End,ElapsedRaw,State,TimelimitRaw,ReqTRES,AllocTRES",
+    "--format=JobIDRaw,User,Submit,Start,End,ElapsedRaw,State,TimelimitRaw,ReqTRES,AllocTRES,"
+    "NodeList",
 )
 SSHARE = ("sshare", "--all", "--parsable2", "--noheader", "--format=Account,User,RawUsage")
 ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "DEADLINE"))

@@ -8,12 +8,13 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.random import Generator
 
+from hpcosim_client.forecast import RunTimes
 from hpcosim_executors import ParallelMap
 from hpcosim_forecast.forward import starts_of
-from hpcosim_forecast.run_times import RunTimes
+from hpcosim_forecast.run_times import DrawnRunTimes, EndedJob, learned
 from hpcosim_forecast.state import QueueState
+from hpcosim_forecast.submissions import Submissions
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -42,7 +43,7 @@ class StartForecast(NamedTuple):
 
 def forecast_starts(
     state: QueueState,
-    run_times: RunTimes,
+    history: Iterable[EndedJob],
     samples: int,
     seed: int,
     parallel: ParallelMap | None = None,
@@ -51,7 +52,7 @@ def forecast_starts(
 
     Args:
         state: the cluster.
-        run_times: the history of run times.
+        history: ended jobs, the oldest first.
         samples: number of simulations, >= 1.
         seed: seed of all draws. The result is the same for any number of workers.
         parallel: runs the simulations; None: one after another, in this process.
@@ -63,11 +64,13 @@ def forecast_starts(
     if not waiting:
         return []
     first, *seeds = np.random.SeedSequence(seed).spawn(samples + 1)
-    mapped = parallel or _one_after_another
-    found = mapped(partial(drawn_starts, state, run_times), seeds)
-    drawn = np.array([[starts.get(number, math.inf) for number in waiting] for starts in found])
     at_limit = dict.fromkeys((job.spec.job_id for job in state.jobs), math.inf)
     at_limits = starts_of(state, at_limit, np.random.default_rng(first))
+    latest_s = max(at_limits.values(), default=state.now_s)
+    knowledge = Knowledge(state, learned(history), Submissions(state), latest_s - state.now_s)
+    mapped = parallel or _one_after_another
+    found = mapped(partial(drawn_starts, knowledge), seeds)
+    drawn = np.array([[starts.get(number, math.inf) for number in waiting] for starts in found])
     median, low, high = np.quantile(drawn, (0.5, LOW, HIGH), axis=0, method="inverted_cdf").tolist()
     return [
         StartForecast(number, median[at], low[at], high[at], at_limits.get(number, math.inf))
@@ -75,25 +78,35 @@ def forecast_starts(
     ]
 
 
-def drawn_starts(
-    state: QueueState, run_times: RunTimes, seed: np.random.SeedSequence
-) -> dict[int, float]:
-    """Return the starts of one simulation with drawn run times, s, as `starts_of`."""
+class Knowledge(NamedTuple):
+    """What is known at an instant.
+
+    Attributes:
+        state: the cluster.
+        run_times: the model of run times.
+        submissions: the model of submissions.
+        horizon_s: duration for which submissions matter, s: the latest start if all jobs run until
+            their limits and no job is submitted.
+    """
+
+    state: QueueState
+    run_times: RunTimes
+    submissions: Submissions
+    horizon_s: float
+
+
+def drawn_starts(knowledge: Knowledge, seed: np.random.SeedSequence) -> dict[int, float]:
+    """Return the starts of one simulation with drawn submissions and run times, as `starts_of`."""
     generator = np.random.default_rng(seed)
-    history = run_times.resampled(generator)
-    return starts_of(state, drawn_run_times(state, history, generator), generator)
-
-
-def drawn_run_times(
-    state: QueueState, run_times: RunTimes, generator: Generator
-) -> dict[int, float]:
-    """Return a run time of each job, s: one draw."""
-    drawn = {}
-    for job in state.jobs:
-        spec = job.spec
-        elapsed_s = 0.0 if job.started_s is None else state.now_s - job.started_s
-        drawn[spec.job_id] = run_times.draw(generator, spec.user, spec.requested_s, elapsed_s)
-    return drawn
+    state, run_times = knowledge.state, DrawnRunTimes(knowledge.run_times, generator)
+    future = knowledge.submissions.drawn(knowledge.horizon_s, generator)
+    run_s = {
+        job.spec.job_id: run_times.of(
+            job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
+        )
+        for job in (*state.jobs, *future)
+    }
+    return starts_of(state, run_s, generator, future)
 
 
 def _one_after_another(function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:

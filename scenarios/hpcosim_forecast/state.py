@@ -39,6 +39,8 @@ class QueueState:
         jobs: the jobs that wait and run.
         new_policy: returns the scheduler of the site, new for each simulation, as it may be at
             `now_s`: what is not known of it, such as the phase of its periodic work, is drawn.
+        past: jobs that were submitted and are over, as far as they are known: future submissions
+            are drawn from what was submitted.
         unavailable: numbers of the nodes on which no further job starts: down or drained.
     """
 
@@ -47,6 +49,7 @@ class QueueState:
     jobs: Sequence[QueuedJob]
     new_policy: Callable[[Generator], Policy]
     unavailable: tuple[int, ...] = ()
+    past: Sequence[JobSpec] = ()
 
     @property
     def waiting(self) -> list[QueuedJob]:

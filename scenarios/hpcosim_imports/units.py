@@ -1,148 +1,46 @@
-"""Quantities as Slurm writes them: memory, durations and lists of trackable resources (TRES)."""
+"""Quantities of files as Slurm writes them; their errors are `FieldError`."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
 
 from hpcosim_imports.errors import FieldError
+from hpcosim_workloads.logs import quantities
+from hpcosim_workloads.logs.quantities import MB_BY_UNIT, UNLIMITED, Memory, is_unknown, shown
 
-MB_BY_UNIT: Mapping[str, float] = {
-    "": 1.0,
-    "K": 2.0**-10,
-    "M": 1.0,
-    "G": 2.0**10,
-    "T": 2.0**20,
-    "P": 2.0**30,
-    "E": 2.0**40,
-}
-"""Megabytes (2^20 bytes, as Slurm counts) by suffix; without a suffix Slurm means megabytes."""
+__all__ = [
+    "MB_BY_UNIT",
+    "UNLIMITED",
+    "Memory",
+    "count_of",
+    "device_counts",
+    "duration_s",
+    "is_unknown",
+    "memory_of",
+    "shown",
+    "tres_of",
+]
 
-UNLIMITED = frozenset(("unlimited", "infinite", "infinity", "-1"))
-UNKNOWN = frozenset(("", "none", "unknown", "partition_limit", "invalid", "n/a", "none assigned"))
-
-MOST_S = 1e12
-"""Longest duration, s. Longer ones are taken for damaged text."""
-
-_MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)([KMGTPE]?)B?([cn]?)", re.IGNORECASE)
-_DURATION = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9})(?:\.\d{1,9})?)?")
-_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
-
-Per = Literal["job", "core", "node"]
+Value = TypeVar("Value")
 
 
-class Memory(NamedTuple):
-    """An amount of memory.
+def _of_field(read: Callable[[str], Value]) -> Callable[[str], Value]:
+    """Return a reader of `quantities` that raises `FieldError`."""
 
-    Attributes:
-        mb: the amount, MB.
-        per: what it is for. Slurm before 21.08 appends `c` (core) or `n` (node).
-    """
+    @wraps(read)
+    def read_field(text: str) -> Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise FieldError(str(error)) from None
 
-    mb: float
-    per: Per = "job"
-
-
-def memory_of(text: str) -> Memory:
-    """Return an amount of memory such as `33600M`, `262.50G`, `2800Mc` or `4Gn`.
-
-    Raises:
-        FieldError: the text has another form.
-    """
-    match = _MEMORY.fullmatch(text.strip())
-    if match is None:
-        raise FieldError(f"expected memory such as 2800M, 4.5G or 2800Mc, got {shown(text)}")
-    number, unit, per = match.groups()
-    kinds: Mapping[str, Per] = {"": "job", "c": "core", "n": "node"}
-    return Memory(float(number) * MB_BY_UNIT[unit.upper()], kinds[per.lower()])
+    return read_field
 
 
-def duration_s(text: str) -> float | None:
-    """Return a duration in seconds; None: unlimited.
-
-    The forms are those of `sbatch --time`: `MINUTES`, `MINUTES:SECONDS`, `HOURS:MINUTES:SECONDS`,
-    `DAYS-HOURS`, `DAYS-HOURS:MINUTES`, `DAYS-HOURS:MINUTES:SECONDS`; or `UNLIMITED`, `INFINITE`.
-
-    Raises:
-        FieldError: the text has another form.
-    """
-    text = text.strip()
-    if text.lower() in UNLIMITED:
-        return None
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise FieldError(
-            f"expected a duration such as 30, 12:30:00 or 2-12:00:00, or UNLIMITED, "
-            f"got {shown(text)}"
-        )
-    days, *rest = match.groups()
-    parts = [int(part) for part in rest if part is not None]
-    if days is not None:
-        hours, minutes, seconds = (*parts, 0, 0)[:3]
-    else:
-        hours, minutes, seconds = {
-            1: (0, parts[0], 0),
-            2: (0, *parts),
-            3: tuple(parts),
-        }[len(parts)]
-    total_s = float(int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds)
-    if total_s > MOST_S:
-        raise FieldError(f"expected a duration up to {MOST_S:g} s, got {shown(text)}")
-    return total_s
-
-
-def tres_of(text: str) -> dict[str, float]:
-    """Return trackable resources such as `cpu=12,mem=33600M,node=1,gres/gpu:a100=2`.
-
-    Memory is in MB. A resource without a type (`gres/gpu=2`) that merely sums up its types
-    (`gres/gpu:a100=2`) is left out.
-
-    Raises:
-        FieldError: an entry has another form.
-    """
-    found: dict[str, float] = {}
-    for entry in filter(None, (each.strip() for each in text.split(","))):
-        name, equals, value = entry.rpartition("=")
-        if not equals or not name:
-            raise FieldError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
-        found[name] = memory_of(value).mb if name in ("mem", "vmem") else _amount(value, entry)
-    types = {name.partition(":")[0] for name in found if name.startswith("gres/") and ":" in name}
-    return {name: value for name, value in found.items() if name not in types}
-
-
-def count_of(text: str) -> int:
-    """Return a count, such as the `4` of `NNodes`; also `2K` as some versions print.
-
-    Raises:
-        FieldError: the text has another form.
-    """
-    text = text.strip()
-    factor = 1
-    if text[-1:].upper() in ("K", "M") and text[:-1]:
-        factor = 1024 if text[-1].upper() == "K" else 1024**2
-        text = text[:-1]
-    if not _NUMBER.fullmatch(text):
-        raise FieldError(f"expected a number, got {shown(text)}")
-    return int(float(text) * factor)
-
-
-def is_unknown(text: str) -> bool:
-    """Return whether a field states nothing: empty, `None`, `Unknown`, `None assigned`, ..."""
-    return text.strip().lower() in UNKNOWN
-
-
-def shown(text: str) -> str:
-    """Return a text of a file as a message quotes it, shortened."""
-    quoted = repr(text)
-    return quoted if len(quoted) <= 80 else f"{quoted[:76]}...{quoted[-1]}"
-
-
-def _amount(value: str, entry: str) -> float:
-    """Return a number with an optional suffix K, M, G, ... of powers of 1024."""
-    match = _MEMORY.fullmatch(value)
-    if match is None or match[3]:
-        raise FieldError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
-    unit = match[2].upper()
-    factor = 1.0 if not unit else MB_BY_UNIT[unit] * 2.0**20
-    return float(match[1]) * factor
+memory_of = _of_field(quantities.memory_of)
+duration_s = _of_field(quantities.duration_s)
+tres_of = _of_field(quantities.tres_of)
+count_of = _of_field(quantities.count_of)
+device_counts = _of_field(quantities.device_counts)

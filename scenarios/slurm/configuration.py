@@ -69,8 +69,9 @@ def write(instance: Instance) -> None:
     """Write the configuration, and the folders that the daemons expect."""
     folder, options = instance.folder, instance.options
     folder.chmod(0o755)
-    for name in ("log", "state", "spool", "key"):
+    for name in ("log", "state", "key"):
         (folder / name).mkdir(mode=0o700)
+    (folder / "spool").mkdir(mode=0o755)  # users read the scripts of their jobs there
     gres = f"Gres=gpu:{options.gpus}" if options.gpus else ""
     names = {
         "folder": str(folder),

@@ -3,7 +3,7 @@
 
     python3 cluster.py --for MODE -- python run_jobs.py --mode MODE --out FOLDER
 
-The folder gets the journal of the bridge and, in mode shadow, its report. Python is that of an
+The folder gets the journal of the bridge and its report. Python is that of an
 environment with hpcosim.
 """
 
@@ -64,9 +64,11 @@ def run(options: argparse.Namespace) -> None:
     journal = folder / "journal.jsonl"
     journal.unlink(missing_ok=True)
     cluster = _cluster()
-    address, bell = f"ipc://{cluster}/scheduler", f"{cluster}/bridge"
+    address = f"ipc://{cluster}/scheduler"
     bridge = ["slurm", "--bind", address, "--mode", options.mode, *BRIDGE[options.mode]]
-    bridge += ["--poll-s", str(LOOK_S), "--bell", bell, "--journal", str(journal)]
+    bridge += ["--poll-s", str(LOOK_S), "--journal", str(journal)]
+    if options.mode == "place":  # an ordinary cluster has no hooks
+        bridge += ["--bell", f"{cluster}/bridge"]
     client = ["schedule", options.scheduler, "--explain", "--connect", address]
     with (
         _running(bridge, folder / "bridge.log"),
@@ -79,9 +81,8 @@ def run(options: argparse.Namespace) -> None:
         submit(jobs)
         _wait(lambda: not _output("squeue", "--noheader"), scheduler, LONG_S)
         time.sleep(4 * LOOK_S)  # the bridge sees the last end
-    if options.mode == "shadow":
-        report = ["slurm", "report", str(journal), "--tolerance-s", str(options.tolerance_s)]
-        _hpcosim(*report, "--out", str(folder / "report"), "--force")
+    report = ["slurm", "report", str(journal), "--tolerance-s", str(options.tolerance_s)]
+    _hpcosim(*report, "--out", str(folder / "report"), "--force")
 
 
 def _cluster() -> Path:

@@ -11,6 +11,7 @@ scheduler is told nothing then, and the job waits.
 
 import json
 import sys
+from contextlib import closing
 from typing import Any
 
 import zmq
@@ -46,6 +47,10 @@ class BatsimScheduler:
         self._began_s: float | None = None
         self._told: dict[int, str] = {}  # allocation of each job that is not over; empty: it waits
         self._calls: dict[int, float] = {}  # alarms
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
 
     def __call__(self, view: View) -> None:
         """Tell the scheduler what has changed, and carry out its decisions."""
@@ -144,6 +149,7 @@ def hosts_of(text: str) -> list[int]:
 
 if __name__ == "__main__":
     try:
-        run(BatsimScheduler(sys.argv[2]), sys.argv[1], name="batsim")
+        with closing(BatsimScheduler(sys.argv[2])) as scheduler:
+            run(scheduler, sys.argv[1], name="batsim")
     except ClientError as error:
         sys.exit(f"error: {error}")

@@ -174,10 +174,11 @@ def run(
         except (ServerGoneError, ServerRefusedError, ServerFaultError, PolicyDiffersError):
             raise  # there is no session to leave, or it can go on from a snapshot
         except KeyboardInterrupt:
+            timeout_s = welcome.options.idle_timeout_s  # 0: a live cluster says none
             LOG.warning(
-                "session %s stays open for %g s; resume it with --session %s",
+                "session %s stays open%s; resume it with --session %s",
                 welcome.session,
-                welcome.options.idle_timeout_s,
+                f" for {timeout_s:g} s" if timeout_s else "",
                 welcome.session,
             )
             raise

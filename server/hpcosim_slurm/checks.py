@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -29,13 +30,14 @@ class Wanted:
     Attributes:
         mode: its mode.
         partitions: partitions in which jobs start; empty, for shadow only: all.
-        waiting: partition in which jobs wait to be placed; empty, for shadow and hold only: none.
+        waiting: for each partition the one in which its jobs wait to be placed; empty, for shadow
+            and hold only: none.
         power: whether it switches nodes.
     """
 
     mode: Mode
     partitions: Sequence[str] = ()
-    waiting: str = ""
+    waiting: Sequence[str] = ()
     power: bool = False
 
 
@@ -88,34 +90,40 @@ def check_partitions(state: ClusterState, wanted: Wanted) -> None:
     Raises:
         SlurmError: one is missing or has another state than expected.
     """
-    waiting = [wanted.waiting] if wanted.waiting else []
-    for name in [*wanted.partitions, *waiting]:
+    for name in [*wanted.partitions, *wanted.waiting]:
         if name not in state.partitions:
             known = ", ".join(state.partitions) or "none"
             raise SlurmError(f"unknown partition {name}; the partitions are: {known}")
-    if wanted.mode == "shadow":
-        return
-    if not wanted.partitions:
+    if wanted.mode != "shadow" and not wanted.partitions:
         raise SlurmError(f"mode {wanted.mode} needs the names of the partitions to act on")
-    if wanted.mode == "place" and not waiting:
+    if wanted.mode == "place" and not wanted.waiting:
         raise SlurmError("mode place needs a partition in which jobs wait: --waiting-partition")
-    for name in waiting:
-        _check_waiting(state, name, wanted.partitions)
+    if wanted.waiting and len(wanted.waiting) != len(wanted.partitions):
+        raise SlurmError(
+            f"{len(wanted.partitions)} --partition and {len(wanted.waiting)} --waiting-partition: "
+            "expected one in which jobs wait for each in which they start, in the same order"
+        )
+    names = [*wanted.partitions, *wanted.waiting]
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise SlurmError(
+            f"partition {twice[0]} is named twice; expected different partitions: jobs cannot wait "
+            "in a partition in which they start, or in which those of another one wait"
+        )
+    for name, partition in zip(wanted.waiting, wanted.partitions, strict=False):
+        _check_waiting(state, name, partition, is_down=wanted.mode != "shadow")
 
 
-def _check_waiting(state: ClusterState, name: str, partitions: Sequence[str]) -> None:
-    if name in partitions:
-        raise SlurmError(f"partition {name}: jobs cannot wait in the partition in which they start")
-    if state.partitions[name].is_up:
+def _check_waiting(state: ClusterState, name: str, partition: str, *, is_down: bool) -> None:
+    """Check the partition in which the jobs of another one wait."""
+    if is_down and state.partitions[name].is_up:
         raise SlurmError(
             f"partition {name} is up, so its jobs start by themselves: expected State=DOWN; "
             f"scontrol update PartitionName={name} State=DOWN"
         )
     allowed = set(state.partitions[name].nodes)
-    missing = [node for each in partitions for node in state.partitions[each].nodes]
-    missing = sorted(set(missing) - allowed)
+    missing = sorted(set(state.partitions[partition].nodes) - allowed)
     if missing:
         raise SlurmError(
-            f"partition {name} lacks node {missing[0]} of {', '.join(partitions)}: expected all of "
-            "their nodes, so that Slurm accepts all jobs that fit on them"
+            f"partition {name} lacks node {missing[0]} of {partition}: expected all of its nodes, "
+            "so that Slurm accepts all jobs that fit on them"
         )

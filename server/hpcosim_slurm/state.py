@@ -39,7 +39,10 @@ class LiveJob:
         cpus: number of CPUs that it asks for, or has.
         memory_mb: memory that it asks for on each node, MiB; None: no limit, so it gets all
             that there is if the cluster counts memory (`ClusterConfig.is_memory_counted`).
-        devices: number of generic resources on each node, such as `{"gpu": 2}`.
+        devices: number of generic resources on each node, by name with type, such as
+            `{"gpu:a100": 2}`, or `{"gpu": 2}` if the job names no type.
+        devices_together: number of further ones on all nodes together.
+        licenses: number of licences by name.
         features: Slurm's expression of the features that its nodes must have; empty: any node.
         dependency: Slurm's text of its dependencies; empty: none.
         reservation: the reservation that it uses; empty: none.
@@ -49,6 +52,12 @@ class LiveJob:
             it; None: it has not ended.
         comment: the comment of its user.
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
+        lost_node: whether it waits because a hook said that a node of its last run failed.
+        array: Slurm's number of the array of which it is a task; None: it is none.
+        task: its index in the array.
+        array_limit: most tasks of the array that may run at once; 0: no limit, or none waits.
+        is_outside: whether it is a job of a partition that the scheduler does not see, on nodes
+            that it sees. `nodes`, `cpus` and `devices_together` are then those on these nodes.
     """
 
     id: int
@@ -72,6 +81,8 @@ class LiveJob:
     nodes: tuple[str, ...] = ()
     memory_mb: int | None = None
     devices: Mapping[str, int] = field(default_factory=dict)
+    devices_together: Mapping[str, int] = field(default_factory=dict)
+    licenses: Mapping[str, int] = field(default_factory=dict)
     features: str = ""
     dependency: str = ""
     reservation: str = ""
@@ -81,6 +92,11 @@ class LiveJob:
     comment: str = ""
     label: str = ""
     heterogeneous: int | None = None
+    lost_node: bool = False
+    array: int | None = None
+    task: int = 0
+    array_limit: int = 0
+    is_outside: bool = False
 
     @property
     def name_in_slurm(self) -> str:
@@ -102,10 +118,11 @@ class LiveNode:
         slurm_state: Slurm's words for its state, such as `IDLE+POWERED_DOWN`.
         cpus_allocated: number of CPUs that jobs have.
         memory_allocated_mb: memory that jobs have, MiB.
-        devices: number of generic resources, such as `{"gpu": 2}`.
+        devices: number of generic resources by name with type, such as `{"gpu:a100": 2}`.
         features: its features.
         partitions: names of the partitions that contain it.
         reason: why it is down or drained; empty: no reason is given.
+        booted_s: Unix time of its last boot, s; it varies by some seconds. None: unknown.
     """
 
     name: str
@@ -121,6 +138,7 @@ class LiveNode:
     features: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     reason: str = ""
+    booted_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +163,31 @@ class LivePartition:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveReservation:
+    """A reservation of a Slurm cluster. Of one that repeats, the present window, or the next one.
+
+    Attributes:
+        name: its name.
+        nodes: names of its nodes; empty: it reserves licences only.
+        start_s: begin of the window.
+        end_s: end of the window.
+        is_active: whether the window has begun.
+        users: names of its users; one that begins with `-` is excluded.
+        accounts: names of its accounts, as `users`.
+        flags: Slurm's words, such as `MAINT` and `DAILY`.
+    """
+
+    name: str
+    nodes: tuple[str, ...]
+    start_s: float
+    end_s: float
+    is_active: bool
+    users: tuple[str, ...] = ()
+    accounts: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterState:
     """A cluster at an instant.
 
@@ -153,9 +196,13 @@ class ClusterState:
         jobs: the jobs that Slurm still remembers, by number.
         nodes: the nodes, by name, in Slurm's order.
         partitions: the partitions, by name.
+        reservations: the reservations, by name.
+        licenses: number of licences that the cluster has, by name.
     """
 
     at_s: float
     jobs: Mapping[int, LiveJob]
     nodes: Mapping[str, LiveNode]
     partitions: Mapping[str, LivePartition]
+    reservations: Mapping[str, LiveReservation] = field(default_factory=dict)
+    licenses: Mapping[str, int] = field(default_factory=dict)

@@ -27,8 +27,9 @@ _UNREACHABLE = (
     "Socket timed out",
     "Zero Bytes were transmitted",
     "Slurm backup controller in standby mode",
-    "Could not establish a configuration source",
+    "this machine has no slurm.conf",
 )
+_NO_CONFIGURATION = "Could not establish a configuration source"
 
 
 def environment(given: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -61,11 +62,16 @@ class Tools:
     max_output: int = MAX_OUTPUT
 
     def find(self, program: str) -> None:
-        """Check that a program exists.
+        """Check that a program exists, and the file that `SLURM_CONF` names.
 
         Raises:
-            SlurmError: it does not.
+            SlurmError: one of them does not.
         """
+        configuration = self.environment.get("SLURM_CONF")
+        if configuration and not os.path.isfile(configuration):
+            raise SlurmError(
+                f"SLURM_CONF={configuration}: no such file; expected the slurm.conf of the cluster"
+            )
         if shutil.which(program, path=self.environment.get("PATH")) is None:
             raise SlurmError(
                 f"no Slurm: {program} not found on PATH; run this on a login node of the cluster, "
@@ -211,6 +217,8 @@ def _error(run: _Run) -> CommandError | None:
     if status == 0:
         return None
     said = words(run.errors.decode(errors="replace") or run.output.decode(errors="replace"))
+    if _NO_CONFIGURATION in said:  # after many words about files and names that Slurm has tried
+        said = "this machine has no slurm.conf; set SLURM_CONF to that of the cluster"
     kind = UnreachableError if any(each in said for each in _UNREACHABLE) else CommandError
     return kind(run.command, said or "no message", status)
 

@@ -14,7 +14,7 @@ from support.commands import (
     written,
 )
 from support.full_disk import files_up_to
-from support.processes import SOON_S
+from support.processes import Processes, output
 
 
 @pytest.mark.slow
@@ -47,27 +47,19 @@ def test_a_comparison_on_a_full_disk_prints_the_metrics_it_has(transport: str) -
 
 
 @pytest.mark.slow
-def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end() -> None:
+def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end(processes: Processes) -> None:
     """A stopped server exits with status 1 if results of a session were lost."""
     address = f"ipc://{Path.cwd()}/server.sock"
     many = "--set=workload.synthetic.jobs=100"
     serve = ["serve", "tiny.yaml", many, "--bind", address, "--out", "out"]
-    server = subprocess.Popen(
-        [*HPCOSIM, *serve],
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-        preexec_fn=files_up_to(5000),
+    server = processes.start_command(
+        [*HPCOSIM, *serve], stderr=subprocess.PIPE, preexec_fn=files_up_to(5000)
     )
-    try:
-        for _ in range(2):
-            assert command("schedule", "fcfs", "--connect", address).status == 0
-        server.terminate()
-        _, log = server.communicate(timeout=SOON_S)
-        assert server.returncode == 1
-        events = [json.loads(line)["event"] for line in log.splitlines()]
-        assert events.count("results_not_written") == 2
-        assert written("out") == [".journal"]
-    finally:
-        server.kill()
-        server.wait()
+    for _ in range(2):
+        assert command("schedule", "fcfs", "--connect", address).status == 0
+    server.terminate()
+    _, log = output(server)
+    assert server.returncode == 1
+    events = [json.loads(line)["event"] for line in log.splitlines()]
+    assert events.count("results_not_written") == 2
+    assert written("out") == [".journal"]

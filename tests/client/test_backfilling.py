@@ -6,6 +6,8 @@ of equal size. They look at everything anew at every instant at which something 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -265,7 +267,7 @@ def test_list_scheduling_takes_the_best_that_waits(policy: str, rows: list[Row])
     key = FIXED[policy]
 
     def in_order(machine: Machine) -> None:
-        def rank(job: Job) -> tuple[float, int]:
+        def rank(job: Job) -> tuple[Any, int]:
             seen = ClientJob(job.row, job.submit_s, job.need, job.requested_s)
             return key(seen), job.row
 

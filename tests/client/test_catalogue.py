@@ -59,7 +59,7 @@ def test_a_heuristic_is_no_trained_scheduler() -> None:
 def test_an_awareness_that_there_is_not() -> None:
     """The error lists the valid values."""
     assert parse_awareness("planned") == "planned"
-    with pytest.raises(PolicyError, match="expected one of unaware, aware, planned, got 'no'"):
+    with pytest.raises(PolicyError, match="expected one of unaware, aware, planned, ipm, got 'no'"):
         parse_awareness("no")
 
 

@@ -9,13 +9,12 @@ import pytest
 from support.fault.fleet_world import FleetWorld, violations
 from support.fault.mutations import FLEET_FOCUS, FLEET_MUTATIONS
 from support.fault.plan import FleetPlan, Window
+from support.fault.planting import found_within, planted
 from support.fault.scenes import undisturbed
 from support.fault.world_text import explained, replay
 
 Note = Callable[[str, object], None]
 KIND = "fleets"
-FOUND_WITHIN = 60
-"""Number of seeds within which a planted bug must be found."""
 
 
 def run(seed: int, plan: FleetPlan | None = None) -> FleetWorld:
@@ -84,20 +83,14 @@ def test_a_fleet_seed_always_gives_the_same_run(seed: int) -> None:
 @pytest.mark.spoils
 @pytest.mark.filterwarnings("ignore")  # of descriptors that bugs leave open
 @pytest.mark.usefixtures("one_core")
-@pytest.mark.parametrize("what", FLEET_MUTATIONS)
+@pytest.mark.parametrize("what", planted(FLEET_MUTATIONS))
 def test_a_bug_planted_in_a_fleet_is_found(
     what: str, monkeypatch: pytest.MonkeyPatch, record_property: Note
 ) -> None:
     """The simulated runs find each of the planted bugs."""
     undisturbed("scene0", "fcfs")
     FLEET_MUTATIONS[what](monkeypatch)
-    for seed in range(FOUND_WITHIN):
-        try:
-            found = bool(violations(run(seed, FLEET_FOCUS.get(what))))
-        except Exception:  # the bug showed itself in a process
-            found = True
-        if found:
-            print(f"{what}: found after {seed + 1} seeds")  # noqa: T201 - seen with -s
-            record_property("fault", {"bugs found": 1, "seeds needed": seed + 1})
-            return
-    pytest.fail(f"not found within {FOUND_WITHIN} seeds")
+    seeds = found_within(lambda seed: violations(run(seed, FLEET_FOCUS.get(what))))
+    print(f"{what}: found after {seeds} seeds")  # noqa: T201 - seen with -s
+    assert seeds is not None
+    record_property("fault", {"bugs found": 1, "seeds needed": seeds})

@@ -15,7 +15,7 @@ from hpcosim_client.errors import ServerGoneError
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run as run_client
 from support.fault.real import end_of, has_results, open_journals, start_swarm
-from support.processes import HPCOSIM, Processes, Results, eventually
+from support.processes import HPCOSIM, Processes, Results, eventually, output
 
 Note = Callable[[str, object], None]
 
@@ -54,12 +54,12 @@ def test_kills_of_clients_and_servers_with_keys_lose_no_result(
     ends, kills, refused, sessions = 0, 0, 0, list[str]()
     while ends < wanted or kills < client_kills:
         options = {"kills": min(client_kills, 10), "mean_s": 2.0, "seed": ends}
-        clients = start_swarm(ports, clients=4, keys=keys / "client", **options)
+        clients = start_swarm(processes, ports, clients=4, keys=keys / "client", **options)
         while clients.poll() is None:
             refused += is_refused(ports, keys / "other" / "client", chance.uniform(0.5, 1.5))
             if ends < wanted and open_journals(out):
                 server.kill()
-                server.communicate()
+                output(server)
                 ends += 1
                 server = processes.start("serve", long_scenario, *words)
         answer = end_of(clients)

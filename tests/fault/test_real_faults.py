@@ -41,6 +41,7 @@ from support.processes import (
     Server,
     anonymous,
     eventually,
+    output,
     read,
 )
 
@@ -63,7 +64,7 @@ def test_200_sessions_at_once(
 ) -> None:
     """200 schedulers at the same time have the results of one that is alone."""
     server = Server(processes, scenario, "--max-sessions", "200", out=tmp_path / "out")
-    answer = swarm(server.address, clients=200)
+    answer = swarm(processes, server.address, clients=200)
     assert len(answer["sessions"]) == 200
     check_results(server, answer["sessions"], undisturbed)
     record_property("fault", {"sessions": 200})
@@ -81,7 +82,9 @@ def test_500_kills_of_clients_lose_no_result(
     server = Server(processes, scenario, "--max-sessions", "1000", out=tmp_path / "out")
     kills, sessions = 0, 0
     for seed in range(50):
-        answer = swarm(server.address, clients=20, kills=500 - kills, mean_s=0.3, seed=seed)
+        answer = swarm(
+            processes, server.address, clients=20, kills=500 - kills, mean_s=0.3, seed=seed
+        )
         kills += answer["kills"]
         sessions += len(answer["sessions"])
         check_results(server, answer["sessions"], undisturbed)
@@ -116,13 +119,13 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
     server = processes.start("serve", long_scenario, *resume)
     ends, interrupted, sessions = 0, 0, list[str]()
     while interrupted < wanted:
-        clients = start_swarm(ports, clients=4, seed=ends)
+        clients = start_swarm(processes, ports, clients=4, seed=ends)
         while clients.poll() is None:
             time.sleep(chance.uniform(0.2, 1.2))  # a random instant, not a wait for something
             if interrupted < wanted and clients.poll() is None:
                 interrupted += open_journals(out) > 0
                 server.send_signal(number)
-                server.communicate()
+                output(server)
                 ends += 1
                 server = processes.start("serve", long_scenario, *resume)
         sessions += end_of(clients)["sessions"]
@@ -216,23 +219,17 @@ def test_hostile_messages_do_no_harm(
 
 
 def test_a_disk_that_becomes_full_ends_no_session(
-    scenario: Path, undisturbed: Results, tmp_path: Path, ports: str
+    processes: Processes, scenario: Path, undisturbed: Results, tmp_path: Path, ports: str
 ) -> None:
     """Journals stop, and the results that fit are written; what does not fit is a failure."""
     out = tmp_path / "out"
     words: list[str | Path] = ["serve", scenario, "--bind", ports, "--out", out, "--sessions", "4"]
     words += ["--journal", out / ".journal"]
-    server = subprocess.Popen(
-        [*HPCOSIM, *map(str, words)],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=files_up_to(20000),
+    server = processes.start_command(
+        [*HPCOSIM, *map(str, words)], stderr=subprocess.PIPE, preexec_fn=files_up_to(20000)
     )
-    try:
-        answer = swarm(ports, clients=4)
-        _, log = server.communicate(timeout=SOON_S)
-    finally:
-        server.kill()
+    answer = swarm(processes, ports, clients=4)
+    _, log = output(server)
     assert len(answer["sessions"]) == 4
     events = [json.loads(line)["event"] for line in log.splitlines()]
     assert events.count("journal_failed") == 4

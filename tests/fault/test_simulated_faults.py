@@ -11,14 +11,13 @@ import pytest
 from support.fault.invariants import violations
 from support.fault.mutations import FOCUS, MUTATIONS
 from support.fault.plan import Plan, Window, plan_of
+from support.fault.planting import found_within, planted
 from support.fault.scenes import undisturbed
 from support.fault.world import World
 from support.fault.world_text import explained, replay
 
 Note = Callable[[str, object], None]
 KIND = "seeds"
-FOUND_WITHIN = 60
-"""Number of seeds within which a planted bug must be found."""
 
 
 def run(seed: int, plan: Plan | None = None) -> World:
@@ -56,28 +55,17 @@ def test_any_faults_keep_the_invariants_for_all_seeds(
         assert not wrong, explained(KIND, world, wrong)
 
 
-def found_within(most: int, plan: Plan | None) -> int | None:
-    """Return the number of seeds after which a planted bug is found; None: it is not."""
-    for seed in range(most):
-        try:
-            if violations(run(seed, plan)):
-                return seed + 1
-        except Exception:  # the bug showed itself in the service
-            return seed + 1
-    return None
-
-
 @pytest.mark.slow
 @pytest.mark.spoils
 @pytest.mark.usefixtures("one_core")
-@pytest.mark.parametrize("what", MUTATIONS)
+@pytest.mark.parametrize("what", planted(MUTATIONS))
 def test_a_planted_bug_is_found(
     what: str, monkeypatch: pytest.MonkeyPatch, record_property: Note
 ) -> None:
     """The simulated runs find each of the planted bugs."""
     undisturbed("scene0", "fcfs")
     MUTATIONS[what](monkeypatch)
-    seeds = found_within(FOUND_WITHIN, FOCUS.get(what))
+    seeds = found_within(lambda seed: violations(run(seed, FOCUS.get(what))))
     print(f"{what}: found after {seeds} seeds")  # noqa: T201 - seen with -s
     assert seeds is not None
     record_property("fault", {"bugs found": 1, "seeds needed": seeds})

@@ -20,6 +20,7 @@ from hpcosim_forecast.observation import Observation, read_observation, write_ob
 from hpcosim_forecast.run_times import UNLIMITED_S, EndedJob
 from hpcosim_protocol import Platform
 from hpcosim_slurm.reading.arrays import task_id
+from hpcosim_slurm.state import LiveReservation
 from support.fake_cluster import EPOCH_S, FakeCluster
 
 GROUP = {"names": "node[0-3]", "count": 4, "processors": [{"cores": 1, "static_w": 5}]}
@@ -100,14 +101,73 @@ def test_nodes_that_are_down_or_drained_get_no_jobs() -> None:
     assert second - first >= 50.0
 
 
-def test_jobs_in_a_reservation_have_no_forecast_but_a_warning() -> None:
-    """Reservations are not modelled: the warning has the number of jobs and one of them."""
+def maintenance(*nodes: str, user: str = "ann", begins_s: float = 40.0) -> LiveReservation:
+    """Return a reservation of 100 s."""
+    begin_s = EPOCH_S + begins_s
+    return LiveReservation("m", nodes, begin_s, begin_s + 100.0, begins_s <= 0.0, (user,))
+
+
+def test_jobs_wait_for_the_end_of_a_reservation() -> None:
+    """A job of 60 s does not start before one that begins in 40 s, except as its user."""
+    cluster = FakeCluster(starts=False)
+    outside, inside = cluster.submit(), cluster.submit(reservation="m")
+    later = cluster.submit(limit_s=30.0)
+    state = replace(cluster.state(), reservations={"m": maintenance(*cluster.names)})
+    found, warnings = adopted_from(cluster, state=state)
+    assert warnings == []
+    times_s = starts(found, run_s=20.0)
+    assert 140.0 <= times_s[outside] < 200.0
+    assert 40.0 <= times_s[inside] < 100.0
+    assert times_s[later] < 10.0
+
+
+def test_jobs_that_run_in_a_reservation_go_on() -> None:
+    """Whether or not they belong to it."""
+    cluster = busy_cluster()
+    cluster.jobs[1] = replace(cluster.jobs[1], reservation="m")
+    state = replace(cluster.state(), reservations={"m": maintenance("node0", "node1")})
+    found, warnings = adopted_from(cluster, state=state)
+    assert (len(found.state.jobs), warnings) == (4, [])
+    assert starts(found) == {}
+
+
+def test_jobs_of_a_reservation_for_others_have_no_forecast_but_a_warning() -> None:
+    """Slurm has let them in; the warning has the number of jobs and one of them."""
     cluster = FakeCluster(starts=False)
     for _ in range(2):
-        cluster.submit(reservation="maintenance")
-    found, warnings = adopted_from(cluster)
+        cluster.submit(reservation="m")
+    reservations = {"m": maintenance("node0", user="-bob")}
+    found, warnings = adopted_from(
+        cluster, state=replace(cluster.state(), reservations=reservations)
+    )
     assert starts(found) == {}
-    assert warnings == ["2 jobs have no forecast, as reservations are not modelled, such as 1"]
+    what = "have no forecast, as they wait for what the model does not know"
+    assert warnings == [f"2 jobs {what}, such as 1"]
+
+
+def test_no_more_tasks_of_an_array_run_than_it_allows() -> None:
+    """One of four tasks runs, and two may: one starts now, the next one at the first end."""
+    cluster = FakeCluster()
+    more: dict[str, Any] = {"array": 9, "array_limit": 2, "run_s": 1000.0}
+    running = cluster.submit(task=0, **more)
+    cluster.starts = False
+    tasks = [cluster.submit(task=index, **more) for index in (1, 2, 3)]
+    assert cluster.jobs[running].state == "running"
+    times_s = list(starts(adopted_from(cluster)[0]).values())
+    assert len(times_s) == len(tasks)
+    assert times_s[0] < 10.0
+    assert 50.0 <= times_s[1] < 65.0
+    assert times_s[2] - times_s[0] >= 50.0
+
+
+def test_licences_are_those_of_the_cluster() -> None:
+    """One job at a time has the only licence."""
+    cluster = FakeCluster(starts=False)
+    for _ in range(2):
+        cluster.submit(licenses={"matlab": 1})
+    state = replace(cluster.state(), licenses={"matlab": 1})
+    first_s, second_s = starts(adopted_from(cluster, state=state)[0]).values()
+    assert second_s - first_s >= 50.0
 
 
 def test_partitions_that_are_down_start_no_jobs() -> None:

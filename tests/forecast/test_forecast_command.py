@@ -159,6 +159,8 @@ def fake_slurm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "*scontrol show config": CONFIG.format(conf=conf),
         "*show node": NODE,
         "*show partition": "PartitionName=main Nodes=n1 State=UP MaxTime=UNLIMITED Default=YES",
+        "*show reservation": "No reservations in the system",
+        "*show licenses": "No licenses configured in Slurm.",
         "*squeue*": "",
         "*sshare*": "root||30\n physics||30\n  physics|ann|30",
         "*show qos": "Name|Priority\nnormal|0",

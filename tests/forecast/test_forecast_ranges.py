@@ -12,13 +12,13 @@ from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_executors import Local, parallel_map
 from hpcosim_forecast.forecast import forecast_starts
 from hpcosim_forecast.phases import slurm_at
-from hpcosim_forecast.run_times import EndedJob, RunTimes
+from hpcosim_forecast.run_times import EndedJob
 from hpcosim_forecast.score import Forecasted, score_of
 from hpcosim_forecast.state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 
-HISTORY = RunTimes([EndedJob("ann", 600.0, float(run_s)) for run_s in range(30, 600, 30)])
+HISTORY = [EndedJob("ann", 600.0, float(run_s)) for run_s in range(30, 600, 30)]
 
 
 def spec(job_id: int, cores: int = 1) -> JobSpec:

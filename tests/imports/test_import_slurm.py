@@ -11,6 +11,7 @@ import pytest
 from hpcosim_client.slurm.settings import SiteSettings, parse_site
 from hpcosim_imports.errors import InputError
 from hpcosim_imports.report import ImportReport
+from hpcosim_imports.slurm.accounts import read_accounts
 from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
@@ -144,6 +145,23 @@ def test_accounts_and_users_of_sacctmgr(tmp_path: Path) -> None:
     assert not site.accounts["theory"].users["ada"].default
     bob = site.accounts["theory"].users["bob"].partitions["gpu"]
     assert (bob.shares, bob.max_submit_jobs) == ("parent", 5)
+
+
+def test_changes_of_inherited_qos_are_carried_out(tmp_path: Path) -> None:
+    """`+NAME` adds to the list of the account above, `-NAME` takes away from it."""
+    path = tmp_path / "dump.cfg"
+    path.write_text(
+        "Cluster - 'c':Fairshare=1:QOS='normal,long'\nParent - 'root'\n"
+        "Account - 'a':QOS='-long'\nParent - 'a'\n"
+        "User - 'ann':QOS='+high'\nUser - 'bob':QOS='high'\nUser - 'eve':Fairshare=1\n"
+    )
+    account = read_accounts(path, ImportReport())["a"]
+    assert account["qos"] == ["normal"]
+    assert [account["users"][name].get("qos") for name in ("ann", "bob", "eve")] == [
+        ["normal", "high"],
+        ["high"],
+        None,
+    ]
 
 
 def test_qos_have_priorities_and_limits(tmp_path: Path) -> None:

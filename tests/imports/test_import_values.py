@@ -14,10 +14,10 @@ from hpcosim_imports.report import ImportReport
 from hpcosim_imports.sacct.dependencies import dependency_of
 from hpcosim_imports.sacct.records import JobId, job_id_of
 from hpcosim_imports.sacct.submit_line import options_of
-from hpcosim_imports.slurm.values import device_counts, tres_limits, tres_weights
+from hpcosim_imports.slurm.values import tres_limits, tres_weights
 from hpcosim_imports.tables import read_table
 from hpcosim_imports.times import consistent, moments_of, zone_of
-from hpcosim_imports.units import Memory, duration_s, memory_of, tres_of
+from hpcosim_imports.units import Memory, device_counts, duration_s, memory_of, tres_of
 from support.examples import examples
 
 BERLIN = zone_of("Europe/Berlin")

@@ -116,6 +116,7 @@ def test_a_log_that_nobody_reads_delays_nothing(folder: Path, tmp_path: Path, wo
     finally:
         server.kill()
         server.wait()
+        server.stderr.close()
 
 
 def fill(pid: int) -> None:

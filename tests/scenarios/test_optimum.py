@@ -141,13 +141,13 @@ def replayed(library: Library, optimum: Optimum) -> dict[str, int | float]:
     return run_in_process(opened, scripted(optimum.schedule))
 
 
-# Seeds of no more than some thousand schedules.
+# Seeds of no more than two thousand schedules.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("placements", "seed"),
     [
         *((placements, seed) for placements in ("one", "all") for seed in range(10)),
-        *(("any", seed) for seed in (0, 1, 2, 4, 5, 6)),
+        *(("any", seed) for seed in (0, 2, 4, 5, 6)),
     ],
 )
 def test_optimum_is_that_of_brute_force(placements: Placements, seed: int, tmp_path: Path) -> None:

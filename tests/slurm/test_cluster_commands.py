@@ -6,6 +6,7 @@ import pytest
 
 from hpcosim_slurm.commands import (
     Action,
+    Begin,
     Cancel,
     Carrier,
     Hold,
@@ -14,6 +15,10 @@ from hpcosim_slurm.commands import (
     PowerDown,
     PowerUp,
     Release,
+    Requeue,
+    Resume,
+    Suspend,
+    Terminate,
     Withdraw,
     command_of,
 )
@@ -39,19 +44,26 @@ def orders(*actions: Action) -> list[Order]:
         (Release("101_3", "main"), "scontrol update JobId=101_3 Partition=main"),
         (Release("17"), "scontrol release 17"),
         (Withdraw("17", "queue"), "scontrol update JobId=17 Partition=queue ReqNodeList="),
-        (Hold("17"), "scontrol hold 17"),
+        (Hold("17"), "scontrol uhold 17"),
         (Cancel("17"), "scancel 17"),
+        (Terminate("17"), "scancel --full --signal=TERM 17"),
+        (Requeue("101_3"), "scontrol requeue 101_3"),
+        (Suspend("17"), "scontrol suspend 17"),
+        (Resume("17"), "scontrol resume 17"),
+        (Begin("17", 1.2), "scontrol update JobId=17 StartTime=uts2"),
         (PowerUp(("node0",)), "scontrol update NodeName=node0 State=POWER_UP"),
         (PowerDown(("a1", "a2")), "scontrol update NodeName=a[1-2] State=POWER_DOWN"),
     ],
 )
 def test_each_action_has_a_command(action: Action, command: str) -> None:
-    """A dry run prints the command, and runs nothing."""
+    """A dry run prints the command once, and runs nothing; nothing can be taken back."""
     assert command_of(action) == command.split()
     printed: list[str] = []
-    none = Tools(environment={"PATH": ""})
-    assert Carrier(none, printed.append).carry_out(orders(action)) == []
-    assert [line.replace("'", "") for line in printed] == [command]
+    carrier = Carrier(Tools(environment={"PATH": ""}), printed.append)
+    for _ in range(2):
+        assert carrier.carry_out(orders(action)) == []
+    expected = [] if isinstance(action, Withdraw) else [command]
+    assert [line.replace("'", "") for line in printed] == expected
 
 
 @pytest.mark.parametrize(
@@ -60,6 +72,8 @@ def test_each_action_has_a_command(action: Action, command: str) -> None:
         Cancel("17 18"),
         Cancel("--user=root"),
         Hold(""),
+        Terminate("--user=root"),
+        Suspend("17,18"),
         Place("17", (), "main"),
         Place("17", ("a b",), "main"),
         Place("17", ("node0",), "main Priority=9"),

@@ -2,106 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from hpcosim_protocol import (
     AllocateJob,
     DecisionRejected,
-    Event,
+    Error,
     Events,
+    Hello,
     JobCompleted,
     JobStarted,
     KillJob,
     RejectJob,
+    ServerMessage,
+    Welcome,
+    decode_server_message,
 )
-from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
-from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.restoring import began_now, course_of
-from hpcosim_slurm.commands import Action, Cancel, Order, Place, Refusal, Release, Withdraw
+from hpcosim_slurm.commands import Cancel, Order, Place, Release, Withdraw
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.site import Site
 from support.bridges import Talk
-from support.fake_cluster import EPOCH_S, FakeCluster
-
-LIMITS = SafetyLimits(silent_s=10.0, unreachable_s=5.0, rejected=3)
-
-
-class FakeCarrier:
-    """Carries orders out on a cluster in memory, or refuses them.
-
-    Args:
-        cluster: the cluster.
-
-    Attributes:
-        actions: the actions so far.
-        refuses: Slurm's words for each order; empty: it carries them out.
-        starts: whether jobs that were placed start.
-        silent: whether the controller does not answer.
-    """
-
-    def __init__(self, cluster: FakeCluster) -> None:
-        self.cluster = cluster
-        self.actions: list[Action] = []
-        self.refuses = ""
-        self.starts = True
-        self.silent = False
-
-    def carry_out(self, orders: list[Order]) -> list[Refusal]:
-        """See `Carrier`."""
-        if self.silent:
-            raise SlurmError("no answer")
-        self.actions += [order.action for order in orders]
-        if self.refuses:
-            return [Refusal(order, self.refuses) for order in orders]
-        for order in orders:
-            self._do(order.action)
-        return []
-
-    def _do(self, action: Action) -> None:
-        jobs, now_s = self.cluster.jobs, self.cluster.now_s
-        if isinstance(action, Cancel):
-            self.cluster.cancel(int(action.job))
-        if isinstance(action, Place) and self.starts:
-            job = jobs[int(action.job)]
-            jobs[job.id] = replace(
-                job, state="running", slurm_state="RUNNING", started_s=now_s, nodes=action.nodes
-            )
-
-
-class Scene:
-    """A bridge in mode place to a cluster in memory, and a scheduler that talks to it."""
-
-    def __init__(self) -> None:
-        self.cluster = FakeCluster(nodes=3, starts=False)
-        self.carrier = FakeCarrier(self.cluster)
-        site = Site(
-            name="fake", partitions=("main",), mode="place", waiting="queue", start_timeout_s=5.0
-        )
-        began = began_now(site, "place", "test", self.cluster.now_s)
-        course, journal = course_of(None, began, LiveWorld, lambda _: None)
-        acting = Acting(self.carrier, LIMITS)  # type: ignore[arg-type]
-        self.bridge = Bridge(course, journal, lambda: self.cluster.now_s, "", acting)
-        self.bridge.note(self.cluster.state())
-        self.talk = Talk(self.bridge)
-        self.talk.decide()
-
-    def submit(self, **options: float) -> int:
-        """Submit a job and wait until the scheduler has heard of it."""
-        job = self.cluster.submit(**options)  # type: ignore[arg-type]
-        self.cluster.jobs[job] = replace(self.cluster.jobs[job], partition="queue")
-        if self.bridge.course.session.waiting is None:  # type: ignore[union-attr]
-            self.talk.ask()
-        self.look()
-        return job
-
-    def look(self, after_s: float = 0.0) -> list[Event]:
-        """Let time pass and the bridge look; return the events of the reply that is due."""
-        self.cluster.advance(self.cluster.now_s + after_s)
-        self.bridge.note(self.cluster.state())
-        return self.talk.due()
+from support.fake_cluster import EPOCH_S
+from support.live_scenes import LIMITS, Scene
 
 
 @pytest.fixture
@@ -186,6 +107,41 @@ def test_a_cancelled_job_has_the_state_of_the_decision(
     assert event.state == state
 
 
+def taken_over(scene: Scene) -> ServerMessage | None:
+    """Return the reply to a new scheduler that knocked, if there is one now."""
+    replies = [reply for envelope, reply in scene.bridge.due() if envelope == (b"next",)]
+    return decode_server_message(replies[0]) if replies else None
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_the_next_scheduler_waits_for_jobs_that_slurm_is_starting(
+    scene: Scene, starts: bool
+) -> None:
+    """It would start them a second time. It waits for their starts, at most for the timeout."""
+    job = scene.submit(run_s=50.0)
+    scene.carrier.starts = False
+    scene.talk.decide(AllocateJob(job, [0]))
+    scene.bridge.left(b"client")
+    hello = Hello(versions=[1], workload_manager=True)
+    assert scene.talk.say(hello, (b"next",)) is None
+    scene.cluster.now_s += 3.0
+    assert scene.talk.say(hello, (b"next",)) is None  # repeated: the deadline stays
+    assert taken_over(scene) is None
+    if starts:
+        scene.carrier.starts = True
+        scene.carrier.carry_out([Order(Place(str(job), ("node0",), "main"), "Slurm")])
+    else:
+        scene.cluster.now_s += 1.9
+        assert taken_over(scene) is None
+        scene.cluster.now_s += 0.2
+    scene.bridge.note(scene.cluster.state())
+    welcome = taken_over(scene)
+    assert isinstance(welcome, Welcome)
+    scene.talk.welcome, scene.talk.seq = welcome, 0
+    events = scene.talk.decide()
+    assert any(isinstance(event, JobStarted) for event in events) == starts
+
+
 def fell_back(scene: Scene) -> str:
     """Look, and return the reason of the fall-back; empty: the bridge still acts."""
     replies = list(scene.bridge.due())
@@ -232,6 +188,17 @@ def test_too_many_rejections_end_the_acting(scene: Scene) -> None:
     assert fell_back(scene)
 
 
+def test_decisions_that_slurm_never_carries_out_end_the_acting(scene: Scene) -> None:
+    """Also of one job that is placed again and again: Slurm accepts it and does nothing."""
+    job = scene.submit()
+    scene.carrier.starts = False
+    for _ in range(LIMITS.rejected + 1):
+        assert not fell_back(scene)
+        scene.talk.decide(AllocateJob(job, [0]))
+        assert scene.look(6.0)
+    assert fell_back(scene)
+
+
 def test_a_divergence_ends_the_acting(scene: Scene) -> None:
     """Somebody else starts a job on a node that the scheduler has given to another job."""
     first, second = scene.submit(run_s=900.0, limit_s=900.0), scene.submit(run_s=900.0)
@@ -258,6 +225,18 @@ def test_an_unreachable_controller_ends_the_acting(scene: Scene) -> None:
     scene.carrier.silent = False
     scene.bridge.note(scene.cluster.state())
     assert scene.carrier.actions == [Release(str(job), "main")]
+
+
+def test_a_bridge_that_stops_for_good_releases_the_jobs(scene: Scene) -> None:
+    """The scheduler, whose request waits, hears that the session is over."""
+    job = scene.submit()
+    scene.talk.decide()
+    assert scene.bridge.left_waiting() == 1
+    (reply,) = [decode_server_message(data) for _, data in scene.bridge.stop()]
+    assert isinstance(reply, Error)
+    assert (reply.code, reply.fatal) == ("shutting_down", True)
+    assert scene.carrier.actions == [Release(str(job), "main")]
+    assert scene.bridge.left_waiting() == 0
 
 
 def test_after_the_fall_back_schedulers_see_a_shadow(scene: Scene) -> None:

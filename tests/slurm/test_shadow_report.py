@@ -21,8 +21,9 @@ from hpcosim_protocol import (
 from hpcosim_results.folder import read_folder
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.ledger.journal import read
-from hpcosim_slurm.report.export import Reported, report_of, text_of, write_folders
-from hpcosim_slurm.report.rows import last_session
+from hpcosim_slurm.report.comparison import Comparison
+from hpcosim_slurm.report.export import Reported, report_of, report_of_shadow, write_folders
+from hpcosim_slurm.report.watched import last_session
 from support.bridges import Talk, bridge_of
 from support.fake_cluster import EPOCH_S, FakeCluster
 
@@ -80,12 +81,23 @@ def watched(journal: Path, *, late_s: float = 0.0, last_first: bool = False) -> 
             talk.ask(*policy.decide(events))
         cluster.advance(cluster.now_s + 1.0)
     talk.bridge.close()
-    return report_of(last_session(read(journal, lambda _: None)), 1.0)
+    return report_of(read(journal, lambda _: None), 1.0)
+
+
+def figures_in(reported: Reported) -> Comparison:
+    """Return the figures of a report of mode shadow."""
+    assert isinstance(reported.figures, Comparison)
+    return reported.figures
+
+
+def compared(journal: Path, *, late_s: float = 0.0, last_first: bool = False) -> Comparison:
+    """Return the figures of `watched`."""
+    return figures_in(watched(journal, late_s=late_s, last_first=last_first))
 
 
 def test_a_scheduler_that_does_what_slurm_does_matches(tmp_path: Path) -> None:
     """Equal decisions give equal starts, nodes, waits, utilization and energy."""
-    it = watched(tmp_path / "journal").comparison
+    it = compared(tmp_path / "journal")
     assert (it.jobs, it.started_by_both, it.start_match, it.node_match) == (6, 6, 1.0, 1.0)
     assert it.start_error_s.mean == 0.0
     assert it.shadow == it.slurm
@@ -95,14 +107,34 @@ def test_a_scheduler_that_does_what_slurm_does_matches(tmp_path: Path) -> None:
 
 def test_utilization_and_energy_are_those_of_the_model(tmp_path: Path) -> None:
     """Nodes draw 200 W for the third of the time in which they have jobs, and 100 W otherwise."""
-    it = watched(tmp_path / "journal").comparison
+    it = compared(tmp_path / "journal")
     assert it.slurm.utilization == pytest.approx(60.0 / 180.0)
     assert it.slurm.energy_kwh == pytest.approx((60.0 * 200.0 + 120.0 * 100.0) / 3.6e6)
 
 
+def test_a_node_that_is_down_draws_the_power_of_one_that_is_off(tmp_path: Path) -> None:
+    """On both sides, also on a cluster that cannot switch nodes."""
+    cluster = FakeCluster(nodes=2)
+    cluster.submit(run_s=50.0)
+    talk = Talk(bridge_of(cluster, tmp_path / "journal"))
+    talk.ask()
+    for happen, after_s in ((cluster.fail, 20.0), (cluster.repair, 30.0)):
+        cluster.advance(cluster.now_s + after_s)
+        happen("node1")
+        talk.bridge.note(cluster.state())
+    cluster.advance(cluster.now_s + 50.0)
+    talk.bridge.note(cluster.state())
+    talk.bridge.close()
+    it = figures_in(report_of(read(tmp_path / "journal", lambda _: None), 1.0))
+    expected_j = 50.0 * 200.0 + 50.0 * 100.0 + 70.0 * 100.0 + 30.0 * 10.0
+    for side in (it.shadow, it.slurm):
+        assert side.energy_kwh == pytest.approx(expected_j / 3.6e6)
+    assert it.power.endswith("and 10 W off or down")
+
+
 def test_a_late_scheduler_has_start_errors(tmp_path: Path) -> None:
     """Starts that are 3 s later do not match within 1 s."""
-    it = watched(tmp_path / "journal", late_s=3.0).comparison
+    it = compared(tmp_path / "journal", late_s=3.0)
     assert it.start_match == 0.0
     assert it.start_error_s.median == pytest.approx(3.0)
     assert it.shadow.wait_s.mean == pytest.approx(8.0)
@@ -110,7 +142,7 @@ def test_a_late_scheduler_has_start_errors(tmp_path: Path) -> None:
 
 def test_expected_starts_are_compared_with_both_sides(tmp_path: Path) -> None:
     """Jobs that are expected after 5 s start after 0 s or 10 s, in the shadow 3 s later."""
-    it = watched(tmp_path / "journal", late_s=3.0).comparison
+    it = compared(tmp_path / "journal", late_s=3.0)
     assert it.predicted_slurm["start_forecasts"] == 6
     assert it.predicted_slurm["mean_abs_start_error_s"] == pytest.approx(5.0)
     assert it.predicted_shadow["mean_start_error_s"] == pytest.approx(3.0)
@@ -118,7 +150,7 @@ def test_expected_starts_are_compared_with_both_sides(tmp_path: Path) -> None:
 
 def test_other_nodes_are_counted(tmp_path: Path) -> None:
     """Jobs that start at the same time on other nodes match in time only."""
-    it = watched(tmp_path / "journal", last_first=True).comparison
+    it = compared(tmp_path / "journal", last_first=True)
     assert it.start_match == 1.0
     assert it.node_match == pytest.approx(2.0 / 6.0)  # the middle node
 
@@ -137,8 +169,8 @@ def test_a_start_without_room_leaves_readable_results(tmp_path: Path) -> None:
     watched(tmp_path / "journal")
     session = last_session(read(tmp_path / "journal", lambda _: None))
     shared = [row._replace(real=row.real._replace(nodes=(0,))) for row in session.rows]
-    reported = report_of(session._replace(rows=shared), 1.0)
-    assert reported.comparison.slurm.not_shown == 4
+    reported = report_of_shadow(session._replace(rows=shared), 1.0)
+    assert figures_in(reported).slurm.not_shown == 4
     _, slurm = write_folders(reported, tmp_path / "out", "test")
     assert len(read_folder(slurm).columns["start.time_s"]) == 2
 
@@ -174,7 +206,7 @@ def rows_of(folder: Path) -> list[dict[str, str]]:
 
 def test_the_text_has_the_figures(tmp_path: Path) -> None:
     """People read match rates, errors, waits and energy."""
-    text = text_of(watched(tmp_path / "journal", late_s=3.0).comparison)
+    text = watched(tmp_path / "journal", late_s=3.0).text
     assert "starts within 1 s      0.0% of the started jobs" in text
     assert "median 3.0 s" in text
     assert "a model, not measured" in text

@@ -21,7 +21,8 @@ from hpcosim_protocol import (
 from hpcosim_server.engine.job_events import submission_of
 from hpcosim_slurm.worlds.difference import NO_STATE, applied, difference
 from hpcosim_slurm.worlds.shadow import ShadowWorld
-from hpcosim_slurm.worlds.site import Site, chosen
+from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.worlds.site import Site, chosen, platform_of
 from hpcosim_slurm.worlds.specs import spec_of
 from support.fake_cluster import EPOCH_S, FakeCluster
 
@@ -63,7 +64,9 @@ def test_the_first_events_are_those_of_the_present_jobs() -> None:
 
 def world_submission(cluster: FakeCluster, job_id: int, at_s: float) -> JobSubmitted:
     """Return the event of the submission of a job."""
-    return submission_of(spec_of(cluster.jobs[job_id], at_s, cluster.state()))
+    state = cluster.state()
+    shown = Shown(state, platform_of(state, SITE))
+    return submission_of(spec_of(cluster.jobs[job_id], at_s, shown))
 
 
 def test_a_copy_ends_after_the_real_run_time_that_is_known() -> None:

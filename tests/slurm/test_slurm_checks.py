@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_slurm.bridge.opening import locks_of
 from hpcosim_slurm.checks import Wanted, check_cluster, check_partitions
 from hpcosim_slurm.errors import CommandError, SlurmError, UnreachableError
 from hpcosim_slurm.exclusive import exclusive
 from hpcosim_slurm.state import ClusterState, LivePartition
 from hpcosim_slurm.tools import Tools, environment
+from hpcosim_slurm.worlds.site import Site
 from support.slurm_cluster import SlurmCluster
 
 HOLDER = """
@@ -66,6 +68,23 @@ def test_names_of_locks_stay_in_their_folder(tmp_path: Path) -> None:
         pass
 
 
+def test_bridges_exclude_each_other_by_both_partitions_of_one_controller(tmp_path: Path) -> None:
+    """Jobs wait in one partition and start in the other; a cluster of another port is another."""
+    first = locks_of(Site(name="c", partitions=("main",), waiting=("queue",)), "6817")
+    same_queue = locks_of(Site(name="c", partitions=("gpu",), waiting=("queue",)), "6817")
+    held = locks_of(Site(name="c", partitions=("main",)), "6817")
+    elsewhere = locks_of(Site(name="c", partitions=("main",), waiting=("queue",)), "6818")
+    with exclusive(*first, tmp_path):
+        for other, partition in ((same_queue, "queue"), (held, "main")):
+            with (
+                pytest.raises(SlurmError, match=f"acts on partition {partition} of cluster c:6817"),
+                exclusive(*other, tmp_path),
+            ):
+                pass
+        with exclusive(*elsewhere, tmp_path):
+            pass
+
+
 def site(waiting_is_up: bool = False, waiting_nodes: tuple[str, ...] = ("a", "b")) -> ClusterState:
     """Return a cluster with the partitions `main` and `queue`."""
     main = LivePartition("main", ("a", "b"), is_up=True)
@@ -77,12 +96,13 @@ def site(waiting_is_up: bool = False, waiting_nodes: tuple[str, ...] = ("a", "b"
     ("state", "wanted", "words"),
     [
         (site(), Wanted("shadow", ["gpu"]), "unknown partition gpu; the partitions are: main, q"),
-        (site(), Wanted("place", ["main"], "wait"), "unknown partition wait"),
+        (site(), Wanted("place", ["main"], ["wait"]), "unknown partition wait"),
         (site(), Wanted("hold"), "mode hold needs the names of the partitions to act on"),
         (site(), Wanted("place", ["main"]), "in which jobs wait: --waiting-partition"),
-        (site(), Wanted("place", ["main"], "main"), "jobs cannot wait in the partition in which"),
-        (site(True), Wanted("place", ["main"], "queue"), "queue is up.*expected State=DOWN"),
-        (site(False, ("a",)), Wanted("hold", ["main"], "queue"), "queue lacks node b of main"),
+        (site(), Wanted("place", ["main"], ["main"]), "main is named twice; expected different"),
+        (site(), Wanted("place", ["main", "queue"], ["queue"]), "2 --partition and 1 --waiting-p"),
+        (site(True), Wanted("place", ["main"], ["queue"]), "queue is up.*expected State=DOWN"),
+        (site(False, ("a",)), Wanted("hold", ["main"], ["queue"]), "queue lacks node b of main"),
     ],
 )
 def test_wrong_partitions_are_errors(state: ClusterState, wanted: Wanted, words: str) -> None:
@@ -93,7 +113,11 @@ def test_wrong_partitions_are_errors(state: ClusterState, wanted: Wanted, words:
 
 def test_right_partitions_are_none() -> None:
     """Shadow needs no partition, hold no waiting partition."""
-    for wanted in (Wanted("shadow"), Wanted("hold", ["main"]), Wanted("place", ["main"], "queue")):
+    for wanted in (
+        Wanted("shadow"),
+        Wanted("hold", ["main"]),
+        Wanted("place", ["main"], ["queue"]),
+    ):
         check_partitions(site(), wanted)
 
 
@@ -115,6 +139,22 @@ def program(folder: Path, name: str, text: str, timeout_s: float = 60.0) -> Tool
     (folder / name).write_text(f"#!/bin/sh\n{text}\n")
     (folder / name).chmod(0o755)
     return Tools({"PATH": f"{folder}:{os.environ['PATH']}"}, timeout_s, max_output=1000)
+
+
+def test_a_missing_slurm_conf_is_an_error(tmp_path: Path) -> None:
+    """The message names the file at once: Slurm's commands look for it for a minute."""
+    missing = str(tmp_path / "slurm.conf")
+    tools = Tools({**os.environ, "SLURM_CONF": missing})
+    with pytest.raises(SlurmError, match=f"^SLURM_CONF={missing}: no such file; expected the"):
+        tools.output("true")
+
+
+def test_a_machine_without_a_configuration_is_one_sentence(tmp_path: Path) -> None:
+    """Slurm's commands say in several lines where they have looked."""
+    said = "echo 'error: fetch_config: DNS SRV lookup failed' >&2; "
+    said += "echo 'fatal: Could not establish a configuration source' >&2; exit 1"
+    with pytest.raises(UnreachableError, match=r"^scontrol: this machine has no slurm\.conf; set "):
+        program(tmp_path, "scontrol", said).output("scontrol")
 
 
 def test_a_command_that_does_not_end_is_killed(tmp_path: Path) -> None:
@@ -163,7 +203,7 @@ def test_an_ordinary_cluster_is_fit_for_shadow_only(ordinary: SlurmCluster, tool
     assert (found.config.name, found.rights.level) == ("hpcosim", "root")
     assert len(found.state.nodes) == 8
     with pytest.raises(SlurmError, match="unknown partition queue"):
-        check_cluster(tools, Wanted("place", ["main"], "queue"))
+        check_cluster(tools, Wanted("place", ["main"], ["queue"]))
     with pytest.raises(SlurmError, match="expected SuspendProgram and ResumeProgram"):
         check_cluster(tools, Wanted("hold", ["main"], power=True))
 
@@ -171,17 +211,16 @@ def test_an_ordinary_cluster_is_fit_for_shadow_only(ordinary: SlurmCluster, tool
 @pytest.mark.slow
 def test_a_prepared_cluster_is_fit_for_place(placed: SlurmCluster, tools: Tools) -> None:
     """It can also switch nodes."""
-    found = check_cluster(tools, Wanted("place", ["main"], "queue", power=True))
+    found = check_cluster(tools, Wanted("place", ["main"], ["queue"], power=True))
     assert found.config.start_program == str(placed.folder / "started.sh")
 
 
 @pytest.mark.slow
 def test_a_controller_that_is_gone_is_unreachable(ordinary: SlurmCluster, tmp_path: Path) -> None:
-    """A cluster whose controller does not listen, and one without a configuration."""
+    """A cluster whose controller does not listen."""
     text = (ordinary.folder / "slurm.conf").read_text()
     port = next(line for line in text.splitlines() if line.startswith("SlurmctldPort="))
     (tmp_path / "slurm.conf").write_text(text.replace(port, "SlurmctldPort=1"))
-    for path in (tmp_path / "slurm.conf", tmp_path / "missing.conf"):
-        tools = Tools(environment({**os.environ, "SLURM_CONF": str(path)}), timeout_s=3.0)
-        with pytest.raises(UnreachableError):
-            check_cluster(tools, Wanted("shadow"))
+    given = {**os.environ, "SLURM_CONF": str(tmp_path / "slurm.conf")}
+    with pytest.raises(UnreachableError):
+        check_cluster(Tools(environment(given), timeout_s=1.0), Wanted("shadow"))

@@ -14,7 +14,6 @@ from support.slurm_bridges import HPCOSIM, bridge, scheduler
 from support.slurm_cluster import SlurmCluster
 
 pytestmark = pytest.mark.slow
-JOBS = 20
 PLACE = ("--mode", "place", "--partition", "main", "--waiting-partition", "queue")
 
 DIVERGING = """
@@ -42,20 +41,6 @@ def over(cluster: SlurmCluster) -> int:
     return cluster.run("squeue", "-h", "-t", "all", "-o", "%T").count("COMPLETED")
 
 
-def test_fcfs_places_twenty_jobs(placed: SlurmCluster, tmp_path: Path) -> None:
-    """Every job runs on the nodes of the decision, and nothing is refused."""
-    before = over(placed)
-    with bridge(placed, tmp_path, *PLACE) as address, scheduler("fcfs", address):
-        eventually(lambda: events_in(tmp_path, "session_opened"))
-        for at in range(JOBS):
-            placed.submit(f"--ntasks={1 + at % 3}", "--time=1", sleep_s=0.2)
-        eventually(lambda: over(placed) >= before + JOBS, within_s=60.0)
-    commands = [entry["command"] for entry in events_in(tmp_path, "carried_out")]
-    assert len(commands) == JOBS
-    assert all("ReqNodeList=" in command for command in commands)
-    assert not events_in(tmp_path, "refused")
-
-
 def test_mode_hold_leaves_the_nodes_to_slurm(placed: SlurmCluster, tmp_path: Path) -> None:
     """The scheduler decides when jobs start; its view has the nodes that Slurm chose."""
     before = over(placed)
@@ -68,6 +53,16 @@ def test_mode_hold_leaves_the_nodes_to_slurm(placed: SlurmCluster, tmp_path: Pat
     commands = [entry["command"] for entry in events_in(tmp_path, "carried_out")]
     assert len(commands) == 10
     assert not any("ReqNodeList=" in command for command in commands)
+
+
+def test_mode_hold_releases_jobs_that_were_submitted_held(
+    ordinary: SlurmCluster, tmp_path: Path
+) -> None:
+    """An ordinary cluster needs no waiting partition."""
+    held = ordinary.submit("--hold", "--time=1", sleep_s=0.2)
+    hold = ("--mode", "hold", "--partition", "main")
+    with bridge(ordinary, tmp_path, *hold) as address, scheduler("fcfs", address):
+        ordinary.wait_for(held, "COMPLETED")
 
 
 def test_a_killed_scheduler_releases_the_jobs(placed: SlurmCluster, tmp_path: Path) -> None:
@@ -96,57 +91,6 @@ def test_a_diverging_scheduler_releases_the_jobs(placed: SlurmCluster, tmp_path:
     assert "decisions in a row were rejected" in entry["reason"]
 
 
-def test_a_killed_bridge_goes_on(placed: SlurmCluster, tmp_path: Path) -> None:
-    """A bridge that starts again continues the session; no job is placed twice."""
-    with bridge(placed, tmp_path, *PLACE) as address, scheduler("fcfs", address):
-        eventually(lambda: events_in(tmp_path, "session_opened"))
-        first = placed.submit("--time=1", sleep_s=6.0)
-        placed.wait_for(first, "RUNNING")
-    with bridge(placed, tmp_path, *PLACE) as address, scheduler("fcfs", address):
-        second = placed.submit("--time=1")
-        placed.wait_for(second, "COMPLETED")
-        placed.wait_for(first, "COMPLETED")
-    commands = [entry["command"] for entry in events_in(tmp_path, "carried_out")]
-    assert len(commands) == len(set(commands)) == 2
-
-
-def test_a_restarted_controller_loses_nothing(placed: SlurmCluster, tmp_path: Path) -> None:
-    """Jobs that run and wait while slurmctld is away run to their end, each placed once."""
-    before = over(placed)
-    with bridge(placed, tmp_path, *PLACE) as address, scheduler("fcfs", address):
-        eventually(lambda: events_in(tmp_path, "session_opened"))
-        first = placed.submit("--ntasks=8", "--time=1", sleep_s=6.0)
-        later = [placed.submit("--ntasks=2", "--time=1", sleep_s=0.2) for _ in range(4)]
-        placed.wait_for(first, "RUNNING")
-        placed.end("slurmctld")
-        eventually(lambda: events_in(tmp_path, "slurm_unreachable"))
-        placed.start("slurmctld")
-        eventually(lambda: events_in(tmp_path, "slurm_reachable"))
-        eventually(lambda: over(placed) >= before + 1 + len(later), within_s=60.0)
-    commands = [entry["command"] for entry in events_in(tmp_path, "carried_out")]
-    assert len(commands) == len(set(commands)) == 5
-
-
-def test_cancelled_jobs_and_lost_nodes_are_told(placed: SlurmCluster, tmp_path: Path) -> None:
-    """The scheduler goes on around a drained node, a node that is down and a cancelled job."""
-    with bridge(placed, tmp_path, *PLACE) as address, scheduler("fcfs", address):
-        eventually(lambda: events_in(tmp_path, "session_opened"))
-        placed.run("scontrol", "update", "NodeName=node0", "State=DRAIN", "Reason=test")
-        placed.run("scontrol", "update", "NodeName=node1", "State=DOWN", "Reason=test")
-        try:
-            journal = tmp_path / "journal"
-            eventually(lambda: "DRAIN" in journal.read_text() and "DOWN" in journal.read_text())
-            long = placed.submit("--ntasks=6", "--time=1", sleep_s=60.0)
-            placed.wait_for(long, "RUNNING")
-            waiting = placed.submit("--ntasks=6", "--time=1")
-            placed.run("scancel", str(long))
-            placed.wait_for(waiting, "COMPLETED")
-        finally:
-            placed.run("scontrol", "update", "NodeName=node[0-1]", "State=RESUME")
-    assert not events_in(tmp_path, "refused")
-    assert not events_in(tmp_path, "fell_back_to_shadow")
-
-
 def test_a_dry_run_prints_and_does_nothing(placed: SlurmCluster, tmp_path: Path) -> None:
     """The commands are on standard output; the job waits."""
     command = [*HPCOSIM, "slurm", "--bind", f"ipc://{tmp_path}/b", *PLACE, "--dry-run"]
@@ -159,16 +103,3 @@ def test_a_dry_run_prints_and_does_nothing(placed: SlurmCluster, tmp_path: Path)
         process.terminate()
     assert f"scontrol update JobId={job} Partition=main ReqNodeList=node0" in line
     assert placed.state(job) == "PENDING"
-
-
-def test_a_second_bridge_is_refused(placed: SlurmCluster, tmp_path: Path) -> None:
-    """Two bridges cannot act on one partition."""
-    with bridge(placed, tmp_path, *PLACE):
-        done = subprocess.run(
-            [*HPCOSIM, "slurm", *PLACE, "--journal", str(tmp_path / "other")],
-            env=placed.environment,
-            capture_output=True,
-            text=True,
-        )
-    assert done.returncode == 2
-    assert "another bridge acts on partition main" in done.stderr

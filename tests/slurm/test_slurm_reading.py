@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_slurm.errors import ReadingError, SlurmError
-from hpcosim_slurm.reading import arrays, check_rights, jobs, nodes, values
+from hpcosim_slurm.reading import arrays, check_rights, jobs, nodes, reservations, values
 from hpcosim_slurm.reading.config import check_version, parse_config
 from hpcosim_slurm.reading.rights import Rights
 from hpcosim_slurm.state import LiveJob
@@ -83,7 +83,43 @@ def test_components_of_a_heterogeneous_job_name_it(found: dict[str, LiveJob]) ->
 
 def test_a_device_count_of_a_job_is_for_each_node(found: dict[str, LiveJob]) -> None:
     """`--gpus-per-node=1 --mem-per-cpu=10M -n 3` on nodes of one CPU."""
-    assert (found["10"].devices, found["10"].memory_mb) == ({"gpu": 1}, 10)
+    job = found["10"]
+    assert (job.devices, job.devices_together, job.memory_mb) == ({"gpu": 1}, {}, 10)
+
+
+def test_tasks_know_the_limit_of_their_array(found: dict[str, LiveJob]) -> None:
+    """Slurm shows it only with those that wait; `5_1` runs."""
+    assert [(found[f"5_{task}"].task, found[f"5_{task}"].array_limit) for task in (1, 2, 5)] == [
+        (1, 2),
+        (2, 2),
+        (5, 2),
+    ]
+    assert (found["5_2"].array, found["11"].array) == (5, None)
+
+
+def test_licences_of_a_job() -> None:
+    """One is the number that is not stated."""
+    text = recorded("squeue.txt").replace(
+        "(null)QXZW(null)QXZWOK", "matlab:3,abaqusQXZW(null)QXZWOK"
+    )
+    assert jobs.parse(text, SEPARATOR)[2].licenses == {"matlab": 3, "abaqus": 1}
+
+
+def test_reservations_have_windows_nodes_and_users() -> None:
+    """Excluded users keep their sign, and a reservation of licences has no nodes."""
+    found = reservations.parse_reservations(recorded("reservations.txt"))
+    assert (found["m1"].nodes, found["m1"].users) == (("node2", "node3"), ("root",))
+    assert (found["m1"].start_s, found["m1"].end_s) == (1795411361.0, 1795418561.0)
+    assert found["m1"].flags == ("IGNORE_JOBS", "MAINT", "SPEC_NODES")
+    assert (found["daily"].accounts, found["daily"].is_active) == (("hpcosim",), True)
+    assert (found["cores"].users, found["lic"].nodes) == (("-root",), ())
+    assert reservations.parse_reservations("No reservations in the system\n") == {}
+
+
+def test_licences_of_the_cluster() -> None:
+    """Their numbers are those that there are, used or not."""
+    assert reservations.parse_licenses(recorded("licenses.txt")) == {"abaqus": 2, "matlab": 5}
+    assert reservations.parse_licenses("No licenses configured in Slurm.\n") == {}
 
 
 def test_missing_fields_are_an_error() -> None:
@@ -185,16 +221,17 @@ def test_an_unsupported_version_is_an_error(version: str) -> None:
         ("gpu:2", {"gpu": 2}),
         ("gpu", {"gpu": 1}),
         ("gres:gpu:1", {"gpu": 1}),
-        ("gres/gpu:a100:3", {"gpu": 3}),
+        ("gres/gpu:a100:3", {"gpu:a100": 3}),
         ("gres/gpu=2", {"gpu": 2}),
-        ("gpu:a100:4(S:0-1),gpu:h100:2,shard:8", {"gpu": 6, "shard": 8}),
+        ("gpu:a100:4(S:0-1,3),gpu:h100:2,shard:8", {"gpu:a100": 4, "gpu:h100": 2, "shard": 8}),
+        ("gpu:1,bandwidth:lustre:no_consume:4G,burst:2G", {"gpu": 1}),
         ("(null)", {}),
         ("N/A", {}),
         ("gres:none", {}),
     ],
 )
 def test_devices(text: str, count: dict[str, int]) -> None:
-    """Types and sockets are left out, and counts of one name add up."""
+    """Sockets are left out, and what is no countable device."""
     assert values.devices_of(text) == count
 
 

@@ -6,11 +6,15 @@ import time
 
 import pytest
 
+from hpcosim_protocol import Dependency
 from hpcosim_slurm.commands import Carrier, Order, Place
 from hpcosim_slurm.errors import UnreachableError
 from hpcosim_slurm.reading import arrays, read_config, read_rights, read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
+from hpcosim_slurm.worlds.dependencies import conditions_of
+from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.worlds.site import Site, chosen, platform_of
 from support.processes import eventually
 from support.slurm_cluster import SOON_S, SlurmCluster
 
@@ -66,6 +70,35 @@ def test_a_drained_node_is_not_available(ordinary: SlurmCluster, tools: Tools) -
     assert (node.is_available, node.is_responding, node.reason) == (False, True, reason)
     ordinary.run("scontrol", "update", "NodeName=node3", "State=RESUME")
     assert read_state(tools).nodes["node3"].is_available
+
+
+def test_reservations_licences_and_dependencies_on_tasks(
+    ordinary: SlurmCluster, tools: Tools
+) -> None:
+    """Each is read as it was asked for."""
+    create = ["scontrol", "create", "reservation", "ReservationName=r", "Nodes=node[2-3]"]
+    ordinary.run(*create, "StartTime=now", "Duration=60", "Users=root", "Flags=DAILY,MAINT")
+    try:
+        job = ordinary.submit("--reservation=r", "--licenses=matlab:2", sleep_s=60)
+        array = ordinary.submit("--array=1-3%2", "--hold")
+        after = ordinary.submit(f"--dependency=afterok:{array}_2", "--hold")
+        ordinary.wait_for(job, "RUNNING")
+        state = read_state(tools)
+    finally:
+        ordinary.run("scancel", "--user", "root")
+        eventually(lambda: not ordinary.run("squeue", "-h"), within_s=SOON_S)
+        ordinary.run("scontrol", "delete", "ReservationName=r")
+    found = state.reservations["r"]
+    assert (found.nodes, found.users, found.is_active) == (("node2", "node3"), ("root",), True)
+    assert (found.end_s - found.start_s, state.licenses) == (3600.0, {"matlab": 5})
+    assert {"DAILY", "MAINT"} <= set(found.flags)
+    running = state.jobs[job]
+    assert (running.reservation, running.licenses) == ("r", {"matlab": 2})
+    assert set(running.nodes) <= set(found.nodes)
+    assert state.jobs[arrays.task_id(array, 2)].array_limit == 2
+    shown = Shown(state, platform_of(chosen(state, Site()), Site()))
+    (condition,) = conditions_of(state.jobs[after], shown).dependencies
+    assert condition == Dependency("afterok", (arrays.task_id(array, 2),))
 
 
 def test_the_configuration_of_a_real_cluster(placed: SlurmCluster, tools: Tools) -> None:

@@ -14,8 +14,8 @@ __all__ = ["batsim_programs"]
 
 @pytest.fixture(scope="session")
 def live_cluster() -> Iterator[SlurmCluster]:
-    """A cluster of 8 nodes with one CPU each whose jobs wait to be placed."""
-    with slurm_cluster("--nodes", "8", "--for", "place") as cluster:
+    """A cluster of 8 nodes with one CPU each and one licence, whose jobs wait to be placed."""
+    with slurm_cluster("--nodes", "8", "--for", "place", "--add", "Licenses=matlab:1") as cluster:
         yield cluster
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hpcosim_protocol import (
     Decision,
     DecisionRejected,
     JobCompleted,
+    JobRequeued,
     JobStarted,
     JobSubmitted,
     KillJob,
@@ -28,7 +31,8 @@ from support.live_bridges import (
     shown,
     wait_for_all,
 )
-from support.slurm_cluster import SlurmCluster
+from support.processes import eventually
+from support.slurm_cluster import SOON_S, SlurmCluster
 
 pytestmark = pytest.mark.slow
 MID_RUN = 4
@@ -73,20 +77,28 @@ def test_a_scheduler_that_is_killed_in_mid_run_is_replaced(
         assert not bridge.entries("fell_back_to_shadow")
 
 
-def test_a_controller_that_restarts_in_mid_run_loses_nothing(
+def test_a_controller_that_is_killed_in_mid_run_loses_nothing(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    """While slurmctld is gone nothing is decided; then the jobs go on."""
+    """While slurmctld is gone nothing is decided; then the jobs go on.
+
+    slurmctld saves its state at most 5 s after a change. What it has not saved yet is lost.
+    """
+    saved = cluster.folder / "state" / "job_state"
     with LiveBridge(cluster, tmp_path, *PLACE) as bridge:
         with running(*schedule("fcfs", bridge)):
             bridge.wait_for("session_opened")
-            jobs = submit(cluster)
-            bridge.wait_for("carried_out", MID_RUN)
-            cluster.end("slurmctld")
+            jobs = [cluster.submit("--ntasks=4", "--time=1", sleep_s=6.0) for _ in range(2)]
+            jobs += submit(cluster, 4)
+            cluster.wait_for(jobs[1], "RUNNING")
+            before_s = time.time()
+            eventually(lambda: saved.stat().st_mtime > before_s, within_s=SOON_S)
+            cluster.end("slurmctld", signal.SIGKILL)
             bridge.wait_for("slurm_unreachable")
             cluster.start("slurmctld")
             bridge.wait_for("slurm_reachable")
             wait_for_all(cluster, jobs, 25.0)
+        assert sorted(job for job, _ in bridge.placements()) == jobs
         assert not bridge.entries("fell_back_to_shadow")
 
 
@@ -108,6 +120,20 @@ def test_cancels_drains_and_failures_are_told(cluster: SlurmCluster, tmp_path: P
         assert told.until(JobCompleted) == JobCompleted(told.now_s, second, "node_failed")
         cluster.run("scontrol", "update", "NodeName=node2", "State=RESUME")
         told.until(NodeRepaired, node=2)
+
+
+def test_a_node_that_fails_and_returns_at_once_is_told(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """Slurm requeues its job, and the hook of the cluster says why."""
+    options = (*PLACE, "--bell", str(cluster.folder / "bridge"))
+    with LiveBridge(cluster, tmp_path, *options) as bridge, TestScheduler(bridge) as told:
+        job = cluster.submit("--time=1", "--requeue", sleep_s=60.0)
+        told.until(JobSubmitted, job_id=job)
+        told.until(JobStarted, AllocateJob(job, [5]))
+        cluster.run("scontrol", "update", "NodeName=node5", "State=DOWN", "Reason=test")
+        assert told.until(JobRequeued).cause == "node_failed"
+        assert NodeFailed(told.now_s, 5) in told.events
 
 
 def test_bad_decisions_are_rejected(cluster: SlurmCluster, tmp_path: Path) -> None:
@@ -143,31 +169,27 @@ def test_what_slurm_refuses_is_told_in_its_words(cluster: SlurmCluster, tmp_path
         assert rejected.reason == f"Slurm: {bridge.entries('refused')[0]['words']}"
 
 
-def test_jobs_that_the_bridge_does_not_see_end_its_acting(
+def test_a_reservation_that_the_scheduler_does_not_know_ends_the_acting(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
-    """An operator fills the nodes from another partition: Slurm starts nothing in time.
+    """An operator reserves all nodes for later, in mid-session: Slurm starts nothing in time.
 
-    The bridge gives up, and the waiting jobs start when there is room.
+    The bridge gives up, and the waiting jobs start when the reservation is gone.
     """
-    cluster.run("scontrol", "create", "PartitionName=other", "Nodes=ALL", "State=UP")
-    try:
-        unseen = cluster.submit("--nodes=8", sleep_s=600.0)
-        cluster.run("scontrol", "update", f"JobId={unseen}", "Partition=other")
-        cluster.wait_for(unseen, "RUNNING")
-        limits = ("--start-timeout-s", "1", "--max-rejected", "2")
-        with LiveBridge(cluster, tmp_path, *PLACE, *limits) as bridge:
-            with running(*schedule("fcfs", bridge)):
-                jobs = submit(cluster, 4)
+    limits = ("--start-timeout-s", "1", "--max-rejected", "2")
+    with LiveBridge(cluster, tmp_path, *PLACE, *limits) as bridge:
+        with running(*schedule("fcfs", bridge)):
+            bridge.wait_for("session_opened")
+            reserve = ("scontrol", "create", "reservation", "ReservationName=later", "Nodes=ALL")
+            cluster.run(*reserve, "StartTime=now+10minutes", "Duration=60", "Users=daemon")
+            try:
+                jobs = [cluster.submit("--ntasks=2", "--time=60", sleep_s=1.0) for _ in range(4)]
                 bridge.wait_for("fell_back_to_shadow")
-            cluster.run("scancel", str(unseen))
-            wait_for_all(cluster, jobs, 25.0)
-        reason = bridge.entries("fell_back_to_shadow")[0]["reason"]
-        assert "decisions in a row were rejected" in reason
-    finally:
-        cluster.run("scancel", "--partition=other")
-        cluster.clear()
-        cluster.run("scontrol", "delete", "PartitionName=other")
+            finally:
+                cluster.run("scontrol", "delete", "ReservationName=later")
+        wait_for_all(cluster, jobs, 25.0)
+    reason = bridge.entries("fell_back_to_shadow")[0]["reason"]
+    assert "decisions in a row were rejected" in reason
 
 
 def test_a_shadow_leaves_jobs_nodes_and_partitions_untouched(

@@ -22,14 +22,14 @@ MODEL = SCENARIOS / "papers" / "ineps" / "pairing-exp1" / "edp.safetensors"
 
 
 def submit_twenty(cluster: SlurmCluster, nodes: int = 3) -> list[int]:
-    """Submit 20 jobs that run for 0.2 to 1.2 s, and return their numbers.
+    """Submit 20 jobs that run for 0.1 to 0.5 s, and return their numbers.
 
     Args:
         cluster: the cluster.
         nodes: largest number of nodes of a job.
     """
     return [
-        cluster.submit(f"--ntasks={1 + at % nodes}", "--time=1", sleep_s=0.2 + 0.5 * (at % 3))
+        cluster.submit(f"--ntasks={1 + at % nodes}", "--time=1", sleep_s=0.1 + 0.2 * (at % 3))
         for at in range(JOBS)
     ]
 

@@ -1,7 +1,7 @@
 """A virtual environment with third-party programs that use Batsim's protocol or files.
 
-The schedulers require package versions that no longer install. pip ignores these requirements and
-installs current versions. The environment stays in the checkout and is reused. If it cannot be
+The schedulers require package versions that no longer install. These requirements are ignored, and
+current versions are installed. The environment stays in the checkout and is reused. If it cannot be
 made, tests are skipped, unless `CI` is set.
 """
 
@@ -63,9 +63,9 @@ def _make(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     try:
         _run(sys.executable, "-m", "venv", str(folder))
-        pip = (str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet")
-        _run(*pip, "--disable-pip-version-check", "--no-deps", *CLIENTS)
-        _run(*pip, "--disable-pip-version-check", *NEEDED, *READERS)
+        install = (str(ROOT / ".ci" / "uv.sh"), str(folder), "install", "--quiet")
+        _run(*install, "--no-deps", *CLIENTS)
+        _run(*install, *NEEDED, *READERS)
     except (subprocess.SubprocessError, OSError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         said = getattr(error, "stderr", None) or str(error)

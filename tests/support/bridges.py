@@ -21,7 +21,7 @@ from hpcosim_protocol import (
 from hpcosim_protocol.client_messages import Decisions
 from hpcosim_slurm.bridge.bridge import Bridge
 from hpcosim_slurm.bridge.restoring import began_now, course_of
-from hpcosim_slurm.bridge.serving import serve
+from hpcosim_slurm.bridge.serving import listening, serve
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.shadow import ShadowWorld
@@ -118,15 +118,16 @@ def served(cluster: FakeCluster, address: str, factor: float = 50.0) -> Iterator
     course, journal = course_of(None, began, ShadowWorld, lambda _: None)
     bridge, over = Bridge(course, journal, states.now_s), threading.Event()
     bridge.note(cluster.state())
-    thread = threading.Thread(
-        target=serve,
-        args=(bridge, states, address, lambda: "end" if over.is_set() else ""),
-        kwargs={"continues": False},
-    )
-    thread.start()
-    try:
-        yield bridge
-    finally:
-        over.set()
-        thread.join(10.0)
-        assert not thread.is_alive()
+    with listening(address) as listener:
+        thread = threading.Thread(
+            target=serve,
+            args=(bridge, states, listener, lambda: "end" if over.is_set() else ""),
+            kwargs={"continues": False},
+        )
+        thread.start()
+        try:
+            yield bridge
+        finally:
+            over.set()
+            thread.join(10.0)
+            assert not thread.is_alive()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
 
 EPOCH_S = 1_800_000_000.0
+BOOTED_S = EPOCH_S - 86_400.0
 
 
 @dataclass
@@ -30,6 +31,7 @@ class FakeCluster:
     hidden: dict[int, Hidden] = field(default_factory=dict)
     down: dict[str, str] = field(default_factory=dict)
     off: set[str] = field(default_factory=set)
+    booted_s: dict[str, float] = field(default_factory=dict)
     starts: bool = True
     next_id: int = 1
 
@@ -134,7 +136,7 @@ class FakeCluster:
                 name, self.cpus, 1000, name not in self.down, True,
                 "off" if name in self.off else "on",
                 self.down.get(name, "IDLE"), cpus_allocated=used[name],
-                partitions=(self.partition,),
+                partitions=(self.partition,), booted_s=self.booted_s.get(name, BOOTED_S),
             )
             for name in names
         }  # fmt: skip
@@ -155,9 +157,10 @@ class FakeCluster:
     def _used(self) -> dict[str, int]:
         used = dict.fromkeys(self.names, 0)
         for job in self.jobs.values():
-            if job.state in ("running", "suspended"):
+            if job.state == "running":
                 for at in range(job.cpus):
-                    used[job.nodes[at % len(job.nodes)]] += 1
+                    name = job.nodes[at % len(job.nodes)]
+                    used[name] = used.get(name, 0) + 1
         return used
 
     def _schedule(self) -> None:

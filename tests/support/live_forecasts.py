@@ -46,9 +46,9 @@ def wait_for_ends(cluster: SlurmCluster, jobs: list[int], count: int) -> None:
     eventually(are_over, within_s=90.0)
 
 
-def forecast(cluster: SlurmCluster) -> dict[str, Any]:
-    """Return what the command says of the cluster."""
-    command = [sys.executable, "-m", "hpcosim_cli", "forecast", "--json", "--seed", "1"]
+def forecast(cluster: SlurmCluster, *options: str) -> dict[str, Any]:
+    """Return what the command says of the cluster, with more options."""
+    command = [sys.executable, "-m", "hpcosim_cli", "forecast", "--json", "--seed", "1", *options]
     done = subprocess.run(
         command, env=cluster.environment, capture_output=True, text=True, check=False
     )

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -102,8 +103,40 @@ def anonymous(results: Results) -> Results:
     return results | {"run.json": json.dumps(run).encode()}
 
 
+def family(process: subprocess.Popen[str]) -> dict[int, str]:
+    """Return the states of a process and of all that belong to it, by number.
+
+    Those belong to it that are in its session, or that one of them has started.
+
+    Args:
+        process: one that was started in a session of its own. Its number is that of the session as
+            long as one of them lives, also after its end.
+    """
+    found: dict[int, tuple[str, int, int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (folder / "stat").read_text().rpartition(")")[2].split()
+            found[int(folder.name)] = words[0], int(words[1]), int(words[3])
+    ours = {process.pid} if process.returncode is None else set[int]()
+    before = -1
+    while len(ours) > before:
+        before = len(ours)
+        ours |= {
+            pid
+            for pid, (_, parent, session) in found.items()
+            if session == process.pid or parent in ours
+        }
+    return {pid: found[pid][0] for pid in ours if pid in found}
+
+
+def kill(pid: int) -> None:
+    """Kill a process if it is there."""
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 class Processes:
-    """Starts processes and kills the remaining ones at the end."""
+    """Starts processes; at the end kills the remaining ones and closes all pipes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -112,14 +145,17 @@ class Processes:
 
     def start(self, *arguments: str | Path) -> subprocess.Popen[str]:
         """Start `hpcosim` with these arguments."""
-        process = subprocess.Popen(
+        return self.start_command(
             [*HPCOSIM, *map(str, arguments)],
-            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             cwd=self._folder,
-            start_new_session=True,
+        )
+
+    def start_command(self, words: Sequence[str], **options: Any) -> subprocess.Popen[str]:
+        """Start a command, with options of `Popen`, in a session of its own."""
+        process: subprocess.Popen[str] = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, text=True, start_new_session=True, **options
         )
         self._started.append(process)
         return process
@@ -129,15 +165,37 @@ class Processes:
         self._pids |= set(pids)
 
     def end(self) -> None:
-        """Kill the remaining processes."""
-        for process in self._started:
-            if process.poll() is None:
-                self._pids |= set(children(process.pid).values())
-                process.kill()
-            process.communicate()
-        for pid in self._pids:
-            if alive(pid) and b"hpcosim" in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+        """Kill the remaining processes and close the pipes of all, whatever happens to one."""
+        with ExitStack() as last:
+            for process in self._started:
+                last.callback(process.communicate, timeout=SOON_S)
+            for process in self._started:
+                for pid in family(process):
+                    kill(pid)
+            for pid in self._pids:
+                if alive(pid) and b"hpcosim" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    kill(pid)
+
+
+def output(process: subprocess.Popen[str], within_s: float = SOON_S) -> tuple[str, str]:
+    """Wait for the end of a process, and return its standard output and its standard error.
+
+    Args:
+        process: one of `Processes`.
+        within_s: timeout, s. A process that has not ended then is killed, and the test fails and
+            shows what the process has written.
+    """
+    try:
+        return process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        left = family(process)
+        for pid in left:
+            kill(pid)
+        written = "".join(text or "" for text in process.communicate(timeout=SOON_S))
+        pytest.fail(
+            f"process {process.pid}, status {process.returncode}, has not closed its output within"
+            f" {within_s:g} s; these lived, with their states: {left}; it had written:\n{written}"
+        )
 
 
 class Server:

@@ -56,15 +56,16 @@ class SlurmCluster:
         assert done.returncode == 0, f"{command}: {done.stderr}"
         return done.stdout
 
-    def submit(self, *options: str, sleep_s: float = 0.0) -> int:
+    def submit(self, *options: str, sleep_s: float = 0.0, command: str = "") -> int:
         """Submit a job that sleeps, and return its number.
 
         Args:
             options: those of `sbatch`.
             sleep_s: its run time, s.
+            command: what it does instead; empty: it sleeps.
         """
         place = ["--parsable", "--output=/dev/null", "--chdir=/"]
-        script = f"#!/bin/sh\nexec sleep {sleep_s}\n"
+        script = f"#!/bin/sh\n{command or f'exec sleep {sleep_s}'}\n"
         return int(self.run("sbatch", *place, *options, text=script))
 
     def state(self, job: int | str) -> str:
@@ -112,6 +113,15 @@ def skip_without_slurm_and_root() -> None:
         pytest.skip("Slurm is not installed; .ci/slurm.sh COMMAND installs it")
 
 
+def skip_without_slurmdbd() -> None:
+    """Skip a test where no cluster with accounting can be started."""
+    skip_without_slurm_and_root()
+    path = os.environ["PATH"] + ":/usr/sbin"
+    missing = [name for name in ("slurmdbd", "mariadbd") if shutil.which(name, path=path) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} not found: apt-get install slurmdbd mariadb-server")
+
+
 @contextmanager
 def slurm_cluster(*options: str) -> Iterator[SlurmCluster]:
     """Start a cluster that ends with the context; skip the test where there can be none.
@@ -140,8 +150,8 @@ def slurm_cluster(*options: str) -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="session")
 def ordinary_cluster() -> Iterator[SlurmCluster]:
-    """An ordinary cluster of 8 nodes with one CPU each."""
-    with slurm_cluster("--nodes", "8") as cluster:
+    """An ordinary cluster of 8 nodes with one CPU each, and 5 licences of `matlab`."""
+    with slurm_cluster("--nodes", "8", "--add", "Licenses=matlab:5") as cluster:
         yield cluster
 
 

@@ -41,7 +41,7 @@ def test_each_seed_trains_what_it_trains_alone(tmp_path: Path) -> None:
     assert final_measure(out / "seed-1") == final_measure(alone)
 
     assert "seed-1: the folder holds the checkpoint" in trained(out, "--seeds", "1,0").error
-    again = trained(out, "--seeds", "1,0", "--resume")
+    again = trained(out, "--seeds", "1,0", "--resume", "-j", "1")
     assert (again.status, again.err.count("error")) == (0, 0)
     assert (out / "seed-1" / FILES[0]).read_bytes() == (alone / FILES[0]).read_bytes()
     assert (out / "seed-0" / FILES[0]).is_file()
@@ -52,7 +52,7 @@ def test_a_failed_seed_does_not_stop_the_others(tmp_path: Path) -> None:
     """The table has the values of the others; the error names the seed; the status is 1."""
     (tmp_path / "seed-0").mkdir()
     (tmp_path / "seed-0" / "checkpoint.safetensors").write_bytes(b"damaged")
-    done = trained(tmp_path, "--seeds", "0,1", "--resume")
+    done = trained(tmp_path, "--seeds", "0,1", "--resume", "-j", "1")
     assert done.status == 1
     assert "failed" in done.out
     assert "seed-1/actor" in done.out

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,7 +146,33 @@ def read_accounts(
         what = "expected lines such as `Account - 'physics':Fairshare=10`"
         raise InputError(f"{what}; {DUMP_ADVICE}", path)
     _report_empty(accounts, path, report)
+    _add_inherited_qos(accounts)
     return {name: each for name, each in accounts.items() if name != ROOT or each}
+
+
+def _add_inherited_qos(accounts: Mapping[str, Any]) -> None:
+    """Replace each `+NAME` and `-NAME` of a list of QOS by the inherited list with that change.
+
+    A parent is before its children, except that the root may be missing.
+    """
+    lists: dict[str, list[str]] = {ROOT: accounts.get(ROOT, {}).get("qos", [])}
+    for name, account in accounts.items():
+        if name != ROOT:
+            _change_qos(account, lists.get(account.get("parent", ROOT), []))
+        lists[name] = above = account.get("qos", lists.get(account.get("parent", ROOT), []))
+        for user in account.get("users", {}).values():
+            _change_qos(user, above)
+            for each in user.get("partitions", {}).values():
+                _change_qos(each, user.get("qos", above))
+
+
+def _change_qos(association: dict[str, Any], inherited: Sequence[str]) -> None:
+    stated = association.get("qos", [])
+    if any(each[:1] in ("+", "-") for each in stated):
+        gone = {each[1:] for each in stated if each.startswith("-")}
+        more = [each.lstrip("+") for each in stated if not each.startswith("-")]
+        kept = [each for each in inherited if each not in gone]
+        association["qos"] = list(dict.fromkeys([*kept, *more]))
 
 
 def read_qos(path: Path, report: ImportReport) -> dict[str, Any]:

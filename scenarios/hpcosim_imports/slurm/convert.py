@@ -21,8 +21,8 @@ from hpcosim_imports.slurm.partitions import partitions, switches
 from hpcosim_imports.slurm.qos_names import name_all_qos
 from hpcosim_imports.slurm.scheduling import OWN, SITE, scheduler_settings
 from hpcosim_imports.slurm.statements import Statement, read_statements
-from hpcosim_imports.slurm.values import device_counts, optional_whole
-from hpcosim_imports.units import shown
+from hpcosim_imports.slurm.values import optional_whole
+from hpcosim_imports.units import device_counts, shown
 
 MODELLED = frozenset(
     (

@@ -9,7 +9,8 @@ from typing import Any
 from hpcosim_imports.errors import FieldError, InputError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.slurm.statements import Statement
-from hpcosim_imports.slurm.values import device_counts, names, whole
+from hpcosim_imports.slurm.values import names, whole
+from hpcosim_imports.units import device_counts
 from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.hosts import compress, expand
 

@@ -51,27 +51,6 @@ def minutes(text: str) -> float:
     return whole(text) * 60.0
 
 
-def device_counts(text: str) -> dict[str, int]:
-    """Return the number of devices by name and type from a `Gres` of a node.
-
-    Example:
-        >>> device_counts("gpu:a100:4(S:0-1),gpu:2,shard:8")
-        {'gpu:a100': 4, 'gpu': 2, 'shard': 8}
-    """
-    found: dict[str, int] = {}
-    for entry in text.replace("(null)", "").split(","):
-        name, *rest = entry.partition("(")[0].strip().split(":")
-        if not name:
-            continue
-        rest = [part for part in rest if part != "no_consume"]
-        count = 1
-        if rest and rest[-1][:1].isdecimal():
-            count = _scaled(rest.pop())
-        key = ":".join([name, *rest[:1]])
-        found[key] = found.get(key, 0) + count
-    return found
-
-
 def tres_weights(text: str) -> dict[str, float]:
     """Return weights such as `CPU=1.0,Mem=0.25G,GRES/gpu=2.0`; that of memory is for each MB."""
     found: dict[str, float] = {}
@@ -114,8 +93,3 @@ def tres_limits(text: str) -> dict[str, float]:
 def _tres_name(name: str) -> str:
     head, slash, rest = name.strip().partition("/")
     return f"{head.lower()}{slash}{rest}"
-
-
-def _scaled(text: str) -> int:
-    unit = text[-1:].upper() if text[-1:].upper() in ("K", "M", "G") else ""
-    return int(whole(text[:-1] if unit else text) * (MB_BY_UNIT[unit] * 2**20 if unit else 1))

@@ -23,8 +23,9 @@ class Scheduler(Struct, frozen=True, forbid_unknown_fields=True):
         power: the power manager, which switches nodes: a mapping of its `name` and its settings, or
             the name alone. Paths are relative to the scenario's folder.
         power_awareness: treatment of nodes that are not on, by the job scheduler: `unaware` (as if
-            they were on), `aware` (nodes that are on first; the time to boot counts), or `planned`
-            (nodes boot just in time for a reservation; only nodes that are on are allocated).
+            they were on), `aware` (nodes that are on first; the time to boot counts), `planned`
+            (nodes boot just in time for a reservation; only nodes that are on are allocated), or
+            `ipm` (as `planned`, for the whole queue and with the least waste; `easy` and `snf`).
         explain: let the job scheduler say why jobs wait and when it expects to start them, for
             `explanations.csv`. It has no effect on the simulation. `--explain` is short for it.
         settings: settings of the job scheduler, for those that have some, such as accounts and

@@ -175,7 +175,7 @@ def chosen_by(
     try:
         power, awareness = power_of(own), awareness_of(own)
         _check_agents(own)
-        _check_switching(scenario, power, awareness)
+        _check_switching(scenario, scheduler or own.name, power, awareness)
         _check_settings(own, scheduler)
     except ScenarioError as error:
         raise located(error, path, overrides) from None
@@ -249,7 +249,7 @@ def _check_settings(own: Scheduler, scheduler: str | None) -> None:
         raise ScenarioError(error.what, field=field) from None
 
 
-def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> None:
+def _check_switching(scenario: Scenario, name: str, power: Power, awareness: Awareness) -> None:
     """Check that a power manager supports the scheduler, the platform and the rules.
 
     Raises:
@@ -260,7 +260,7 @@ def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> 
     if all(group.power_states is None for group in scenario.platform.nodes):
         what = "this power manager switches nodes off; add power_states to a node group"
         raise ScenarioError(what, field=POWER)
-    wakes_ahead = awareness == "planned" or isinstance(power, Oracle)
+    wakes_ahead = awareness in ("planned", "ipm") or isinstance(power, Oracle)
     if not (scenario.wake_on_allocation or wakes_ahead):
         raise ScenarioError(
             "this power manager switches nodes off, and with wake_on_allocation: false no job "
@@ -269,7 +269,7 @@ def _check_switching(scenario: Scenario, power: Power, awareness: Awareness) -> 
             field=POWER,
         )
     try:
-        check_together(power, awareness)
+        check_together(name, power, awareness)
         match power:
             case Slurm():
                 power.check(scenario.platform)

@@ -18,6 +18,7 @@ from hpcosim_client.power.settings import (
     PATHS,
     Adaptive,
     AlwaysOn,
+    Icon,
     KeepIdle,
     Oracle,
     Power,
@@ -47,32 +48,46 @@ def with_power(
         PolicyError: the scheduler is unknown or does not support the awareness, the two cannot be
             combined, a file of the manager is invalid, or PyTorch is missing.
     """
-    check_together(power, awareness)
+    check_together(name, power, awareness)
     if isinstance(power, Oracle):
         return _by_plan(name, power)
+    if isinstance(power, Icon):
+        from hpcosim_client.ipm.icon import icon
+
+        return icon(power)
     if isinstance(power, AlwaysOn):
         return make_policy(name, settings=settings)
     return _managed(make_policy(name, awareness, settings), power)
 
 
-def check_together(power: Power, awareness: Awareness) -> None:
+def check_together(name: str, power: Power, awareness: Awareness) -> None:
     """Check that a power manager can be combined with a job scheduler of an awareness.
+
+    Args:
+        name: name of the job scheduler.
+        power: the power manager.
+        awareness: the job scheduler's awareness of power states.
 
     Raises:
         PolicyError: it cannot.
     """
-    if isinstance(power, Slurm) and awareness == "planned":
+    if isinstance(power, Slurm) and awareness in ("planned", "ipm"):
         raise PolicyError(
-            "the power manager slurm does not permit power_awareness: planned, with which the job "
-            "scheduler switches nodes; expected unaware or aware"
+            f"the power manager slurm does not permit power_awareness: {awareness}, with which the "
+            "job scheduler switches nodes; expected unaware or aware"
+        )
+    if isinstance(power, Icon) and (canonical_name(name), awareness) != ("snf", "ipm"):
+        raise PolicyError(
+            "the power manager icon contains the scheduler snf with power_awareness: ipm; expected "
+            f"these, got {name} with {awareness}"
         )
     priced = isinstance(power, Adaptive) or (
         isinstance(power, Timeout) and power.wait_price_w is not None
     )
-    if priced and awareness == "unaware":
+    if priced and awareness in ("unaware", "ipm"):
         raise PolicyError(
-            "a price of waiting has no effect with power_awareness: unaware; expected aware or "
-            "planned"
+            f"a price of waiting has no effect with power_awareness: {awareness}; expected aware "
+            "or planned"
         )
 
 

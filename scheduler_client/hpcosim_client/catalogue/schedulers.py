@@ -251,6 +251,8 @@ def make_policy(
         >>> policy = make_policy("easy")
     """
     name = check_scheduler(name)
+    if awareness == "ipm":
+        return _ipm(name)
     if name in BACKFILLING:
         return BACKFILLING[name](awareness)
     if follows_signal(name):
@@ -287,6 +289,23 @@ def make_policy(
 
     path = Path(name.removeprefix(SCRIPTED))
     return scripted(read_schedule(path), str(path))
+
+
+IPM: Mapping[str, tuple[str, str]] = {
+    "easy": ("easy", "easy_ipm"),
+    "snf": ("smallest_first", "snf_ipm"),
+}
+"""Module of `ipm` and function that makes the policy, of the schedulers that support `ipm`."""
+
+
+def _ipm(name: str) -> Policy:
+    if name not in IPM:
+        raise PolicyError(
+            f"power_awareness: ipm is supported by {' and '.join(IPM)}, not by {name}"
+        )
+    module, function = IPM[name]
+    policy: Policy = getattr(import_module(f"hpcosim_client.ipm.{module}"), function)()
+    return policy
 
 
 def _first_come_first_served(start: Start) -> Policy:

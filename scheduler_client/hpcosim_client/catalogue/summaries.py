@@ -16,6 +16,7 @@ SCHEDULERS: Mapping[str, str] = {
     "sjf": "shortest requested time first",
     "ljf": "longest requested time first",
     "smallest": "fewest cores first",
+    "snf": "fewest cores first, then shortest requested time (Pulungan et al. 2026)",
     "f1": "least log10(r) n + 870 log10(s) first (Carastan-Santos, de Camargo 2017)",
     "f2": "least sqrt(r) n + 25600 log10(s) first (same paper)",
     "f3": "least r n + 6860000 log10(s) first (same paper)",
@@ -101,6 +102,8 @@ POWER_MANAGERS: Mapping[str, str] = {
     "timeout": "switches off nodes that are idle for timeout_s",
     "keep-idle": "keeps `warm` idle nodes on; switches off others that are idle for timeout_s",
     "slurm": "Slurm's power saving, with the options of slurm.conf",
+    "icon": "SNF-ICON: wakes spare nodes while submissions and run times look exponential "
+    "(Pulungan et al. 2026)",
     "oracle": "least wasted energy for the schedule, with all submissions known in advance",
     "rl": "trained network that switches every node at fixed intervals (hpcosim train power)",
     "adaptive": "learned timeouts by hour and load (hpcosim train adaptive)",

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from hpcosim_client.errors import PolicyError
 
-Awareness = Literal["unaware", "aware", "planned"]
+Awareness = Literal["unaware", "aware", "planned", "ipm"]
 """How a job scheduler treats nodes that are not on.
 
 - `unaware`: a sleeping node counts as free. A job is allocated the lowest-numbered nodes and holds
@@ -16,6 +16,8 @@ Awareness = Literal["unaware", "aware", "planned"]
   boot; otherwise it is allocated sleeping nodes, which switches them on.
 - `planned`: a job is allocated only nodes that are on. The nodes of a reservation are switched on
   one boot time before it begins; until then other jobs may use them.
+- `ipm`: as `planned`, with the whole queue planned on the nodes that waste the least energy, see
+  `hpcosim_client.ipm` (Pulungan et al. 2026).
 """
 
 AWARENESSES: tuple[Awareness, ...] = get_args(Awareness)

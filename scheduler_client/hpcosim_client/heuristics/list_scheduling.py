@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from typing import Any
 
-from hpcosim_client.heuristics.orders import Key, KeyNow
+from hpcosim_client.heuristics.orders import FixedKey, KeyNow
 from hpcosim_client.heuristics.reasons import explain_queue
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
@@ -54,9 +55,9 @@ def start_in_order(view: View, start: Start = View.start) -> None:
     sleep_while_nothing_can_start(view)
 
 
-def by_fixed_key(key: Key, start: Start = View.start) -> Policy:
+def by_fixed_key(key: FixedKey, start: Start = View.start) -> Policy:
     """Return the policy for an order, ascending, by a key that does not depend on the time."""
-    heap: list[tuple[float, int, Job]] = []
+    heap: list[tuple[Any, int, Job]] = []
 
     def decide(view: View) -> None:
         for job in view.arrived:

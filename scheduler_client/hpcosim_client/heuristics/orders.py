@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from hpcosim_client.job import Job
 
 Key = Callable[[Job], float]
+FixedKey = Callable[[Job], float | tuple[float, ...]]
 KeyNow = Callable[[Job, float], float]
 
 # Lower bound of r and s in F1 to F4, which take logarithms (as in RLScheduler, Zhang et al. 2020).
@@ -30,6 +31,11 @@ def ljf(job: Job) -> float:
 def smallest(job: Job) -> float:
     """Fewest cores first."""
     return job.cores
+
+
+def snf(job: Job) -> tuple[float, ...]:
+    """Smallest need first: fewest cores, then shortest requested time (Pulungan et al. 2026)."""
+    return job.cores, job.requested_s
 
 
 def f1(job: Job) -> float:
@@ -85,7 +91,9 @@ def _s(job: Job) -> float:
     return job.submit_s if job.submit_s > 0 else LEAST
 
 
-FIXED: Mapping[str, Key] = {key.__name__: key for key in (sjf, ljf, smallest, f1, f2, f3, f4)}
+FIXED: Mapping[str, FixedKey] = {
+    key.__name__: key for key in (sjf, ljf, smallest, snf, f1, f2, f3, f4)
+}
 """Orders with a key that does not depend on the time."""
 
 CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep)}

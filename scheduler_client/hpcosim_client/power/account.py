@@ -7,17 +7,9 @@ import numpy as np
 from hpcosim_client.job import Bools as Bools
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.power.submissions import Submissions
+from hpcosim_client.power.watts import ON, SWITCHING_OFF, SWITCHING_ON, Watts, codes_of
 from hpcosim_client.view import View
-from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform, PowerState
-
-# In the order of a node's way from asleep to on.
-POWER_CODES: dict[PowerState, int] = {
-    "sleeping": 0,
-    "switching_off": 1,
-    "switching_on": 2,
-    "on": 3,
-}
-SLEEPING, SWITCHING_OFF, SWITCHING_ON, ON = range(4)
+from hpcosim_protocol import DEFAULT_WAKE_ON, EventKind, NodeGroup, Platform
 
 INTEGRAND_EVENTS: frozenset[EventKind] = frozenset(
     {"job_submitted", "job_completed", "node_power_changed"}
@@ -59,10 +51,9 @@ class Account:
 
     def __init__(self, platform: Platform) -> None:
         groups, counts = platform.nodes, [group.count for group in platform.nodes]
-        self._watts: Floats = np.repeat([_wasting_w(group) for group in groups], counts, axis=0)
+        self._watts = Watts(platform)
         self.on_w: Floats = np.repeat([_computing_w(group) for group in groups], counts)
         nodes = len(self.on_w)
-        self._every = np.arange(nodes)
         self.start_s = self.now_s = np.nan
         self.wasted_j: Floats = np.zeros(nodes)
         self.switching_s: Floats = np.zeros(nodes)
@@ -103,13 +94,12 @@ class Account:
 
     def _note(self, view: View) -> None:
         nodes = view.nodes
-        codes = map(POWER_CODES.__getitem__, nodes.power)
-        self.state = np.fromiter(codes, np.int64, len(nodes.power))
+        self.state = codes_of(nodes)
         computing = nodes.jobs > 0
         self.waiting = view.queue.values()
         if (computing & (self.state != ON)).any():
             computing = self._note_booting(view)
-        self._wasting_w = np.where(computing, 0.0, self._watts[self._every, self.state])
+        self._wasting_w = np.where(computing, 0.0, self._watts.in_state(self.state))
         self._switching = (self.state == SWITCHING_ON) | (self.state == SWITCHING_OFF)
         idle = (self.state == ON) & (nodes.jobs == 0)
         began = idle & np.isnan(self.idle_since_s)
@@ -125,15 +115,6 @@ class Account:
             else:
                 self.waiting.append(job)
         return computing
-
-
-def _wasting_w(group: NodeGroup) -> list[float]:
-    """Return the power of a node without a job, by `POWER_CODES`, in W."""
-    idle_w = group.idle_w
-    states = group.power_states
-    if states is None:
-        return [0.0, 0.0, 0.0, idle_w]
-    return [states.sleep_w, states.switch_off_w, states.switch_on_w, idle_w]
 
 
 def _computing_w(group: NodeGroup) -> float:

@@ -31,8 +31,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.power.account import ON, SLEEPING, SWITCHING_ON, Account, Bools
+from hpcosim_client.power.account import Account, Bools
 from hpcosim_client.power.submissions import HOUR_S
+from hpcosim_client.power.watts import ON, SLEEPING, SWITCHING_ON
 from hpcosim_client.view import View
 
 FEATURES = 11

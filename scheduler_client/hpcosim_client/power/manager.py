@@ -74,6 +74,7 @@ class IdleClock:
         began = idle & np.isnan(self.since_s)
         self.since_s[began] = view.now_s
         self.since_s[~idle] = np.nan
+        view.power_exchange.idle_since_s = self.since_s
 
     def due(self, now_s: float, timeout_s: float) -> Ints:
         """Return the nodes idle for >= `timeout_s`, the longest first, ties by number.

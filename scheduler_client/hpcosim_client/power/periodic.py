@@ -7,8 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.power.account import ON, SLEEPING, Account, listen
+from hpcosim_client.power.account import Account, listen
 from hpcosim_client.power.features import action_mask
+from hpcosim_client.power.watts import ON, SLEEPING
 from hpcosim_client.view import View
 
 Actions = NDArray[np.int64]

@@ -55,6 +55,26 @@ class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     timeout_s: Seconds = 0.0
 
 
+class Icon(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="icon"):
+    """Settings of `hpcosim_client.ipm.icon.icon`; the defaults are those of its authors' paper.
+
+    Attributes:
+        timeout_s: idle time after which a node is switched off, simulated seconds, >= 0.
+        wait_price_w: price of the expected wait of the next job, in J/s, > 0.
+        gate_s: time since the last submission after which no spare nodes are woken, simulated
+            seconds, > 0; None: no limit (variant NG).
+        fallback: whether calls without exponential samples are those of SNF + IPM; false: variant
+            NF.
+        window_s: age of the samples that are screened, simulated seconds, > 0.
+    """
+
+    timeout_s: Seconds = 7200.0
+    wait_price_w: Watts = 5000.0
+    gate_s: Interval | None = 43_200.0
+    fallback: bool = True
+    window_s: Interval = 7200.0
+
+
 class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
     """Settings of `hpcosim_client.power.oracle.by_plan`.
 
@@ -94,7 +114,7 @@ class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     origin_s: SecondOfWeek | None = None
 
 
-Power = AlwaysOn | Timeout | KeepIdle | Slurm | Oracle | Rl | Adaptive
+Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Oracle | Rl | Adaptive
 
 MANAGERS: Mapping[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Power)

@@ -102,11 +102,21 @@ def _reject_job(engine: Engine, wanted: RejectJob) -> None:
 
 def _kill_job(engine: Engine, wanted: KillJob) -> None:
     job = engine.jobs.placed_job(wanted.job_id)
-    _check_grace(engine, "kill_job", wanted.grace_s)
+    check_grace(engine, "kill_job", wanted.grace_s)
     engine.graces.set(job, wanted.grace_s, lambda job: engine.end(job, wanted.state))
 
 
 def _requeue_job(engine: Engine, wanted: RequeueJob) -> None:
+    job, begin_s = job_to_requeue(engine, wanted), wanted.begin_s
+    engine.graces.set(job, wanted.grace_s, lambda job: requeue(engine, job, "decision", begin_s))
+
+
+def job_to_requeue(engine: Engine, wanted: RequeueJob) -> SimulatedJob:
+    """Check a requeue without carrying it out, and return its job.
+
+    Raises:
+        Rejection: the decision is invalid.
+    """
     job, begin_s = engine.jobs.placed_job(wanted.job_id), wanted.begin_s
     if not is_requeueable(job):
         raise Rejection(
@@ -114,12 +124,12 @@ def _requeue_job(engine: Engine, wanted: RequeueJob) -> None:
             f"requeue_job: job {wanted.job_id} does not permit it; expected a job with "
             "request.requeue: true",
         )
-    _check_grace(engine, "requeue_job", wanted.grace_s)
+    check_grace(engine, "requeue_job", wanted.grace_s)
     if begin_s is not None and not abs(begin_s) <= MAX_TIME_S:
         raise Rejection(
             "bad_time", f"requeue_job.begin_s is {begin_s}; expected at most {MAX_TIME_S}"
         )
-    engine.graces.set(job, wanted.grace_s, lambda job: requeue(engine, job, "decision", begin_s))
+    return job
 
 
 def _suspend_job(engine: Engine, wanted: SuspendJob) -> None:
@@ -150,7 +160,12 @@ def _set_checkpoint(engine: Engine, wanted: SetCheckpoint) -> None:
     job.progress.interval_s = interval_s
 
 
-def _check_grace(engine: Engine, decision: str, grace_s: float) -> None:
+def check_grace(engine: Engine, decision: str, grace_s: float) -> None:
+    """Check a time of grace.
+
+    Raises:
+        Rejection: it is out of range.
+    """
     if not 0.0 <= grace_s <= MAX_TIME_S - engine.now_s:
         raise Rejection(
             "bad_time",

@@ -19,12 +19,14 @@ from hpcosim_server import log
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.sessions import new_name
-from hpcosim_server.wire.address import address_of, key_of
 from hpcosim_slurm.bridge.acting import Acting
+from hpcosim_slurm.bridge.caller import Caller
 from hpcosim_slurm.bridge.course import Course
 from hpcosim_slurm.bridge.refusing import refusal_of
 from hpcosim_slurm.bridge.session import SchedulerSession
 from hpcosim_slurm.bridge.status import status_of
+from hpcosim_slurm.bridge.succession import Succession
+from hpcosim_slurm.commands import Order
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.ledger.journal import Journal
 from hpcosim_slurm.ledger.records import (
@@ -77,20 +79,15 @@ class Bridge:
         self._journal = journal
         self._now_s = now_s
         self._version = version
-        self._envelope: Envelope = ()
-        self._address: bytes | None = None  # connection of the scheduler; None: it is closed
         self._began_s = now_s()
         self._opened = b""  # the welcome of the open session
         self._acting = acting
+        self._caller = Caller(None if course.session is None else now_s())
+        self._succession = Succession(course)
         self._last_words: list[tuple[Envelope, bytes]] = []
-        self._starting: frozenset[int] = frozenset()  # jobs of a scheduler that is gone
-        self._knocking: tuple[Hello, Envelope, float] | None = None  # waits for these, until then
-        self._silent_since_s: float | None = None  # the scheduler should say something
         self._unreachable_since_s: float | None = None
-        if course.session is not None:
-            self._silent_since_s = now_s()
-            if isinstance(course.session.world, LiveWorld):
-                course.session.world.take_orders()  # the bridge before has carried them out
+        if course.session is not None and isinstance(course.session.world, LiveWorld):
+            course.session.world.take_orders()  # the bridge before has carried them out
 
     # The cluster
 
@@ -112,7 +109,7 @@ class Bridge:
         elif now_s >= self.course.last_s + QUIET_S:
             self._do(Quiet(at_s=now_s))
         if self._acting is not None and self.course.fell_back:  # new jobs wait for nobody
-            self._acting.release(releases_of(self.course.state, self.course.site))
+            self._acting.release(self._releases())
 
     def lost(self, why: SlurmError) -> None:
         """Note that the state of the cluster cannot be read."""
@@ -143,10 +140,10 @@ class Bridge:
         if isinstance(message, Hello) and not message.session:
             return self._open(message, envelope)
         session = self.course.session
-        if session is None or message.session != session.name or not self._is_owner(envelope):
+        if session is None or message.session != session.name or not self._caller.owns(envelope):
             return error_reply("unknown_session", "no session of this name is open")
-        self._envelope, self._address = envelope, address_of(envelope)
-        self._silent_since_s = None if session.waiting is not None else self._time_s()
+        self._caller.heard(envelope)
+        self._caller.silent_since_s = None if session.waiting is not None else self._time_s()
         if isinstance(message, Hello):
             log.info("session_resumed", **session.names)
             return self._do(CameBack(at_s=self._time_s()))
@@ -162,25 +159,22 @@ class Bridge:
         self._act()
         last, self._last_words = self._last_words, []
         yield from last
-        if self._knocking is not None and not self._must_wait(self._knocking[2]):
-            (hello, envelope, _), self._knocking = self._knocking, None
+        if (successor := self._succession.take(self._time_s())) is not None:
+            hello, envelope = successor
             yield envelope, self._open(hello, envelope, waits=False)
         session = self.course.session
         if session is not None and session.is_due(self._time_s()):
             assert session.waiting is not None
-            self._silent_since_s = self._time_s()
+            self._caller.silent_since_s = self._time_s()
             reply = self._do(Replied(at_s=self._time_s(), seq=session.waiting.seq))
-            if self._envelope:
-                yield self._envelope, reply
+            if self._caller.envelope:
+                yield self._caller.envelope, reply
 
     def left(self, address: bytes) -> None:
         """Note that a connection was closed."""
-        if address == self._address:
-            self._address = None
-            if self._silent_since_s is None:
-                self._silent_since_s = self._time_s()
-            if self.course.session is not None:
-                log.info("scheduler_disconnected", **self.course.session.names)
+        session = self.course.session
+        if self._caller.left(address, self._time_s()) and session is not None:
+            log.info("scheduler_disconnected", **session.names)
 
     def next_s(self) -> float:
         """Return the time until something may happen by itself, s; infinity: nothing does."""
@@ -195,44 +189,45 @@ class Bridge:
         self._journal.close()
 
     def stop(self) -> Iterator[tuple[Envelope, bytes]]:
-        """Yield a last reply, if no bridge will continue the session."""
-        session = self.course.session
-        if session is not None and session.waiting is not None and self._envelope:
-            what = "the bridge is stopping"
-            reply = error_reply("shutting_down", what, fatal=True, seq=session.waiting.seq)
-            yield self._envelope, reply
+        """Stop for good: no bridge will continue the session. Yield a last reply.
 
-    def _must_wait(self, until_s: float) -> bool:
-        """Return whether Slurm still starts jobs of the scheduler before.
-
-        The next one would see them wait, and their nodes free, and start them a second time.
+        A bridge that acts releases the waiting jobs, as in a fall-back.
         """
-        session, jobs = self.course.session, self.course.state.jobs
-        if session is not None and isinstance(session.world, LiveWorld):
-            self._starting = session.world.promised()
-        is_pending = any(job in jobs and jobs[job].state == "pending" for job in self._starting)
-        return is_pending and self._time_s() < until_s
+        if self._acting is not None and not self.course.fell_back:
+            self._fall_back(self._acting, "the bridge was stopped")
+            yield from self._last_words
+        else:
+            yield from self._farewell("the bridge is stopping")
+
+    def left_waiting(self) -> int:
+        """Return the number of jobs that wait until a bridge goes on with this journal."""
+        if self._acting is None or self.course.fell_back:
+            return 0
+        return len(self._releases())
+
+    def _farewell(self, what: str) -> Iterator[tuple[Envelope, bytes]]:
+        """Yield the last reply to a scheduler whose request waits."""
+        session = self.course.session
+        if session is not None and session.waiting is not None and self._caller.envelope:
+            reply = error_reply("shutting_down", what, fatal=True, seq=session.waiting.seq)
+            yield self._caller.envelope, reply
 
     def _open(self, hello: Hello, envelope: Envelope, *, waits: bool = True) -> bytes:
         session = self.course.session
         if session is not None and hello.nonce and hello == session.hello and not session.seq:
-            self._envelope, self._address = envelope, address_of(envelope)
+            self._caller.heard(envelope)
             return self._opened or encode(session.welcome())
-        is_connected = self._address is not None
+        is_connected = self._caller.is_connected
         if refusal := refusal_of(hello, self.course, is_connected=is_connected):
             return refusal
-        until_s = self._time_s() + self.course.site.start_timeout_s
-        if self._knocking is not None:  # it repeats its hello
-            until_s = self._knocking[2]
-        if waits and self._must_wait(until_s):
-            self._knocking = (hello, envelope, until_s)
+        if waits and self._succession.postpones(hello, envelope, self._time_s()):
             return b""
         if session is not None:
             self._close("another scheduler came after it had gone")
-        self._envelope, self._address = envelope, address_of(envelope)
+        self._caller.heard(envelope)
         opened = Opened(at_s=self._time_s(), session=new_name(), hello=hello)
         self._opened = self._do(opened)
-        self._silent_since_s = self._time_s()
+        self._caller.silent_since_s = self._time_s()
         assert self.course.session is not None
         log.info("session_opened", **self.course.session.names)
         return self._opened
@@ -248,7 +243,7 @@ class Bridge:
         error = session.error_in(request)
         if error is not None:
             return encode(error)
-        self._silent_since_s = None
+        self._caller.silent_since_s = None
         return self._do(Asked(at_s=self._time_s(), request=request))
 
     # Acting
@@ -259,7 +254,7 @@ class Bridge:
         if acting is None or self.course.fell_back:
             return
         why = acting.why_stop(
-            session, self._silent_since_s, self._unreachable_since_s, self._time_s()
+            session, self._caller.silent_since_s, self._unreachable_since_s, self._time_s()
         )
         if why:
             self._fall_back(acting, why)
@@ -274,30 +269,24 @@ class Bridge:
                 self.lost(error)
 
     def _fall_back(self, acting: Acting, why: str) -> None:
-        session = self.course.session
         log.error("fell_back_to_shadow", reason=why)
-        if session is not None and session.waiting is not None and self._envelope:
-            what = f"the bridge has stopped acting: {why}"
-            reply = error_reply("shutting_down", what, fatal=True, seq=session.waiting.seq)
-            self._last_words = [(self._envelope, reply)]
+        self._last_words = list(self._farewell(f"the bridge has stopped acting: {why}"))
         self._do(FellBack(at_s=self._time_s(), why=why))
-        self._envelope, self._address, self._opened = (), None, b""
-        self._silent_since_s = None
-        acting.release(releases_of(self.course.state, self.course.site))
+        self._caller.forget(None)
+        self._opened = b""
+        acting.release(self._releases())
+
+    def _releases(self) -> list[Order]:
+        return releases_of(self.course.state, self.course.site, self.course.suspended)
 
     def _close(self, why: str) -> None:
         session = self.course.session
-        if session is not None and isinstance(session.world, LiveWorld):
-            self._starting = session.world.promised()
+        self._succession.note()
         if session is not None:
             log.info("session_closed", **session.names, reason=why)
             self._do(Closed(at_s=self._time_s(), why=why))
-        self._envelope, self._address, self._opened = (), None, b""
-        self._silent_since_s = self._time_s()  # nobody decides
-
-    def _is_owner(self, envelope: Envelope) -> bool:
-        owner = key_of(address_of(self._envelope)) if self._envelope else b""
-        return not owner or key_of(address_of(envelope)) == owner
+        self._caller.forget(self._time_s())
+        self._opened = b""
 
     def _do(self, record: AnyRecord) -> bytes:
         self._journal.append(record)

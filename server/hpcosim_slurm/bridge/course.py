@@ -47,6 +47,7 @@ class Course:
         sessions_over: number of closed sessions.
         last_s: time of the last record, s.
         fell_back: whether the bridge has stopped acting, so that new sessions see a shadow.
+        suspended: jobs that schedulers had suspended when their sessions ended.
     """
 
     def __init__(self, site: Site, make_world: MakeWorld) -> None:
@@ -56,6 +57,7 @@ class Course:
         self.sessions_over = 0
         self.last_s = 0.0
         self.fell_back = False
+        self.suspended: frozenset[int] = frozenset()
         self._make_world = make_world
 
     def happen(self, record: AnyRecord) -> bytes:
@@ -67,12 +69,17 @@ class Course:
         self.last_s = max(self.last_s, record.at_s)
         if isinstance(record, Seen):
             self.state = applied(self.state, record.change)
+            self.suspended &= {
+                job.id for job in self.state.jobs.values() if job.state == "suspended"
+            }
             if self.session is not None:
                 self.session.world.note(record.change)
         elif isinstance(record, Opened):
             return self._open(record)
         elif isinstance(record, Closed | FellBack):
             self.fell_back = self.fell_back or isinstance(record, FellBack)
+            if self.session is not None and isinstance(self.session.world, LiveWorld):
+                self.suspended |= self.session.world.to_resume()
             self.sessions_over += self.session is not None
             self.session = None
         elif self.session is None or isinstance(record, Began):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -18,12 +19,12 @@ from hpcosim_slurm.bridge.bridge import Bridge
 from hpcosim_slurm.bridge.course import MakeWorld
 from hpcosim_slurm.bridge.polling import Polling
 from hpcosim_slurm.bridge.restoring import began_now, course_of
-from hpcosim_slurm.bridge.serving import serve
-from hpcosim_slurm.checks import Wanted, check_cluster
+from hpcosim_slurm.bridge.serving import listening, serve
+from hpcosim_slurm.checks import CheckedCluster, Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
-from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.exclusive import exclusive, lock_folder
 from hpcosim_slurm.hooks.bell import Bell
+from hpcosim_slurm.hooks.heard import Heard
 from hpcosim_slurm.reading.config import ClusterConfig
 from hpcosim_slurm.reading.rights import Mode
 from hpcosim_slurm.reading.state import read_state
@@ -41,15 +42,17 @@ class BridgeSettings:
     Attributes:
         bind: address to listen at.
         mode: what the bridge may do.
-        partitions: names of the partitions that the scheduler sees; empty: all. In the modes
-            `hold` and `place`: the one partition in which jobs start.
-        waiting: partition in which jobs wait; empty: none.
+        partitions: names of the partitions that the scheduler sees; empty, for shadow only: all.
+            In the modes `hold` and `place`, jobs start in them.
+        waiting: for each partition the one in which its jobs wait; empty: none.
         poll_s: time between two looks at the cluster, s.
         journal: file of the journal; None: none is written.
         power: power of the nodes; its `switches` is replaced by whether Slurm switches nodes.
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
         limits: when the bridge stops acting.
         show: prints commands instead of running them; None: run them.
+        releases: whether the end of the bridge releases all waiting jobs and closes the session;
+            otherwise a bridge with the same journal can go on.
         bell: FIFO to which hooks of Slurm write; None: there is none.
         access: who may connect.
     """
@@ -57,13 +60,14 @@ class BridgeSettings:
     bind: str
     mode: Mode = "shadow"
     partitions: tuple[str, ...] = ()
-    waiting: str = ""
+    waiting: tuple[str, ...] = ()
     poll_s: float = 1.0
     journal: Path | None = None
     power: PowerModel = field(default_factory=PowerModel)
     start_timeout_s: float = 30.0
     limits: SafetyLimits = field(default_factory=SafetyLimits)
     show: Callable[[str], object] | None = None
+    releases: bool = False
     bell: Path | None = None
     access: Access = LOCAL_ONLY
 
@@ -92,36 +96,56 @@ def run_bridge(
         OSError: the journal cannot be read or written.
     """
     tools, acts = tools or Tools(), settings.mode != "shadow"
-    if acts and len(settings.partitions) != 1:
-        raise SlurmError(f"mode {settings.mode} acts on one partition; expected one --partition")
     wanted = Wanted(settings.mode, settings.partitions, settings.waiting)
     checked = check_cluster(tools, wanted)
     site = site_of(checked.config, settings)
     chosen(checked.state, site)
-    _warn_of_other_partitions(checked.state, site, warn)
+    _warn(checked, site, settings, warn)
     with ExitStack() as stack:
         if acts:
-            names = [*settings.partitions, *([settings.waiting] if settings.waiting else [])]
-            cluster = f"{site.name}:{checked.config.port}"
-            stack.enter_context(exclusive(cluster, names, lock_folder()))
+            stack.enter_context(exclusive(*locks_of(site, checked.config.port), lock_folder()))
+        listener = stack.enter_context(listening(settings.bind, settings.access))
         began = began_now(site, settings.mode, version, time.time())
         course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
-        acting = Acting(Carrier(tools, settings.show), settings.limits) if acts else None
+        acting = _acting(tools, settings) if acts else None
         bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
         bridge.note(checked.state)
         bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
-        wait = None if bell is None else bell.wait
-        polling = Polling(partial(read_state, tools), settings.poll_s, wait)
+        polling = _polling_of(partial(read_state, tools), settings.poll_s, bell)
         log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
         polling.start()
         stack.callback(polling.stop)
-        continues = settings.journal is not None
-        return serve(bridge, polling, settings.bind, stopped, settings.access, continues=continues)
+        continues = settings.journal is not None and not settings.releases
+        return serve(bridge, polling, listener, stopped, settings.access, continues=continues)
+
+
+def _acting(tools: Tools, settings: BridgeSettings) -> Acting:
+    limits = settings.limits
+    if settings.show is not None:  # no decision is carried out, and that is as it should be
+        limits = replace(limits, rejected=sys.maxsize)
+    return Acting(Carrier(tools, settings.show), limits)
 
 
 def world_of(mode: str) -> MakeWorld:
     """Return what makes the worlds of a mode."""
     return ShadowWorld if mode == "shadow" else LiveWorld
+
+
+def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
+    """Return the cluster and the partitions that only one bridge may act on.
+
+    Args:
+        site: what the bridge knows of the cluster.
+        port: port of its controller, which differs for clusters of one name on one machine.
+    """
+    return f"{site.name}:{port}", [*site.partitions, *site.waiting]
+
+
+def _polling_of(read: Callable[[], ClusterState], poll_s: float, bell: Bell | None) -> Polling:
+    if bell is None:
+        return Polling(read, poll_s)
+    heard = Heard(read, bell)
+    return Polling(heard.read, poll_s, heard.wait)
 
 
 def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
@@ -138,10 +162,17 @@ def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
     )
 
 
-def _warn_of_other_partitions(state: ClusterState, site: Site, warn: Callable[[str], None]) -> None:
-    others = shared_with(state, site)
-    if others:
+def _warn(
+    checked: CheckedCluster, site: Site, settings: BridgeSettings, warn: Callable[[str], None]
+) -> None:
+    """Warn of what is not an error, but probably a mistake."""
+    if others := shared_with(checked.state, site):
         warn(
-            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; it "
-            "does not see their jobs, and may start others on the same nodes in the shadow"
+            f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "
+            "their jobs take these nodes as in reality, and it does not decide on them"
+        )
+    if settings.bell is not None and not checked.config.has_hooks:
+        warn(
+            f"--bell {settings.bell}: slurm.conf has no program that could write to it; expected "
+            "PrologSlurmctld or JobCompType=jobcomp/script"
         )

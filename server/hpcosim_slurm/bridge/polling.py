@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState
 
+STOP_S = 0.5  # longest time until a thread that waits for hooks ends, s
 Read = Callable[[], ClusterState]
 """Reads the state of the cluster. It raises a `SlurmError` if it cannot."""
 
@@ -19,11 +21,12 @@ class Polling:
     Args:
         read: reads the state.
         interval_s: time from the end of one reading to the begin of the next, s.
-        wait: waits for that time, or until a hook of Slurm rings; None: there are no hooks.
+        wait: waits for a time, or until a hook of Slurm rings, and returns whether one has rung;
+            None: there are no hooks.
     """
 
     def __init__(
-        self, read: Read, interval_s: float, wait: Callable[[float], object] | None = None
+        self, read: Read, interval_s: float, wait: Callable[[float], bool] | None = None
     ) -> None:
         self._read = read
         self._interval_s = interval_s
@@ -59,4 +62,10 @@ class Polling:
             if self._wait is None:
                 self._over.wait(self._interval_s)
             else:
-                self._wait(self._interval_s)
+                self._wait_for_ring(self._wait)
+
+    def _wait_for_ring(self, wait: Callable[[float], bool]) -> None:
+        until_s = time.monotonic() + self._interval_s
+        while not self._over.is_set() and (left_s := until_s - time.monotonic()) > 0.0:
+            if wait(min(left_s, STOP_S)):
+                return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from hpcosim_server import log
 from hpcosim_server.service.held import Envelope
-from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, clients_of
-from hpcosim_server.service.socket_loop import Request, announce, bounds_of
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
+from hpcosim_server.service.socket_loop import Request, bounds_of
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
 from hpcosim_slurm.bridge.bridge import Bridge
 from hpcosim_slurm.bridge.session import SchedulerSession
@@ -56,10 +58,29 @@ class SchedulerDoor:
         return found
 
 
+@contextmanager
+def listening(address: str, access: Access = LOCAL_ONLY) -> Iterator[socket.socket]:
+    """Yield a socket that listens at an address, and close it at the end of the context.
+
+    Args:
+        address: address to listen at, see `hpcosim_server.wire.listening.listen`.
+        access: who may connect.
+
+    Raises:
+        BindError: the address is malformed, in use or not permitted.
+    """
+    listener = listen(address)
+    try:
+        check_exposure(endpoint_of(listener), access)
+        yield listener
+    finally:
+        close_listener(listener)
+
+
 def serve(
     bridge: Bridge,
     states: States,
-    address: str,
+    listener: socket.socket,
     stopped: Callable[[], str],
     access: Access = LOCAL_ONLY,
     *,
@@ -70,7 +91,7 @@ def serve(
     Args:
         bridge: the bridge.
         states: where states of the cluster come from.
-        address: address to listen at, see `hpcosim_server.wire.listening.listen`.
+        listener: where schedulers connect; see `listening`.
         stopped: returns the reason to stop; empty: there is none.
         access: who may connect.
         continues: whether a bridge with the same journal can continue the session, so that the
@@ -78,26 +99,31 @@ def serve(
 
     Returns:
         The reason of the end.
-
-    Raises:
-        BindError: the address is malformed, in use or not permitted.
     """
-    listener = listen(address)
     try:
-        announce(endpoint_of(listener), access)
         peers = clients_of(listener, bounds_of(SchedulerSession.limits), access)
         door = SchedulerDoor(peers)
+        log.info("listening", address=endpoint_of(listener))
         while not (reason := stopped()):
             step(bridge, states, door)
-        for envelope, reply in () if continues else bridge.stop():
-            door.send(envelope, reply)
+        if continues:
+            _tell_of_waiting_jobs(bridge)
+        else:
+            for envelope, reply in bridge.stop():
+                door.send(envelope, reply)
         peers.flush(FLUSH_S)
         peers.close()
     finally:
-        close_listener(listener)
         bridge.close()
     log.info("stopped", reason=reason)
     return reason
+
+
+def _tell_of_waiting_jobs(bridge: Bridge) -> None:
+    """Log that jobs wait for the next bridge."""
+    if jobs := bridge.left_waiting():
+        hint = "until a bridge goes on with this journal; --release-on-stop would release them"
+        log.warning("jobs_wait", jobs=jobs, hint=hint)
 
 
 def step(bridge: Bridge, states: States, door: SchedulerDoor) -> None:

@@ -6,12 +6,17 @@
 
 from hpcosim_slurm.commands.actions import (
     Action,
+    Begin,
     Cancel,
     Hold,
     Place,
     PowerDown,
     PowerUp,
     Release,
+    Requeue,
+    Resume,
+    Suspend,
+    Terminate,
     Withdraw,
     command_of,
 )
@@ -19,6 +24,7 @@ from hpcosim_slurm.commands.carrying import Carrier, Order, Refusal
 
 __all__ = [
     "Action",
+    "Begin",
     "Cancel",
     "Carrier",
     "Hold",
@@ -28,6 +34,10 @@ __all__ = [
     "PowerUp",
     "Refusal",
     "Release",
+    "Requeue",
+    "Resume",
+    "Suspend",
+    "Terminate",
     "Withdraw",
     "command_of",
 ]

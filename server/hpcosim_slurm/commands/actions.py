@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -22,7 +23,7 @@ class Place:
     Attributes:
         job: `LiveJob.name_in_slurm`.
         nodes: names of its nodes.
-        partition: partition in which jobs start.
+        partition: partition in which the job starts.
     """
 
     job: str
@@ -36,7 +37,8 @@ class Release:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs start; empty: the job is held, and stays in its own.
+        partition: partitions in which the job may start, such as `main,gpu`; empty: the job is
+            held, and stays in its own.
     """
 
     job: str
@@ -49,7 +51,7 @@ class Withdraw:
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
-        partition: partition in which jobs wait.
+        partition: partitions in which the job waits, such as `queue`.
     """
 
     job: str
@@ -58,7 +60,7 @@ class Withdraw:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Hold a waiting job, in its partition.
+    """Hold a waiting job, in its partition, as its user would: a hold of an operator is not ours.
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
@@ -70,6 +72,67 @@ class Hold:
 @dataclass(frozen=True, slots=True)
 class Cancel:
     """Cancel a job. Slurm says nothing if there is no such job.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Terminate:
+    """Send SIGTERM to all processes of a running job: it is to end soon.
+
+    Slurm signals no suspended job: `scancel` tries that again for more than a minute.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Requeue:
+    """End the run of a job, and let the job wait again, in the partition in which it ran.
+
+    Slurm starts it at the earliest when its credential has expired, after 2 minutes by default.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Set the earliest start of a waiting job.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+        at_s: Unix time, s; it is rounded up to whole seconds.
+    """
+
+    job: str
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Stop the processes of a running job. Its CPUs are free for other jobs.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Continue a suspended job on its nodes, also if other jobs have its CPUs: check before.
 
     Attributes:
         job: `LiveJob.name_in_slurm`.
@@ -100,7 +163,8 @@ class PowerDown:
     nodes: tuple[str, ...]
 
 
-JobAction = Place | Release | Withdraw | Hold | Cancel
+RunAction = Cancel | Terminate | Requeue | Suspend | Resume
+JobAction = Place | Release | Withdraw | Hold | Begin | RunAction
 Action = JobAction | PowerUp | PowerDown
 
 
@@ -116,8 +180,14 @@ def command_of(action: Action) -> list[str]:
             return ["scontrol", "update", f"NodeName={_nodes(nodes)}", f"State={state}"]
         case Cancel(job):
             return ["scancel", _job(job)]
+        case Terminate(job):
+            return ["scancel", "--full", "--signal=TERM", _job(job)]
         case Hold(job):
-            return ["scontrol", "hold", _job(job)]
+            return ["scontrol", "uhold", _job(job)]
+        case Requeue(job) | Suspend(job) | Resume(job):
+            return ["scontrol", type(action).__name__.lower(), _job(job)]
+        case Begin(job, at_s):
+            return ["scontrol", "update", f"JobId={_job(job)}", f"StartTime=uts{math.ceil(at_s)}"]
         case Release(job, ""):
             return ["scontrol", "release", _job(job)]
         case Place(job, nodes, partition):
@@ -130,13 +200,17 @@ def command_of(action: Action) -> list[str]:
 
 
 def _moved(job: str, partition: str) -> list[str]:
-    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_name(partition)}"]
+    return ["scontrol", "update", f"JobId={_job(job)}", f"Partition={_names(partition)}"]
 
 
 def _job(job: str) -> str:
     if not _JOB.fullmatch(job):
         raise SlurmError(f"expected a number of a job such as 17 or 101_3, got {job[:80]!r}")
     return job
+
+
+def _names(names: str) -> str:
+    return ",".join(map(_name, names.split(",")))
 
 
 def _name(name: str) -> str:

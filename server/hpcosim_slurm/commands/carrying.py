@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hpcosim_server import log
-from hpcosim_slurm.commands.actions import Action, PowerDown, PowerUp, command_of
+from hpcosim_slurm.commands.actions import Action, PowerDown, PowerUp, Withdraw, command_of
 from hpcosim_slurm.errors import SlurmError, UnreachableError
 from hpcosim_slurm.tools import Tools
 
@@ -52,6 +52,7 @@ class Carrier:
     def __init__(self, tools: Tools, show: Callable[[str], object] | None = None) -> None:
         self._tools = tools
         self._show = show
+        self._shown: set[str] = set()
 
     def carry_out(self, orders: Sequence[Order]) -> list[Refusal]:
         """Carry orders out, and return those that Slurm refuses.
@@ -82,8 +83,7 @@ class Carrier:
             except SlurmError as invalid:
                 refused.append(self._refused(order, str(invalid)))
         if self._show is not None:
-            for _, command in valid:
-                self._show(shlex.join(command))
+            self._print(valid, self._show)
             return refused
         try:
             errors = self._tools.attempts([command for _, command in valid])
@@ -101,6 +101,16 @@ class Carrier:
         if away is not None:
             raise away
         return refused
+
+    def _print(
+        self, valid: Sequence[tuple[Order, list[str]]], show: Callable[[str], object]
+    ) -> None:
+        """Print commands, each once: what was not done is decided again, and not taken back."""
+        for order, command in valid:
+            text = shlex.join(command)
+            if text not in self._shown and not isinstance(order.action, Withdraw):
+                self._shown.add(text)
+                show(text)
 
     def _refused(self, order: Order, words: str) -> Refusal:
         log.warning("refused", action=str(order.action), cause=order.cause, words=words)

@@ -34,7 +34,7 @@ class Bell:
     """A FIFO that Slurm's programs write to.
 
     The user of slurmctld must be able to write to it. Whoever can write can make the bridge look at
-    the cluster, and nothing else.
+    the cluster, and name a failed node as the cause of a requeue.
 
     Args:
         path: the FIFO. It is created, and removed by `close`. One that a killed bridge has left is

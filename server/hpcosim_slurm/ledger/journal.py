@@ -86,15 +86,27 @@ def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
             if not line.endswith(b"\n"):
                 warn(f"{path}:{number}: the last record is cut off; it is left out")
                 return
+            if number == 1:
+                _check_format(line, f"{path}:{number}")
             record = _record(line, f"{path}:{number}")
             if (number == 1) != isinstance(record, Began):
                 raise JournalError(f"{path}:{number}: expected a journal of `hpcosim slurm`")
-            if isinstance(record, Began) and record.format != FORMAT:
-                what = f"the journal has the format {record.format}; expected {FORMAT}"
-                raise JournalError(f"{path}:{number}: {what}")
             yield record
     if not number:
         raise JournalError(f"{path}: the journal is empty")
+
+
+class _Head(msgspec.Struct):
+    format: int = FORMAT
+
+
+def _check_format(line: bytes, where: str) -> None:
+    try:
+        found = msgspec.json.decode(line, type=_Head).format
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # the whole record is refused with the place of the mistake
+    if found != FORMAT:
+        raise JournalError(f"{where}: the journal has the format {found}; expected {FORMAT}")
 
 
 def _record(line: bytes, where: str) -> AnyRecord:

@@ -12,7 +12,7 @@ from hpcosim_protocol import Decisions, Hello
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.site import Site
 
-FORMAT = 1
+FORMAT = 2
 """Number of the format; another one cannot be read."""
 
 

@@ -1,7 +1,8 @@
 """Reads a cluster from the output of Slurm's commands.
 
-* `state`: jobs, nodes and partitions at an instant. `jobs`, `nodes`: their readers; `arrays`:
-  tasks of job arrays; `values`: numbers, times and lists.
+* `state`: jobs, nodes, partitions and reservations at an instant. `jobs`, `nodes`, `reservations`:
+  their readers; `arrays`: tasks of job arrays; `records`: the records of scontrol; `values`:
+  numbers, times and lists.
 * `config`: the configuration. `rights`: what the user may do.
 """
 

@@ -37,6 +37,18 @@ def tasks_of(text: str) -> list[int]:
     return list(islice(_tasks(listed), MAX_WAITING_TASKS))
 
 
+def limit_of(text: str) -> int:
+    """Return how many tasks of a list such as `1-5%2` may run at once; 0: no limit.
+
+    Raises:
+        ReadingError: the text has another form.
+    """
+    limit = text.partition("%")[2]
+    if not re.fullmatch(r"\d{0,9}", limit):
+        raise ReadingError(f"expected a number of tasks after %, got {limit[:80]!r}")
+    return int(limit or 0)
+
+
 def _tasks(listed: str) -> Iterator[int]:
     for part in listed.split(","):
         found = _PART.fullmatch(part)

@@ -50,6 +50,13 @@ class ClusterConfig:
     end_program: str
     remembered_s: float
 
+    @property
+    def has_hooks(self) -> bool:
+        """Whether Slurm runs programs when jobs start or end, or when it switches nodes."""
+        return any(
+            (self.start_program, self.end_program, self.suspend_program, self.resume_program)
+        )
+
 
 def read_config(tools: Tools) -> ClusterConfig:
     """Return the configuration of a cluster.

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from hpcosim_slurm.errors import ReadingError
-from hpcosim_slurm.reading.arrays import task_id, tasks_of
+from hpcosim_slurm.reading.arrays import limit_of, task_id, tasks_of
 from hpcosim_slurm.reading.values import (
     devices_of,
     duration_s,
@@ -29,8 +30,11 @@ FIELDS = (
     *("Partition", "QOS", "State", "Reason", "SubmitTime", "EligibleTime", "StartTime", "EndTime"),
     *("TimeLimit", "NodeList", "NumNodes", "MaxNodes", "NumCPUs", "NumTasks", "MinMemory"),
     *("tres-alloc", "tres-per-node", "tres-per-job", "tres-per-task", "Feature", "Dependency"),
-    *("Reservation", "OverSubscribe", "PriorityLong", "exit_code", "Comment"),
+    *("Licenses", "Reservation", "OverSubscribe", "PriorityLong", "exit_code", "Comment"),
 )
+NO_NUMBER = 0xFFFF_FFFD
+"""Slurm's numbers from here on say that there is none (`NO_VAL`, `INFINITE`)."""
+
 STATES: Mapping[str, JobState] = {
     **dict.fromkeys(("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"), "pending"),
     **dict.fromkeys(("RESV_DEL_HOLD", "SPECIAL_EXIT"), "pending"),
@@ -75,13 +79,19 @@ def parse(text: str, separator: str) -> dict[int, LiveJob]:
             f"squeue: expected {len(FIELDS)} fields for each job, got {len(parts) - 1} in all"
         )
     jobs: dict[int, LiveJob] = {}
+    limits: dict[int, int] = {}  # by array
     for start in range(0, len(parts) - 1, len(FIELDS)):
         row = dict(zip(FIELDS, parts[start : start + len(FIELDS)], strict=True))
         row["JobID"] = row["JobID"].lstrip("\n")
         try:
+            if limit := limit_of(row["ArrayTaskID"]):
+                limits[number_of(row["ArrayJobID"])] = limit
             jobs |= {job.id: job for job in _jobs(row)}
         except ReadingError as error:
             raise ReadingError(f"squeue: job {row['JobID'][:20]}: {error}") from None
+    for job in jobs.values() if limits else ():
+        if job.state != "over" and job.array in limits:
+            jobs[job.id] = replace(job, array_limit=limits[job.array])
     return jobs
 
 
@@ -89,13 +99,16 @@ def _jobs(row: Mapping[str, str]) -> Iterator[LiveJob]:
     """Yield the job of a row, or the tasks of a waiting array."""
     array, tasks = number_of(row["ArrayJobID"]), text_of(row["ArrayTaskID"])
     if not tasks:
-        yield _job(row, number_of(row["JobID"]), "")
+        yield _job(row, number_of(row["JobID"]))
         return
+    job: LiveJob | None = None
     for task in tasks_of(tasks):
-        yield _job(row, task_id(array, task), f"{array}_{task}")
+        job = _job(row, number_of(row["JobID"])) if job is None else job
+        name = f"{array}_{task}"
+        yield replace(job, id=task_id(array, task), label=name, array=array, task=task)
 
 
-def _job(row: Mapping[str, str], number: int, label: str) -> LiveJob:
+def _job(row: Mapping[str, str], number: int) -> LiveJob:
     word = row["State"]
     nodes = nodes_of(row["NodeList"])
     # A state of a later version: what has nodes runs.
@@ -104,9 +117,9 @@ def _job(row: Mapping[str, str], number: int, label: str) -> LiveJob:
     reason = text_of(row["Reason"])
     tres = tres_of(row["tres-alloc"])
     nodes_min, nodes_max = _node_counts(row, tres, waits)
+    devices, together = _devices(row, tres)
     return LiveJob(
         id=number,
-        label=label,
         name=row["Name"],
         user=row["UserName"],
         account=text_of(row["Account"]),
@@ -124,9 +137,11 @@ def _job(row: Mapping[str, str], number: int, label: str) -> LiveJob:
         nodes=nodes,
         nodes_min=nodes_min,
         nodes_max=nodes_max,
-        cpus=max(number_of(row["NumCPUs"]), number_of(tres.get("cpu", "")), nodes_min),
+        cpus=max(number_of(row["NumCPUs"]), int(tres.get("cpu", 0)), nodes_min),
         memory_mb=_memory_mb(row, tres, nodes_min),
-        devices=_devices(row, nodes_min),
+        devices=devices,
+        devices_together=together,
+        licenses=_licenses(row["Licenses"]),
         features=text_of(row["Feature"]),
         dependency=text_of(row["Dependency"]),
         reservation=text_of(row["Reservation"]),
@@ -138,7 +153,7 @@ def _job(row: Mapping[str, str], number: int, label: str) -> LiveJob:
     )
 
 
-def _node_counts(row: Mapping[str, str], tres: Mapping[str, str], waits: bool) -> tuple[int, int]:
+def _node_counts(row: Mapping[str, str], tres: Mapping[str, float], waits: bool) -> tuple[int, int]:
     """Return the fewest and the most nodes of a job; 0: no limit.
 
     `NumNodes` of a waiting job is an estimate that may exceed what it asks for; the fewest nodes
@@ -147,11 +162,11 @@ def _node_counts(row: Mapping[str, str], tres: Mapping[str, str], waits: bool) -
     shown = number_of(row["NumNodes"])
     if not waits:
         return shown, shown
-    fewest = number_of(tres["node"]) if "node" in tres else shown
+    fewest = int(tres["node"]) if "node" in tres else shown
     return fewest, number_of(row["MaxNodes"])
 
 
-def _memory_mb(row: Mapping[str, str], tres: Mapping[str, str], nodes: int) -> int | None:
+def _memory_mb(row: Mapping[str, str], tres: Mapping[str, float], nodes: int) -> int | None:
     """Return the memory on each node, MiB; None: the job does not limit it.
 
     `MinMemory` is for a node or for a CPU and does not say which; the total is unambiguous.
@@ -161,7 +176,7 @@ def _memory_mb(row: Mapping[str, str], tres: Mapping[str, str], nodes: int) -> i
         return None
     if "mem" not in tres:
         return math.ceil(each)
-    return math.ceil(memory_mb(tres["mem"]) / max(nodes, 1))
+    return math.ceil(tres["mem"] / max(nodes, 1))
 
 
 def _exit_code(status: str) -> int:
@@ -170,12 +185,38 @@ def _exit_code(status: str) -> int:
     return number >> 8 if number & 0x7F == 0 else 128 + (number & 0x7F)
 
 
-def _devices(row: Mapping[str, str], nodes: int) -> dict[str, int]:
-    """Return the devices on each node."""
-    found = devices_of(row["tres-per-node"])
+def _devices(
+    row: Mapping[str, str], tres: Mapping[str, float]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the devices on each node, and further ones on all nodes together.
+
+    Slurm may state one request in several ways. Those for each task are counted together: it does
+    not say where the tasks will be.
+    """
+    each = devices_of(row["tres-per-node"])
+    stated = {name.partition(":")[0] for name in each}
+    together = _others(devices_of(row["tres-per-job"]), stated)
+    stated |= {name.partition(":")[0] for name in together}
     tasks = number_of(row["NumTasks"])
-    for name, count in devices_of(row["tres-per-job"]).items():
-        found.setdefault(name, math.ceil(count / max(nodes, 1)))
-    for name, count in devices_of(row["tres-per-task"]).items():
-        found.setdefault(name, math.ceil(count * tasks / max(nodes, 1)))
-    return found
+    tasks = tasks if 0 < tasks < NO_NUMBER else 1
+    for name, count in _others(devices_of(row["tres-per-task"]), stated).items():
+        counted = int(tres.get(f"gres/{name}", 0))  # if accounting counts them
+        together[name] = counted or count * tasks
+    return each, together
+
+
+def _others(devices: Mapping[str, int], stated: set[str]) -> dict[str, int]:
+    """Return the devices of other names than those stated."""
+    return {name: count for name, count in devices.items() if name.partition(":")[0] not in stated}
+
+
+def _licenses(value: str) -> dict[str, int]:
+    """Return the licences of a text such as `matlab:3,abaqus`, by name.
+
+    Of alternatives (`matlab|abaqus`) the job needs one; the first counts.
+    """
+    counts: dict[str, int] = {}
+    for each in filter(None, text_of(value).split(",")):
+        name, _, count = each.partition("|")[0].partition(":")
+        counts[name] = counts.get(name, 0) + (number_of(count) if count else 1)
+    return counts

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hpcosim_slurm.errors import ReadingError
-from hpcosim_slurm.reading.values import devices_of, duration_s, nodes_of, number_of, text_of
+from hpcosim_slurm.reading.records import Fields, read_records
+from hpcosim_slurm.reading.values import (
+    devices_of,
+    duration_s,
+    nodes_of,
+    number_of,
+    text_of,
+    time_of,
+)
 from hpcosim_slurm.state import LiveNode, LivePartition, PowerState
 
 NODES = ("scontrol", "--oneliner", "--all", "show", "node")
 PARTITIONS = ("scontrol", "--oneliner", "--all", "show", "partition")
 
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(\S*)")
 _REASON = re.compile(r"\sReason=(.*?)\s\[[^\s\[\]@]+@[^\[\]]*\]", re.DOTALL)
-_FREE_TEXT = re.compile(r"\s(?:Reason|Comment|Extra)=")
 _SYMBOLS: Mapping[str, str] = {
     "*": "NOT_RESPONDING",
     "~": "POWERED_DOWN",
@@ -27,10 +32,11 @@ _SYMBOLS: Mapping[str, str] = {
     "-": "PLANNED",
 }
 """Flags by the symbol after a state, as in sinfo(1), NODE STATE CODES."""
+# Nodes of a reservation for maintenance run its jobs: `MAINTENANCE` is not among these.
 _UNAVAILABLE = frozenset(
     (
         *("DOWN", "ERROR", "FUTURE", "UNKNOWN", "INVAL", "INVALID_REG", "DRAIN", "FAIL"),
-        *("MAINTENANCE", "REBOOT_ISSUED", "REBOOT_REQUESTED"),
+        *("REBOOT_ISSUED", "REBOOT_REQUESTED"),
     )
 )
 
@@ -41,16 +47,7 @@ def parse_nodes(text: str) -> dict[str, LiveNode]:
     Raises:
         ReadingError: the text has another form.
     """
-    found: dict[str, LiveNode] = {}
-    for record in _records(text, "NodeName"):
-        free = _FREE_TEXT.search(record)  # the text of operators, after the fields that are read
-        row = dict(_FIELD.findall(record[: free.start()] if free else record))
-        reason = _REASON.search(record)
-        try:
-            found[row["NodeName"]] = _node(row, reason[1] if reason else "")
-        except (KeyError, ReadingError) as error:
-            raise _invalid("node", row.get("NodeName", ""), error) from None
-    return found
+    return read_records(text, "node", "NodeName", _node)
 
 
 def parse_partitions(text: str) -> dict[str, LivePartition]:
@@ -59,34 +56,22 @@ def parse_partitions(text: str) -> dict[str, LivePartition]:
     Raises:
         ReadingError: the text has another form.
     """
-    found: dict[str, LivePartition] = {}
-    for record in _records(text, "PartitionName"):
-        row = dict(_FIELD.findall(record))
-        try:
-            found[row["PartitionName"]] = LivePartition(
-                name=row["PartitionName"],
-                nodes=nodes_of(row["Nodes"]),
-                is_up=row["State"] == "UP",
-                is_default=row.get("Default") == "YES",
-                time_limit_s=duration_s(row["MaxTime"]),
-                default_time_s=duration_s(row.get("DefaultTime", "")),
-            )
-        except (KeyError, ReadingError) as error:
-            raise _invalid("partition", row.get("PartitionName", ""), error) from None
-    return found
+    return read_records(text, "partition", "PartitionName", _partition)
 
 
-def _records(text: str, first: str) -> list[str]:
-    """Return the records of an output; each begins with a field."""
-    return [each for each in re.split(rf"(?m)^(?={first}=)", text) if each.startswith(f"{first}=")]
+def _partition(row: Fields, _: str) -> LivePartition:
+    return LivePartition(
+        name=row["PartitionName"],
+        nodes=nodes_of(row["Nodes"]),
+        is_up=row["State"] == "UP",
+        is_default=row.get("Default") == "YES",
+        time_limit_s=duration_s(row["MaxTime"]),
+        default_time_s=duration_s(row.get("DefaultTime", "")),
+    )
 
 
-def _invalid(what: str, name: str, error: Exception) -> ReadingError:
-    why = f"the field {error} is missing" if isinstance(error, KeyError) else error
-    return ReadingError(f"scontrol show {what}: {name}: {why}")
-
-
-def _node(row: Mapping[str, str], reason: str) -> LiveNode:
+def _node(row: Fields, record: str) -> LiveNode:
+    reason = _REASON.search(record)
     words = _words(row["State"])
     allocated = number_of(row["CPUAlloc"])
     power = _power(words, allocated > 0)
@@ -103,7 +88,8 @@ def _node(row: Mapping[str, str], reason: str) -> LiveNode:
         devices=devices_of(row["Gres"]),
         features=tuple(filter(None, text_of(row["AvailableFeatures"]).split(","))),
         partitions=tuple(filter(None, text_of(row.get("Partitions", "")).split(","))),
-        reason=reason,
+        reason=reason[1] if reason else "",
+        booted_s=time_of(row.get("BootTime", "")),
     )
 
 

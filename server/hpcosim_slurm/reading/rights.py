@@ -1,8 +1,8 @@
 """What the user of the bridge may do.
 
 slurmctld lets root and SlurmUser do everything. For other users it asks slurmdbd: an `Operator` may
-change and cancel jobs of others, an `Administrator` may also change nodes (`sacctmgr(1)`,
-AdminLevel; `scontrol(1)`).
+change, signal, requeue, suspend, resume and cancel jobs of others, an `Administrator` may also
+change nodes (`sacctmgr(1)`, AdminLevel; `scontrol(1)`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Rights:
         user: the user.
         level: why: `root`, `SlurmUser`, `Administrator`, `Operator`, or empty: none of these.
         sees_all_jobs: whether the user sees the jobs of others.
-        changes_jobs: whether the user may change and cancel the jobs of others.
+        changes_jobs: whether the user may change the jobs of others, and end, requeue, suspend and
+            resume them.
         changes_nodes: whether the user may switch nodes.
     """
 

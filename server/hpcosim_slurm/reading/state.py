@@ -1,4 +1,4 @@
-"""The state of a cluster, from three commands that run at the same time."""
+"""The state of a cluster, from commands that run at the same time."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import time
 
 from hpcosim_slurm.reading import jobs
 from hpcosim_slurm.reading.nodes import NODES, PARTITIONS, parse_nodes, parse_partitions
+from hpcosim_slurm.reading.reservations import (
+    LICENSES,
+    RESERVATIONS,
+    parse_licenses,
+    parse_reservations,
+)
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 
@@ -26,10 +32,14 @@ def read_state(tools: Tools) -> ClusterState:
     """
     separator = jobs.separator()
     at_s = time.time()
-    queue, nodes, partitions = tools.outputs(jobs.command(separator), NODES, PARTITIONS)
+    queue, nodes, partitions, reservations, licenses = tools.outputs(
+        jobs.command(separator), NODES, PARTITIONS, RESERVATIONS, LICENSES
+    )
     return ClusterState(
         at_s=at_s,
         jobs=jobs.parse(queue, separator),
         nodes=parse_nodes(nodes),
         partitions=parse_partitions(partitions),
+        reservations=parse_reservations(reservations),
+        licenses=parse_licenses(licenses),
     )

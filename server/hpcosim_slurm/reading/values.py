@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable
+from typing import TypeVar
 
 from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.hosts import expand
 from hpcosim_slurm.errors import ReadingError
+from hpcosim_workloads.logs import quantities
+
+MAX_DEVICES = 1024
+"""Most devices of a name on a node. What has more, such as bandwidth, is no device."""
 
 _NOTHING = frozenset(("", "(null)", "N/A", "n/a", "None", "NONE", "Unknown", "None assigned"))
 _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "NOT_SET", "INVALID", "PARTITION_LIMIT"))
-_DURATION = re.compile(r"(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})")
-_AMOUNT = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([KMGTPE]?)")
-_DEVICE = re.compile(  # an optional prefix, a name, an optional type, an optional count
-    r"(?:gres[:/])?([^:=\s]+)(?:[:=](?!\d+[KMG]?$)[^:=\s]+)?(?:[:=](\d{1,9}[KMG]?))?"
-)
-_SIZES: Mapping[str, float] = {
-    unit: 1024.0 ** (power - 1) for power, unit in enumerate(["K", "M", "G", "T", "P", "E"])
-}
-"""MiB by suffix. An amount without a suffix is in MiB."""
+
+Value = TypeVar("Value")
 
 
 def text_of(value: str) -> str:
@@ -33,9 +31,7 @@ def number_of(value: str) -> int:
     Raises:
         ReadingError: the text is no number.
     """
-    if value in _NOTHING:
-        return 0
-    return int(amount_of(value, {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3}))
+    return 0 if value in _NOTHING else _read(quantities.count_of, value)
 
 
 def memory_mb(value: str) -> float:
@@ -44,23 +40,7 @@ def memory_mb(value: str) -> float:
     Raises:
         ReadingError: the text has another form.
     """
-    return amount_of(value, {"": 1.0, **_SIZES})
-
-
-def amount_of(value: str, factors: Mapping[str, float]) -> float:
-    """Return a number with a suffix.
-
-    Args:
-        value: such as `1.5G`.
-        factors: factor of each suffix.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
-    found = _AMOUNT.fullmatch(value)
-    if found is None or found[2] not in factors:
-        raise ReadingError(f"expected a number such as 4000 or 1.5G, got {value[:80]!r}")
-    return float(found[1]) * factors[found[2]]
+    return _read(quantities.memory_of, value).mb
 
 
 def time_of(value: str) -> float | None:
@@ -84,18 +64,16 @@ def duration_s(value: str) -> float | None:
     """
     if value in _NOTHING or value.upper() in _UNLIMITED:
         return None
-    found = _DURATION.fullmatch(value)
-    if found is None:
-        raise ReadingError(f"expected a duration such as 2-12:00:00, got {value[:80]!r}")
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return float(days * 86400 + hours * 3600 + minutes * 60 + seconds)
+    return _read(quantities.duration_s, value)
 
 
-def tres_of(value: str) -> dict[str, str]:
-    """Return trackable resources such as `cpu=8,mem=80M,node=2`, as text by name."""
-    if value in _NOTHING:
-        return {}
-    return {name: amount for name, _, amount in (each.partition("=") for each in value.split(","))}
+def tres_of(value: str) -> dict[str, float]:
+    """Return trackable resources such as `cpu=8,mem=80M,node=2` by name; memory in MiB.
+
+    Raises:
+        ReadingError: the text has another form.
+    """
+    return {} if value in _NOTHING else _read(quantities.tres_of, value)
 
 
 def nodes_of(value: str) -> tuple[str, ...]:
@@ -113,22 +91,27 @@ def nodes_of(value: str) -> tuple[str, ...]:
 
 
 def devices_of(value: str) -> dict[str, int]:
-    """Return numbers of devices by name, without their types.
+    """Return numbers of devices by name with type, such as `{"gpu:a100": 4}`.
 
-    The forms are those of Slurm 21.08 to 24.05: `gpu:2`, `gpu:a100:4(S:0-1)`, `gres:gpu:1`,
-    `gres/gpu:1`, `gres/gpu=2`, `gpu` (one).
+    Resources that jobs do not consume, and those of more than `MAX_DEVICES`, are left out.
 
     Raises:
         ReadingError: the text has another form.
     """
     if value in _NOTHING:
         return {}
-    counts: dict[str, int] = {}
-    for each in re.sub(r"\([^)]*\)", "", value).split(","):
-        found = _DEVICE.fullmatch(each)
-        if found is None:
-            raise ReadingError(f"expected devices such as gpu:2, got {each[:80]!r}")
-        name, count = found.groups()
-        if name != "none":  # of `sbatch --gres=none`
-            counts[name] = counts.get(name, 0) + (1 if count is None else number_of(count))
-    return counts
+    consumed = (each for each in value.split(",") if ":no_consume" not in each)
+    found = _read(quantities.device_counts, ",".join(consumed))
+    return {
+        name: count
+        for name, count in found.items()
+        if name != "none" and 0 < count <= MAX_DEVICES  # of `sbatch --gres=none`
+    }
+
+
+def _read(read: Callable[[str], Value], text: str) -> Value:
+    """Return what a reader of `quantities` returns; its errors are `ReadingError`."""
+    try:
+        return read(text)
+    except ValueError as error:
+        raise ReadingError(str(error)) from None

@@ -3,60 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from statistics import fmean, median
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
 
 from hpcosim_server.record.forecasts import errors_by_lead
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_slurm.report.figures import SideFigures, Spread, part, power_of, side_of, wait_s
 from hpcosim_slurm.report.rows import JobRow, SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun
-
-J_PER_KWH = 3.6e6
-DAY_S = 86_400.0
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """A distribution of times, s; NaN values are left out, and no values give null.
-
-    Attributes:
-        mean, median, p10, p90: mean, median, and the limits of the middle 80 %.
-    """
-
-    mean: float | None = None
-    median: float | None = None
-    p10: float | None = None
-    p90: float | None = None
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> Spread:
-        """Return the distribution of values."""
-        if not values:
-            return cls()
-        p10, p90 = np.quantile(values, [0.1, 0.9])
-        return cls(fmean(values), median(values), float(p10), float(p90))
-
-
-class SideFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one side.
-
-    Attributes:
-        started: number of jobs that have started since the begin of the session.
-        wait_s: waits of the jobs that both sides have started, s.
-        utilization: part of the core-seconds of the cluster that jobs had, 0 to 1.
-        energy_kwh: energy of the nodes, kWh: a model, see `power`.
-        energy_kwh_per_day: the same for each day of 24 h since the begin; the last may be shorter.
-        not_shown: number of starts for which the copy of the cluster has no room.
-    """
-
-    started: int
-    wait_s: Spread
-    utilization: float
-    energy_kwh: float
-    energy_kwh_per_day: list[float]
-    not_shown: int
+from hpcosim_slurm.report.texts import shown_part, shown_spread, shown_time, text_of
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,26 +92,29 @@ def compare(
         decisions=session.decisions,
         started_by_both=len(both),
         tolerance_s=tolerance_s,
-        start_match=near / len(either) if either else None,
-        node_match=same / len(both) if both else None,
+        start_match=part(near, len(either)),
+        node_match=part(same, len(both)),
         start_error_s=Spread.of(errors_s),
         absolute_start_error_s=Spread.of([abs(error_s) for error_s in errors_s]),
-        shadow=_side(
-            sum(row.shadow.has_started for row in rows), _waits(both, shadow=True), shadow
+        shadow=side_of(
+            sum(row.shadow.has_started for row in rows),
+            [wait_s(row.spec, row.shadow) for row in both],
+            shadow,
         ),
-        slurm=_side(sum(row.real.has_started for row in rows), _waits(both, shadow=False), real),
-        power=_power(session),
-        predicted_shadow=_predicted(
-            session, {row.spec.job_id: row.shadow.start_s for row in session.rows}
+        slurm=side_of(
+            sum(row.real.has_started for row in rows),
+            [wait_s(row.spec, row.real) for row in both],
+            real,
         ),
-        predicted_slurm=_predicted(
-            session, {row.spec.job_id: row.real.start_s for row in session.rows}
-        ),
+        power=power_of(session),
+        predicted_shadow=_predicted(session, lambda row: row.shadow.start_s),
+        predicted_slurm=_predicted(session, lambda row: row.real.start_s),
     )
 
 
-def _predicted(session: SessionRows, start_s: dict[int, float]) -> dict[str, int | float]:
-    """Return the errors of the expected starts against some starts, by job id; NaN: none."""
+def _predicted(session: SessionRows, start_of: Callable[[JobRow], float]) -> dict[str, int | float]:
+    """Return the errors of the expected starts against some starts; NaN: a job has none."""
+    start_s = {row.spec.job_id: start_of(row) for row in session.rows}
     known = [
         said
         for said in session.said
@@ -167,40 +126,45 @@ def _predicted(session: SessionRows, start_s: dict[int, float]) -> dict[str, int
     )
 
 
-def _waits(rows: Sequence[JobRow], *, shadow: bool) -> list[float]:
-    return [
-        max((row.shadow if shadow else row.real).start_s - row.spec.submit_s, 0.0) for row in rows
+def text_of_comparison(comparison: Comparison) -> str:
+    """Return the figures for people."""
+    it = comparison
+    hours = (it.end_s - it.start_s) / 3600.0
+    title = (
+        f"{it.scheduler or 'scheduler'} in the shadow of {it.cluster}, from "
+        f"{shown_time(it.start_s)}, {hours:.2f} h"
+    )
+    lines = [
+        ("jobs", f"{it.jobs} (and {it.running_at_start} that ran at the start)"),
+        ("decisions", f"{it.decisions} in {it.requests} requests"),
+        (
+            "started",
+            f"{it.shadow.started} in the shadow, {it.slurm.started} by Slurm, "
+            f"{it.started_by_both} by both",
+        ),
+        (
+            f"starts within {it.tolerance_s:g} s",
+            f"{shown_part(it.start_match)} of the started jobs",
+        ),
+        ("same nodes", f"{shown_part(it.node_match)} of the jobs that both started"),
+        ("start, shadow - Slurm", shown_spread(it.start_error_s)),
+        ("absolute difference", shown_spread(it.absolute_start_error_s)),
+        ("wait, shadow", shown_spread(it.shadow.wait_s)),
+        ("wait, Slurm", shown_spread(it.slurm.wait_s)),
+        (
+            "utilization",
+            f"{it.shadow.utilization:.1%} in the shadow, {it.slurm.utilization:.1%} by Slurm",
+        ),
     ]
-
-
-def _side(started: int, waits_s: list[float], run: ScriptedRun) -> SideFigures:
-    return SideFigures(
-        started=started,
-        wait_s=Spread.of(waits_s),
-        utilization=_utilization(run.record),
-        energy_kwh=run.record.energy_j / J_PER_KWH,
-        energy_kwh_per_day=[energy_j / J_PER_KWH for energy_j in run.days_j],
-        not_shown=run.left_out,
-    )
-
-
-def _utilization(record: RunRecord) -> float:
-    """Return the part of the core-seconds that jobs had."""
-    recording, used = record.recording, 0.0
-    for row in range(len(recording)):
-        start_s, end_s = recording.start_s[row], recording.end_s[row]
-        if not math.isnan(start_s):
-            over_s = record.end_s if math.isnan(end_s) else end_s
-            used += (over_s - start_s) * recording.cores[row]
-    whole = record.duration_s * record.platform.core_count
-    return used / whole if whole else 0.0
-
-
-def _power(session: SessionRows) -> str:
-    group = session.platform.nodes[0]
-    busy_w = group.idle_w + group.cores * group.dynamic_w
-    off = "" if group.power_states is None else f", {group.power_states.sleep_w:g} W off"
-    return (
-        f"a model, not measured: each node draws {group.idle_w:g} W idle and {busy_w:g} W with all "
-        f"CPUs in use{off}; nodes that are down count as idle"
-    )
+    for name, errors in (("shadow", it.predicted_shadow), ("Slurm", it.predicted_slurm)):
+        if errors:
+            mean_s = errors["mean_abs_start_error_s"]
+            expected = f"{errors['start_forecasts']:.0f}, {mean_s:.1f} s from those of {name}"
+            lines.append(("expected starts", f"{expected} in the mean"))
+    for day, (shadow, slurm) in enumerate(
+        zip(it.shadow.energy_kwh_per_day, it.slurm.energy_kwh_per_day, strict=True), start=1
+    ):
+        shown = f"{shadow:.3f} kWh in the shadow, {slurm:.3f} kWh by Slurm"
+        lines.append((f"energy, day {day}", shown))
+    lines.append(("energy", it.power))
+    return text_of(title, lines)

@@ -1,127 +1,140 @@
-"""Both runs of a session as results folders, and the figures as JSON and text."""
+"""The report of a journal: its figures, and two runs as results folders."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
-from hpcosim_server.record.results import Run, write_results
-from hpcosim_slurm.report.comparison import Comparison, Spread, compare
+from hpcosim_server.record.folder import write_together
+from hpcosim_server.record.results import Run, to_json, write_results
+from hpcosim_slurm.ledger.records import AnyRecord, Began
+from hpcosim_slurm.report.acted import ActedRows, acted
+from hpcosim_slurm.report.acting import (
+    ActingFigures,
+    failures_of,
+    fall_back_of,
+    figures_of,
+    table_of,
+    text_of_acting,
+)
+from hpcosim_slurm.report.comparison import Comparison, compare, text_of_comparison
 from hpcosim_slurm.report.rows import SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun, run_of
+from hpcosim_slurm.report.texts import shown_time
+from hpcosim_slurm.report.watched import last_session
 
-SHADOW, SLURM = "shadow", "slurm"
-"""Names of the folders of both runs."""
+
+class NamedRun(msgspec.Struct, frozen=True):
+    """A run for a results folder.
+
+    Attributes:
+        folder: name of the folder.
+        scheduler: who has started the jobs.
+        run: the run.
+        notices: sentences for the page.
+    """
+
+    folder: str
+    scheduler: str
+    run: ScriptedRun
+    notices: list[str]
 
 
 class Reported(msgspec.Struct, frozen=True):
     """What a report has.
 
     Attributes:
-        comparison: the figures.
-        shadow, slurm: the two runs.
+        figures: the figures.
+        text: the figures for people.
+        runs: the run as the scheduler decided, and the real one.
+        ended: why the runs end, a sentence.
+        files: texts of further files, by name.
     """
 
-    comparison: Comparison
-    shadow: ScriptedRun
-    slurm: ScriptedRun
+    figures: Comparison | ActingFigures
+    text: str
+    runs: tuple[NamedRun, NamedRun]
+    ended: str
+    files: Mapping[str, str]
 
 
-def report_of(session: SessionRows, tolerance_s: float) -> Reported:
-    """Return the report of a session.
+def report_of(records: Iterable[AnyRecord], tolerance_s: float) -> Reported:
+    """Return the report of a journal.
 
     Args:
-        session: the session.
+        records: the records.
         tolerance_s: largest difference of two starts that match, s.
+
+    Raises:
+        JournalError: no scheduler has opened a session.
     """
+    rest = iter(records)
+    first = next(rest)
+    assert isinstance(first, Began), "`read` checks it"
+    whole = chain([first], rest)
+    if first.mode == "shadow":
+        return report_of_shadow(last_session(whole), tolerance_s)
+    return report_of_acting(acted(whole), tolerance_s)
+
+
+def report_of_shadow(session: SessionRows, tolerance_s: float) -> Reported:
+    """Return the report of a session in mode shadow; see `report_of`."""
     shadow = run_of(session, lambda row: row.shadow, is_real=False)
     real = run_of(session, lambda row: row.real, is_real=True)
-    return Reported(compare(session, shadow, real, tolerance_s), shadow, real)
+    figures = compare(session, shadow, real, tolerance_s)
+    notices = [f"energy: {figures.power}"]
+    runs = (
+        NamedRun("shadow", f"{figures.scheduler or 'scheduler'} (shadow)", shadow, notices),
+        NamedRun("slurm", "Slurm", real, notices),
+    )
+    ended = f"the journal ends; the session began at {shown_time(figures.start_s)}"
+    files = {"comparison.json": to_json(figures)}
+    return Reported(figures, text_of_comparison(figures), runs, ended, files)
+
+
+def report_of_acting(found: ActedRows, tolerance_s: float) -> Reported:
+    """Return the report of a bridge in mode hold or place; see `report_of`."""
+    decided = run_of(found.rows, lambda row: row.shadow, is_real=False)
+    real = run_of(found.rows, lambda row: row.real, is_real=True)
+    figures = figures_of(found, real, tolerance_s)
+    name, fall_back = figures.scheduler or "scheduler", fall_back_of(figures)
+    energy = [f"energy: {figures.power}"]
+    happened = [f"fall-back to shadow, {fall_back}"] if fall_back else []
+    happened += failures_of(figures)
+    runs = (
+        NamedRun("decided", f"{name} (decided)", decided, energy),
+        NamedRun("slurm", f"{name} on Slurm", real, [*happened, *energy]),
+    )
+    ended = "the bridge fell back to shadow" if fall_back else "the journal ends"
+    ended += f"; the first session began at {shown_time(figures.start_s)}"
+    files = {"acting.json": to_json(figures), "decisions.csv": table_of(found)}
+    return Reported(figures, text_of_acting(figures), runs, ended, files)
 
 
 def write_folders(reported: Reported, folder: Path, version: str) -> list[Path]:
     """Write both runs as results folders, which `hpcosim report` shows, and return them.
 
+    The other files of the report are written, too.
+
     Raises:
         ResultsError: they cannot be written.
     """
-    about = reported.comparison
     written = []
-    for name, run, scheduler in (
-        (SHADOW, reported.shadow, f"{about.scheduler or 'scheduler'} (shadow)"),
-        (SLURM, reported.slurm, "Slurm"),
-    ):
-        what = f"the journal ends; the session began at {shown_time(about.start_s)}"
-        write_results(
-            folder / name,
-            run.record,
-            Run(
-                scenario=about.cluster,
-                scheduler=scheduler,
-                seed=0,
-                complete=True,
-                ended_because=what,
-                warnings=[f"energy: {about.power}"],
-                hpcosim=version,
-                realtime=1.0,
-            ),
+    for each in reported.runs:
+        about = Run(
+            scenario=reported.figures.cluster,
+            scheduler=each.scheduler,
+            seed=0,
+            complete=True,
+            ended_because=reported.ended,
+            warnings=each.notices,
+            hpcosim=version,
+            realtime=1.0,
         )
-        written.append(folder / name)
+        write_results(folder / each.folder, each.run.record, about)
+        written.append(folder / each.folder)
+    write_together(folder, {name: [text] for name, text in reported.files.items()})
     return written
-
-
-def shown_time(unix_s: float) -> str:
-    """Return a time for people, in UTC."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def text_of(comparison: Comparison) -> str:
-    """Return the figures for people."""
-    it = comparison
-    hours = (it.end_s - it.start_s) / 3600.0
-    within = f"starts within {it.tolerance_s:g} s"
-    lines = [
-        f"{it.scheduler or 'scheduler'} in the shadow of {it.cluster}, from "
-        f"{shown_time(it.start_s)}, {hours:.2f} h",
-        f"jobs                   {it.jobs} (and {it.running_at_start} that ran at the start)",
-        f"decisions              {it.decisions} in {it.requests} requests",
-        f"started                {it.shadow.started} in the shadow, {it.slurm.started} by Slurm, "
-        f"{it.started_by_both} by both",
-        f"{within:<22} {_percent(it.start_match)} of the started jobs",
-        f"same nodes             {_percent(it.node_match)} of the jobs that both started",
-        f"start, shadow - Slurm  {_spread(it.start_error_s)}",
-        f"absolute difference    {_spread(it.absolute_start_error_s)}",
-        f"wait, shadow           {_spread(it.shadow.wait_s)}",
-        f"wait, Slurm            {_spread(it.slurm.wait_s)}",
-        f"utilization            {it.shadow.utilization:.1%} in the shadow, "
-        f"{it.slurm.utilization:.1%} by Slurm",
-    ]
-    for name, errors in (("shadow", it.predicted_shadow), ("Slurm", it.predicted_slurm)):
-        if errors:
-            lines.append(
-                f"expected starts        {errors['start_forecasts']:.0f}, "
-                f"{errors['mean_abs_start_error_s']:.1f} s from those of {name} in the mean"
-            )
-    for day, (shadow, slurm) in enumerate(
-        zip(it.shadow.energy_kwh_per_day, it.slurm.energy_kwh_per_day, strict=True), start=1
-    ):
-        lines.append(
-            f"energy, day {day:<10} {shadow:.3f} kWh in the shadow, {slurm:.3f} kWh by Slurm"
-        )
-    lines.append(f"energy                 {it.power}")
-    return "\n".join(lines) + "\n"
-
-
-def _percent(part: float | None) -> str:
-    return "none" if part is None else f"{part:.1%}"
-
-
-def _spread(spread: Spread) -> str:
-    if spread.median is None:
-        return "none"
-    return (
-        f"median {spread.median:.1f} s, mean {spread.mean:.1f} s, "
-        f"80 % in {spread.p10:.1f} to {spread.p90:.1f} s"
-    )

@@ -5,6 +5,9 @@ The rules:
 * Jobs that run at the start run in the copy on their real nodes. Waiting jobs wait.
 * Submissions, cancellations, holds, releases, requeues, suspensions, changes of time limits, and
   failures, drains and returns of nodes happen in the copy when the bridge learns of them.
+* Jobs of other partitions on nodes of the copy run there as in reality; the scheduler does not
+  decide on them.
+* The reservations are those of the start. Nodes of others are drained while these last.
 """
 
 from __future__ import annotations
@@ -15,18 +18,35 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from hpcosim_protocol import Platform
+from hpcosim_protocol import Decision, Platform
+from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_server.engine.availability_changes import change_node
 from hpcosim_server.engine.job_runs import requeue
 from hpcosim_server.engine.jobs import HELD, SimulatedJob
 from hpcosim_server.engine.site_events import JobAction, JobActionKind
-from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_server.errors import Rejection
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.adoption import place
-from hpcosim_slurm.worlds.availability import is_down, note_node, switch_off_at_start
+from hpcosim_slurm.worlds.availability import (
+    failed_and_back,
+    is_down,
+    note_node,
+    switch_off_at_start,
+)
 from hpcosim_slurm.worlds.difference import Change, applied
 from hpcosim_slurm.worlds.live_engine import LiveEngine
+from hpcosim_slurm.worlds.reservations import newly_reserved
 from hpcosim_slurm.worlds.run_times import RunTimes
-from hpcosim_slurm.worlds.site import Site, platform_of
-from hpcosim_slurm.worlds.specs import has_unknown_dependency, requested_s, spec_of
+from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
+from hpcosim_slurm.worlds.specs import (
+    final_state_of,
+    is_cancelled,
+    requested_s,
+    spec_of,
+    spec_with_nodes,
+    waits_for_more,
+)
 
 
 class CopiedCluster(ABC):
@@ -47,10 +67,14 @@ class CopiedCluster(ABC):
         self.not_copied: dict[int, str] = {}
         self._site = site
         self._run_times = RunTimes()
+        self._returned: list[str] = []  # nodes that failed before the last look, and are back
         self._number = {name: at for at, name in enumerate(state.nodes)}
         present = [job for job in state.jobs.values() if job.state != "over"]
         start_s = min((min(job.submitted_s, state.at_s) for job in present), default=state.at_s)
-        self.engine = self._make_engine(platform_of(state, site), start_s)
+        platform = platform_of(state, site)
+        self._shown = Shown(state, platform)
+        self._reserved: frozenset[str] = frozenset()  # nodes of reservations that are not shown
+        self.engine = self._make_engine(platform, start_s)
         self._adopt(present)
 
     def pass_to(self, now_s: float) -> None:
@@ -60,7 +84,7 @@ class CopiedCluster(ABC):
     def note(self, change: Change) -> None:
         """See `World`. First jobs end, then nodes change, then jobs are submitted and changed."""
         before, after = self.state, applied(self.state, change)
-        self.state = after
+        self.state, self._shown = after, Shown(after, self._shown.platform)
         self.engine.pass_to(change.at_s)
         for job_id in change.gone:
             if job_id in before.jobs and before.jobs[job_id].state != "over":
@@ -68,22 +92,41 @@ class CopiedCluster(ABC):
         for job in change.jobs:
             self._run_times.note(before.jobs.get(job.id), job, change.at_s)
             if job.state == "over" and job.id in before.jobs:
-                self._over(job)
-        for node in change.nodes:
-            if node.name in self._number:
-                note_node(self.engine, self._number[node.name], node)
+                self._ended(job)
+        self._note_nodes(before, change)
+        for job in sorted(change.jobs, key=lambda job: (job.submitted_s, job.id)):
+            if job.id not in before.jobs:
+                if job.is_outside and job.state != "over":
+                    self._submit_with_nodes(job, self.engine.now_s)
+                    self._run(job)
+                    continue
+                self._submit(job, self.engine.now_s)
+                if job.state == "over":
+                    self._ended(job)
+            elif job.state != "over":
+                self._changed(before.jobs[job.id], job)
+        self.engine.pass_to(change.at_s)
+
+    def _note_nodes(self, before: ClusterState, change: Change) -> None:
+        self._returned = failed_and_back(before, self.state, change)
+        for name in self._returned:
+            change_node(self.engine, "fail", self._number[name])
+            change_node(self.engine, "repair", self._number[name])
+        reserved = newly_reserved(self.state, self._shown.platform, self._number)
+        changed = {node.name for node in change.nodes} | (reserved ^ self._reserved)
+        self._reserved = reserved
+        for name, node in self.state.nodes.items():
+            if name in changed and name in self._number:
+                self._note_node(name, node)
         for name in change.lost_nodes:
             if name in self._number:
                 gone = replace(before.nodes[name], is_available=False, slurm_state="DOWN")
                 note_node(self.engine, self._number[name], gone)
-        for job in sorted(change.jobs, key=lambda job: (job.submitted_s, job.id)):
-            if job.id not in before.jobs:
-                self._submit(job, self.engine.now_s)
-                if job.state == "over":
-                    self._over(job)
-            elif job.state != "over":
-                self._changed(before.jobs[job.id], job)
-        self.engine.pass_to(change.at_s)
+
+    def _note_node(self, name: str, node: LiveNode) -> None:
+        if name in self._reserved:
+            node = replace(node, is_available=False)
+        note_node(self.engine, self._number[name], node)
 
     # The start
 
@@ -97,8 +140,7 @@ class CopiedCluster(ABC):
             if job.state == "pending":
                 past.append((at_s, 0, job.id, partial(self._submit, job, at_s)))
                 continue
-            free = replace(job, is_held=False, dependency="", eligible_s=None)
-            past.append((at_s, 0, job.id, partial(self._submit, free, at_s)))
+            past.append((at_s, 0, job.id, partial(self._submit_with_nodes, job, at_s)))
             started_s = min(max(job.started_s or now_s, at_s), now_s)
             past.append((started_s, 1, job.id, partial(self._run, job)))
             if job.state == "suspended":
@@ -109,16 +151,15 @@ class CopiedCluster(ABC):
         engine.pass_to(now_s)
         for name, node in self.state.nodes.items():
             switch_off_at_start(engine, self._number[name], node)
-            note_node(engine, self._number[name], node)
+            self._note_node(name, node)
 
     def _run(self, job: LiveJob) -> None:
         """Start a job on its real nodes."""
         found = self.engine.jobs.waiting.get(job.id)
         nodes = [self._number[name] for name in job.nodes if name in self._number]
-        if found is not None and len(nodes) == len(job.nodes):
-            found.blocked = 0
-            if place(self.engine, found, nodes):
-                return
+        is_whole = len(nodes) == len(job.nodes)
+        if found is not None and is_whole and place(self.engine, found, nodes):
+            return
         self.not_copied[job.id] = (
             "it shares cores with other jobs, or has nodes of other partitions"
         )
@@ -128,12 +169,38 @@ class CopiedCluster(ABC):
     # Jobs
 
     def _submit(self, job: LiveJob, at_s: float) -> None:
-        shown = replace(job, is_held=self._is_held(job))
-        self.engine.submit(spec_of(shown, at_s, self.state, holds_memory=self._site.holds_memory))
+        shown = replace(self._where_it_starts(job), is_held=self._is_held(job))
+        self.engine.submit(spec_of(shown, at_s, self._shown))
+
+    def _submit_with_nodes(self, job: LiveJob, at_s: float) -> None:
+        """Submit a job that has its nodes already: what it waited for does not matter any more."""
+        self.engine.submit(spec_with_nodes(job, at_s, self._shown, self.engine.admission_error))
+
+    def _ended(self, job: LiveJob) -> None:
+        """Note that a real job is over."""
+        if not job.is_outside:
+            self._over(job)
+        elif (found := self.engine.jobs.find(job.id)) is not None:
+            self.engine.end(found, "cancelled" if is_cancelled(job) else final_state_of(job))
+
+    def _where_it_starts(self, job: LiveJob) -> LiveJob:
+        """Return a job in the partitions in which it starts, not in which it waits."""
+        return replace(job, partition=starts_in(self._site, job.partition))
 
     @abstractmethod
     def _over(self, job: LiveJob) -> None:
-        """Note that a real job is over."""
+        """Note that a real job of the scheduler is over."""
+
+    def _check_own(self, decision: Decision) -> None:
+        """Check that a decision is not on a job of another partition.
+
+        Raises:
+            Rejection: it is.
+        """
+        job = self.state.jobs.get(getattr(decision, "job_id", -1))
+        if job is not None and job.is_outside:
+            what = f"job {job.id} is of a partition on which the scheduler does not decide"
+            raise Rejection("not_allowed", what)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         return LiveEngine(platform, start_s)
@@ -143,7 +210,7 @@ class CopiedCluster(ABC):
         was = "COMPLETED" if job.started_s is not None else "CANCELLED"
         over = replace(job, state="over", slurm_state=was, ended_s=at_s)
         self._run_times.note(job, over, at_s)
-        self._over(over)
+        self._ended(over)
 
     def _changed(self, before: LiveJob, job: LiveJob) -> None:
         """Let happen in the copy what users and administrators did to a job."""
@@ -152,12 +219,14 @@ class CopiedCluster(ABC):
             return
         if job.state == "pending" and before.state != "pending":
             self._requeued(found, before, job)
+        elif found.state == "waiting" and job.eligible_s != before.eligible_s:
+            self._begin_later(job)
         if found.state == "waiting":
             self._hold_or_release(found, job)
-            if job.eligible_s != before.eligible_s and (job.eligible_s or 0.0) > self.engine.now_s:
-                self._act(job.id, "update", begin_s=job.eligible_s)
-        limit_s = requested_s(job, self.state)
-        if limit_s != requested_s(before, self.state):
+            if 0 < job.array_limit != before.array_limit:
+                self._act(job.id, "update", array_limit=job.array_limit)
+        limit_s = requested_s(self._where_it_starts(job), self.state)
+        if limit_s != requested_s(self._where_it_starts(before), self.state):
             self._act(job.id, "update", requested_s=limit_s)
         if job.state == "suspended" and before.state == "running":
             self._act(job.id, "suspend")
@@ -165,13 +234,24 @@ class CopiedCluster(ABC):
             self._act(job.id, "resume")
 
     def _requeued(self, found: SimulatedJob, before: LiveJob, job: LiveJob) -> None:
+        """Note that a real job was requeued."""
+        self._requeue(found, before, job, "user")
+
+    def _requeue(
+        self, found: SimulatedJob, before: LiveJob, job: LiveJob, cause: RequeueCause
+    ) -> None:
+        """Let a job of the copy wait again."""
         self.engine.end_timers.forget(job.id)
         nodes = [self.state.nodes[name] for name in before.nodes if name in self.state.nodes]
-        if any(is_down(node) for node in nodes):
-            return  # the failure of the node has requeued the copy, if it was there
-        if found.state != "waiting":
+        if any(is_down(node) or node.name in self._returned for node in nodes):
+            self._begin_later(job)  # the failure of the node has requeued the copy, if it was there
+        elif found.state != "waiting":
             begin_s = job.eligible_s if (job.eligible_s or -math.inf) > self.engine.now_s else None
-            requeue(self.engine, found, "user", begin_s, hold=job.is_held)
+            requeue(self.engine, found, cause, begin_s, hold=job.is_held)
+
+    def _begin_later(self, job: LiveJob) -> None:
+        if (job.eligible_s or -math.inf) > self.engine.now_s:
+            self._act(job.id, "update", begin_s=job.eligible_s)
 
     def _hold_or_release(self, found: SimulatedJob, job: LiveJob) -> None:
         is_held = self._is_held(job)
@@ -182,7 +262,7 @@ class CopiedCluster(ABC):
 
     def _is_held(self, job: LiveJob) -> bool:
         """Return whether a waiting job may not start."""
-        return job.is_held or has_unknown_dependency(job)
+        return job.is_held or waits_for_more(job, self._shown)
 
     def _act(
         self,
@@ -191,6 +271,7 @@ class CopiedCluster(ABC):
         *,
         requested_s: float | None = None,
         begin_s: float | None = None,
+        array_limit: int | None = None,
     ) -> None:
         self.engine.actions.act(
             JobAction(
@@ -199,5 +280,6 @@ class CopiedCluster(ABC):
                 kind=kind,
                 requested_s=requested_s,
                 begin_s=begin_s,
+                array_limit=array_limit,
             )
         )

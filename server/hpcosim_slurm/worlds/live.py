@@ -8,14 +8,19 @@ The rules, beside those of `copied`:
   nodes. Until then a job that the scheduler has started waits, and its nodes are promised to it.
 * An order that Slurm refuses, or a job that Slurm does not start in time, becomes
   `decision_rejected` with Slurm's words. The job waits again.
+* A job that was requeued is taken back, so that it starts by a decision again.
+* Decisions about runs: see `run_changes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
 from hpcosim_protocol import (
     AllocateJob,
     Decision,
-    JobState,
     KillJob,
     Platform,
     RejectionCode,
@@ -33,29 +38,48 @@ from hpcosim_server.engine.decisions import allocation_of
 from hpcosim_server.engine.jobs import SimulatedJob
 from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.execution import Execution
-from hpcosim_slurm.commands import Action, Cancel, Order, Place, PowerDown, PowerUp, Withdraw
-from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
+from hpcosim_slurm.commands import (
+    Action,
+    Cancel,
+    Order,
+    Place,
+    PowerDown,
+    PowerUp,
+    Withdraw,
+)
+from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.state import JobState as SlurmJobState
 from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
-from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of
-from hpcosim_slurm.worlds.site import Site
-from hpcosim_slurm.worlds.specs import final_state_of, has_unknown_dependency, is_cancelled
+from hpcosim_slurm.worlds.live_power import are_on, note_power
+from hpcosim_slurm.worlds.promises import (
+    LiveOrder,
+    Promise,
+    Promises,
+    release_of,
+    wait_again,
+    waits_held,
+)
+from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
+from hpcosim_slurm.worlds.run_changes import RunChanges
+from hpcosim_slurm.worlds.site import Site, start_partition, waits_in
+from hpcosim_slurm.worlds.specs import waits_for_more
 
-ON_NODES = ("configuring", "running", "suspended", "completing")
-UNSUPPORTED = (RequeueJob, SuspendJob, ResumeJob, SetCheckpoint, SubmitJob)
+ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
+UNSUPPORTED = (SetCheckpoint, SubmitJob)
 HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
 """Reasons for which Slurm will not start a job on the nodes that it was given."""
 
 NO_DECISION = -1
 """Position of an order that no decision asked for."""
 
-CODES: dict[type, RejectionCode] = {
+CODES: Mapping[type[Decision], RejectionCode] = {
     AllocateJob: "bad_allocation",
-    KillJob: "job_not_running",
     RejectJob: "job_not_waiting",
     SetNodePower: "not_allowed",
+    **RUN_CODES,
 }
 """Code of a decision that Slurm refuses."""
 
@@ -78,10 +102,12 @@ class LiveWorld(CopiedCluster):
         self.diverged = ""
         self.diverged_s = 0.0
         self._promises = Promises()
-        self._ends: dict[int, JobState] = {}  # final states that the scheduler has decided
         self._orders: list[LiveOrder] = []
         self._decided: dict[tuple[int, int], Decision] = {}
         super().__init__(state, site)
+        self._runs = RunChanges(
+            self.engine, lambda: self.state.jobs, site.start_timeout_s, self._order, self._reject
+        )
 
     # Decisions
 
@@ -107,11 +133,14 @@ class LiveWorld(CopiedCluster):
             index: the position of the decision in the request.
             words: what Slurm says.
         """
-        decision = self._decided.get((seq, index))
+        later = self._runs.refused(seq, index)
+        decision = later or self._decided.get((seq, index))
         if decision is None:
             return
         if isinstance(decision, AllocateJob):
             self._promises.drop(self.engine, decision.job_id)
+        elif later is None:
+            self._runs.not_warned(decision)
         code = CODES.get(type(decision), "not_allowed")
         self._reject(decision, seq, index, Rejection(code, f"Slurm: {words}"))
 
@@ -119,10 +148,19 @@ class LiveWorld(CopiedCluster):
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
+        self._check_own(decision)
         if isinstance(decision, AllocateJob):
             self._allocate(decision, seq, index)
-        elif isinstance(decision, KillJob | RejectJob):
-            self._end(decision, seq, index)
+        elif isinstance(decision, RejectJob):
+            self.engine.jobs.waiting_job(decision.job_id)
+            self._runs.ends[decision.job_id] = decision.state
+            name = self.state.jobs[decision.job_id].name_in_slurm
+            self._order(Cancel(name), decision, seq, index)
+        elif isinstance(decision, KillJob | RequeueJob | SuspendJob | ResumeJob):
+            with self._as_decided():
+                is_starting = decision.job_id in self._promises
+                self._runs.decide(decision, seq, index, is_starting=is_starting)
+            self._runs.resume_deferred()
         elif self.engine.decide(decision, seq, index) and isinstance(decision, SetNodePower):
             self.engine.switching.cancel(decision.node)  # what Slurm does is seen
             names = (list(self.state.nodes)[decision.node],)
@@ -133,36 +171,40 @@ class LiveWorld(CopiedCluster):
         engine, job_id = self.engine, wanted.job_id
         if job_id in self._promises:
             raise Rejection("job_not_waiting", f"job {job_id} is being started by Slurm")
-        with self._promises.kept(engine):
+        with self._as_decided():
             _, tasks, grant = allocation_of(engine, wanted)
         found = engine.jobs.waiting_job(job_id)
         late_s = engine.now_s + self._site.start_timeout_s
         timer = engine.clock.at(late_s, Rank.ALARM, self._on_late, job_id)
         whole = grant.whole if grant is not None else found.spec.placement == "whole_nodes"
         nodes = list(wanted.nodes)
-        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer)
-        self._promises.add(job_id, promise)
         job, names = self.state.jobs[job_id], list(self.state.nodes)
+        back = waits_in(self._site, job.partition)
+        promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer, back)
+        self._promises.add(job_id, promise)
         if self._site.mode == "hold":
             action: Action = release_of(job, self._site)
         else:
             chosen = tuple(names[node] for node in nodes)
-            action = Place(job.name_in_slurm, chosen, self._site.partitions[0])
+            action = Place(
+                job.name_in_slurm, chosen, start_partition(self._site, self.state, job, chosen)
+            )
         self._order(action, wanted, seq, index)
 
-    def _end(self, wanted: KillJob | RejectJob, seq: int, index: int) -> None:
-        jobs, job_id = self.engine.jobs, wanted.job_id
-        if isinstance(wanted, RejectJob):
-            jobs.waiting_job(job_id)
-        elif job_id not in self._promises:
-            jobs.placed_job(job_id)
-        if isinstance(wanted, KillJob) and wanted.grace_s > 0.0:
-            raise Rejection("bad_time", "kill_job.grace_s: the bridge to Slurm gives no grace")
-        self._ends[job_id] = wanted.state
-        self._order(Cancel(self.state.jobs[job_id].name_in_slurm), wanted, seq, index)
+    @contextmanager
+    def _as_decided(self) -> Iterator[None]:
+        """Let the copy be as after what Slurm is doing for decisions, for the time of a check."""
+        free = self.engine.cluster.free
+        before = free.copy()
+        try:
+            with self._runs.as_decided(), self._promises.kept(self.engine):
+                yield
+        finally:
+            free[:] = before
 
     def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
-        self.rejected_in_a_row = 0
+        if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
+            self.rejected_in_a_row = 0
         self._decided[seq, index] = decision
         cause = f"request {seq}, decision {index}: {snake_case(type(decision).__name__)}"
         self._orders.append(LiveOrder(Order(action, cause), seq, index))
@@ -176,6 +218,10 @@ class LiveWorld(CopiedCluster):
     def promised(self) -> frozenset[int]:
         """Return the jobs that Slurm has not started yet although the scheduler has."""
         return frozenset(self._promises)
+
+    def to_resume(self) -> frozenset[int]:
+        """Return the jobs that the scheduler has suspended."""
+        return self._runs.to_resume()
 
     def _on_late(self, timer: Timer) -> None:
         job = self.state.jobs.get(timer.subject)
@@ -191,7 +237,7 @@ class LiveWorld(CopiedCluster):
         seq, index = promise.seq, promise.index
         if self._site.waiting and job_id in self.state.jobs:
             name = self.state.jobs[job_id].name_in_slurm
-            order = Order(Withdraw(name, self._site.waiting), f"request {seq}: it {words}")
+            order = Order(Withdraw(name, promise.partition), f"request {seq}: it {words}")
             self._orders.append(LiveOrder(order, seq, NO_DECISION))
         self._reject(promise.decision, seq, index, Rejection(code, f"Slurm {words}"))
 
@@ -202,13 +248,16 @@ class LiveWorld(CopiedCluster):
         super().note(change)
         for node in change.nodes:
             if node.name in self._number:
-                self._note_power(self._number[node.name], node)
+                note_power(self.engine, self._number[node.name], node)
         was_diverged, self.diverged = self.diverged, ""
         for job in sorted(self.state.jobs.values(), key=lambda job: (job.started_s or 0.0, job.id)):
+            self._runs.note(job)
             if job.state in ON_NODES:
                 self._started(job)
+                self._follow_suspension(job)
             elif job.id in self._promises and job.reason.startswith(HOPELESS):
                 self._take_back(job.id, f"does not start the job: {job.reason}", "bad_allocation")
+        self._runs.resume_deferred()
         self.engine.pass_to(change.at_s)
         if not was_diverged:
             self.diverged_s = self.engine.now_s
@@ -222,13 +271,24 @@ class LiveWorld(CopiedCluster):
         if not nodes or any(node in self.engine.availability.failed for node in nodes):
             return
         promise = self._promises.drop(self.engine, job.id)
+        if promise is not None:
+            self.rejected_in_a_row = 0
         found.blocked = 0
         if promise is not None and sorted(promise.nodes) == sorted(nodes):
             self._keep_promise(found, promise)
-        elif not self._are_on(nodes) or not place(self.engine, found, nodes):
+        elif not are_on(self.engine, nodes) or not place(self.engine, found, nodes):
             self.diverged = (
                 f"job {job.id} runs on {', '.join(job.nodes)}, which has no room in the copy"
             )
+
+    def _follow_suspension(self, job: LiveJob) -> None:
+        """Suspend or resume a job of the copy as the real one was."""
+        if job.state == "suspended" and job.id in self.engine.jobs.running:
+            self._act(job.id, "suspend")
+        elif job.state == "running" and job.id in self.engine.jobs.suspended:
+            self._act(job.id, "resume")
+            if job.id in self.engine.jobs.suspended:
+                self.diverged = f"job {job.id} was resumed, and its cores are in use in the copy"
 
     def _keep_promise(self, found: SimulatedJob, promise: Promise) -> None:
         free = self.engine.cluster.free
@@ -237,62 +297,33 @@ class LiveWorld(CopiedCluster):
             return
         self.engine.allocate(found, promise.nodes, promise.tasks, promise.grant)
 
-    def _are_on(self, nodes: list[int]) -> bool:
-        """Switch the nodes of a job on that runs there, if they are off in the copy."""
-        for node in nodes:
-            self._reach(node, "on")
-        return self.engine.power.are_on(nodes)
-
-    def _note_power(self, number: int, node: LiveNode) -> None:
-        wanted = {"off": "sleeping"}.get(node.power, node.power)
-        is_used = self.engine.cluster.free[number] < self.engine.cluster.capacity[number]
-        waits = bool(self.engine.jobs.allocated)
-        if number in self.engine.availability.failed or (is_used and wanted != "on" and not waits):
-            return
-        if wanted == "on" or not is_used:
-            self._reach(number, wanted)
-
-    def _reach(self, node: int, wanted: str) -> None:
-        """Move a node of the copy through its power states to one of them."""
-        engine = self.engine
-        group = engine.cluster.kinds[engine.cluster.group_of[node]]
-        if group.power_states is None:
-            return
-        while engine.power.state[node] != wanted:
-            state = engine.power.state[node]
-            if state in ("switching_on", "switching_off"):
-                engine.switching.complete(node)
-                if engine.power.state[node] == state:  # its timer was cancelled
-                    after = "on" if state == "switching_on" else "sleeping"
-                    engine.switching.switch(node, after)  # type: ignore[arg-type]
-            else:
-                after = "switching_off" if state == "on" else "switching_on"
-                engine.switching.switch(node, after)  # type: ignore[arg-type]
-
     # Hooks of the base
 
     def _over(self, job: LiveJob) -> None:
         """Note that a real job is over."""
         self._promises.drop(self.engine, job.id)
-        found = self.engine.jobs.find(job.id)
-        decided = self._ends.pop(job.id, None)
-        if found is None:
-            return
-        if is_cancelled(job):
-            state: JobState = decided or "cancelled"
-        elif job.slurm_state.startswith(("NODE_FAIL", "BOOT_FAIL")):
-            state = "node_failed"
-        elif job.slurm_state.startswith("PREEMPTED"):
-            state = "preempted"
-        else:
-            state = final_state_of(job)
-        self.engine.end(found, state)
+        found, state = self.engine.jobs.find(job.id), self._runs.final_state(job)
+        if found is not None:
+            self.engine.end(found, state)
+
+    def _requeued(self, found: SimulatedJob, before: LiveJob, job: LiveJob) -> None:
+        """Let a job wait again that was requeued, in the copy and in the cluster."""
+        wanted = self._runs.requeue_of(job.id)
+        begin_s = None if wanted is None else wanted.begin_s
+        later = begin_s if (begin_s or 0.0) > (job.eligible_s or 0.0) else None
+        shown = job if later is None else replace(job, eligible_s=later)
+        self._requeue(found, before, shown, "user" if wanted is None else "decision")
+        for action in wait_again(job, self._site, is_decided=wanted is not None, begin_s=later):
+            self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
-        """In mode hold all jobs wait held, unless there is a partition for waiting jobs."""
-        held = job.is_held and (self._site.mode == "place" or bool(self._site.waiting))
-        is_users = job.is_held and job.reason == "JobHeldUser"
-        return held or is_users or has_unknown_dependency(job)
+        """Return whether a job may not start: without waiting partitions, jobs wait held.
+
+        Components of heterogeneous jobs start together or not at all, which no decision can say.
+        """
+        if job.heterogeneous is not None or waits_for_more(job, self._shown):
+            return True
+        return job.is_held and not waits_held(job, self._site)
 
     def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from hpcosim_protocol import Decision, DecisionRejected, JobState, Platform, SimulationBegan
@@ -97,9 +98,13 @@ class LiveEngine(Engine):
     Args:
         platform: the cluster.
         start_s: time of its first event, s.
+
+    Attributes:
+        on_rejected: called with each rejection of a decision.
     """
 
     end_timers: LearnedEnds
+    on_rejected: Callable[[DecisionRejected], object] | None = None
 
     def __init__(self, platform: Platform, start_s: float) -> None:
         rules = Rules(kill_at_walltime=True, wake_on_allocation=True, initial_time_s=start_s)
@@ -157,14 +162,15 @@ class LiveEngine(Engine):
 
     def reject(self, decision: Decision, seq: int, index: int, why: Rejection) -> None:
         """Add the event that rejects a decision."""
-        self.outbox.add(
-            DecisionRejected(
-                self.now_s,
-                seq,
-                index,
-                snake_case(type(decision).__name__),
-                why.code,
-                why.reason,
-                getattr(decision, "job_id", None),
-            )
+        event = DecisionRejected(
+            self.now_s,
+            seq,
+            index,
+            snake_case(type(decision).__name__),
+            why.code,
+            why.reason,
+            getattr(decision, "job_id", None),
         )
+        if self.on_rejected is not None:
+            self.on_rejected(event)
+        self.outbox.add(event)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hpcosim_protocol import AllocateJob
 from hpcosim_server.engine.clock import Timer
 from hpcosim_server.physics.grants import Grant
-from hpcosim_slurm.commands import Order, Release
+from hpcosim_slurm.commands import Action, Begin, Hold, Order, Release, Resume, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine
-from hpcosim_slurm.worlds.site import Site
+from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class Promise:
         grant: what it gets beside its cores; None: what its placement implies.
         is_whole: whether it gets all cores of its nodes.
         timer: when Slurm is late.
+        partition: the partitions to which the job goes back if Slurm does not start it.
     """
 
     decision: AllocateJob
@@ -53,6 +54,7 @@ class Promise:
     grant: Grant | None
     is_whole: bool
     timer: Timer
+    partition: str
 
 
 class Promises:
@@ -98,19 +100,81 @@ class Promises:
 
 def release_of(job: LiveJob, site: Site) -> Release:
     """Return the action that lets Slurm start a job where it likes."""
-    return Release(job.name_in_slurm, site.partitions[0] if site.waiting else "")
+    return Release(job.name_in_slurm, starts_in(site, job.partition) if site.waiting else "")
 
 
-def releases_of(state: ClusterState, site: Site) -> list[Order]:
-    """Return the orders that let Slurm start all waiting jobs: nobody else decides any more."""
-    return [
+def wait_again(
+    job: LiveJob, site: Site, *, is_decided: bool, begin_s: float | None
+) -> list[Action]:
+    """Return the actions after which a job that was requeued starts by a decision again.
+
+    Args:
+        job: the job.
+        site: what else is known of the cluster.
+        is_decided: whether a decision requeued it.
+        begin_s: its earliest start by that decision, Unix time, s; None: Slurm's own.
+    """
+    name, waits = job.name_in_slurm, waits_in(site, job.partition)
+    found: list[Action] = []
+    if not site.waiting:
+        if not job.is_held:
+            found.append(Hold(name))
+    else:
+        if job.partition != waits:
+            found.append(Withdraw(name, waits))
+        if is_decided and job.is_held:  # as Slurm holds suspended jobs
+            found.append(Release(name))
+    if begin_s is not None:
+        found.append(Begin(name, begin_s))
+    return found
+
+
+def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[Order]:
+    """Return the orders after which nobody needs to decide any more.
+
+    Slurm starts all waiting jobs, and jobs that the scheduler has suspended are resumed as soon as
+    the CPUs of their nodes are free.
+
+    Args:
+        state: the cluster.
+        site: what else is known of it.
+        suspended: numbers of the jobs that the scheduler has suspended.
+    """
+    orders = [
         Order(release_of(job, site), "fall-back")
         for job in state.jobs.values()
         if job.state == "pending" and _waits_for_us(job, site)
     ]
+    free = {name: node.cpus for name, node in state.nodes.items()}
+    for job in state.jobs.values():
+        if job.state in ("configuring", "running", "completing"):
+            _take(free, job)
+    for job_id in sorted(suspended & state.jobs.keys()):
+        job = state.jobs[job_id]
+        if job.state == "suspended" and _take(free, job):
+            orders.append(Order(Resume(job.name_in_slurm), "fall-back"))
+    return orders
+
+
+def _take(free: dict[str, int], job: LiveJob) -> bool:
+    """Take the CPUs of a job, spread evenly over its nodes; return whether they were free."""
+    each = -(-job.cpus // max(len(job.nodes), 1))
+    has_room = all(free.get(name, 0) >= each for name in job.nodes)
+    free |= {name: free[name] - each for name in job.nodes if name in free}
+    return has_room
 
 
 def _waits_for_us(job: LiveJob, site: Site) -> bool:
     if site.waiting:
-        return job.partition == site.waiting
-    return job.is_held and job.reason != "JobHeldUser"
+        return set(job.partition.split(",")) <= set(site.waiting)
+    return waits_held(job, site)
+
+
+def waits_held(job: LiveJob, site: Site) -> bool:
+    """Return whether a job is held because it waits for the bridge, not for an operator.
+
+    In mode hold without waiting partitions jobs are submitted held. Slurm does not tell whether
+    their users wanted that, or `job_submit.lua`: both are `JobHeldUser`.
+    """
+    is_submitted_held = site.mode == "hold" and not site.waiting
+    return is_submitted_held and job.is_held and job.reason != "JobHeldAdmin"

@@ -11,6 +11,7 @@ The rules, beside those of `copied`:
 from __future__ import annotations
 
 from hpcosim_protocol import Decision
+from hpcosim_server.errors import Rejection
 from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.live_engine import KnownRun
@@ -22,6 +23,11 @@ class ShadowWorld(CopiedCluster):
 
     def carry_out(self, decision: Decision, seq: int, index: int) -> None:
         """See `World`."""
+        try:
+            self._check_own(decision)
+        except Rejection as rejection:
+            self.engine.reject(decision, seq, index, rejection)
+            return
         self.engine.decide(decision, seq, index)
 
     def _over(self, job: LiveJob) -> None:

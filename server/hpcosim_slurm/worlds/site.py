@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import msgspec
@@ -10,7 +11,9 @@ import msgspec
 from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Processor
 from hpcosim_protocol.hosts import compress, to_ranges
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.state import ClusterState, LiveNode
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
+from hpcosim_slurm.worlds.outside import outside_jobs
+from hpcosim_slurm.worlds.reservations import reservations_of
 
 
 class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,7 +25,7 @@ class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Attributes:
         idle_w: power of a node without jobs, W.
         busy_w: power of a node whose CPUs all have jobs, W.
-        off_w: power of a node that is switched off, W.
+        off_w: power of a node that is switched off or down, W.
         switch_w: power of a node that is being switched on or off, W.
         switch_on_s: time to switch a node on, s.
         switch_off_s: time to switch a node off, s.
@@ -47,8 +50,8 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         holds_memory: whether jobs hold memory (`CR_*_Memory` of `SelectTypeParameters`).
         power: power of the nodes.
         mode: `shadow`, `hold` or `place`.
-        waiting: partition in which jobs wait to be released or placed; empty: they wait in their
-            own, held.
+        waiting: for each of `partitions` the one in which its jobs wait to be released or placed;
+            empty: they wait in their own, held.
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
     """
 
@@ -57,12 +60,14 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     holds_memory: bool = False
     power: PowerModel = PowerModel()
     mode: str = "shadow"
-    waiting: str = ""
+    waiting: tuple[str, ...] = ()
     start_timeout_s: float = 30.0
 
 
 def chosen(state: ClusterState, site: Site) -> ClusterState:
     """Return the part of a cluster that the scheduler sees: partitions, their nodes and jobs.
+
+    The jobs are those of the partitions, and those of others that have nodes of the partitions.
 
     Raises:
         SlurmError: there is no partition of a name, or the partitions have no nodes.
@@ -76,12 +81,37 @@ def chosen(state: ClusterState, site: Site) -> ClusterState:
     nodes = {name: node for name, node in state.nodes.items() if name in inside}
     if not nodes:
         raise SlurmError(f"the partitions {', '.join(names)} have no nodes")
+    own = {*names, *site.waiting}
     jobs = {
         job_id: job
         for job_id, job in state.jobs.items()
-        if not {*names, site.waiting}.isdisjoint(job.partition.split(","))
+        if not own.isdisjoint(job.partition.split(","))
     }
-    return ClusterState(state.at_s, jobs, nodes, {name: state.partitions[name] for name in names})
+    jobs |= {job.id: job for job in outside_jobs(state, names, own)}
+    partitions = {name: state.partitions[name] for name in names}
+    return replace(state, jobs=jobs, nodes=nodes, partitions=partitions)
+
+
+def starts_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job starts that is in some, as Slurm writes them: `a,b`."""
+    start = dict(zip(site.waiting, site.partitions, strict=False))
+    return ",".join(dict.fromkeys(start.get(name, name) for name in partitions.split(",")))
+
+
+def start_partition(site: Site, state: ClusterState, job: LiveJob, nodes: Collection[str]) -> str:
+    """Return the first partition in which a job may start that has all of some nodes."""
+    names = starts_in(site, job.partition).split(",")
+    for name in names:
+        partition = state.partitions.get(name)
+        if partition is not None and set(nodes) <= set(partition.nodes):
+            return name
+    return names[0]
+
+
+def waits_in(site: Site, partitions: str) -> str:
+    """Return the partitions in which a job waits that is in some; see `starts_in`."""
+    wait = dict(zip(site.partitions, site.waiting, strict=False))
+    return ",".join(dict.fromkeys(wait.get(name, name) for name in partitions.split(",")))
 
 
 def shared_with(state: ClusterState, site: Site) -> list[str]:
@@ -92,7 +122,7 @@ def shared_with(state: ClusterState, site: Site) -> list[str]:
     return [
         name
         for name, partition in state.partitions.items()
-        if name not in (*site.partitions, site.waiting) and not inside.isdisjoint(partition.nodes)
+        if name not in (*site.partitions, *site.waiting) and not inside.isdisjoint(partition.nodes)
     ]
 
 
@@ -117,6 +147,25 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
         ),
         consumable=("cores", "memory") if site.holds_memory else ("cores",),
         partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
+        reservations=tuple(reservations_of(state.reservations, number)),
+        licenses={name[:200]: count for name, count in state.licenses.items()},
+    )
+
+
+def with_off_state(platform: Platform, power: PowerModel) -> Platform:
+    """Return a platform whose nodes can all be off, as those that are down count in its energy."""
+    states = _states(power)
+    nodes = tuple(msgspec.structs.replace(each, power_states=states) for each in platform.nodes)
+    return msgspec.structs.replace(platform, nodes=nodes)
+
+
+def _states(power: PowerModel) -> PowerStates:
+    return PowerStates(
+        sleep_w=power.off_w,
+        switch_on_s=power.switch_on_s,
+        switch_on_w=power.switch_w,
+        switch_off_s=power.switch_off_s,
+        switch_off_w=power.switch_w,
     )
 
 
@@ -136,15 +185,7 @@ def _group(nodes: Sequence[LiveNode], site: Site) -> NodeGroup:
             ),
         ),
         memory_mb=float(first.memory_mb),
-        power_states=PowerStates(
-            sleep_w=power.off_w,
-            switch_on_s=power.switch_on_s,
-            switch_on_w=power.switch_w,
-            switch_off_s=power.switch_off_s,
-            switch_off_w=power.switch_w,
-        )
-        if power.switches
-        else None,
+        power_states=_states(power) if power.switches else None,
         names=compress(node.name for node in nodes),
         features=tuple(feature[:200] for feature in first.features),
         gres={name[:200]: count for name, count in first.devices.items() if count > 0},

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
-from hpcosim_protocol import Dependency, JobRequest, JobState, Placement, ResourceError
+from hpcosim_protocol import JobRequest, JobState, Placement, ResourceError
 from hpcosim_protocol.features import check
+from hpcosim_protocol.node_access import may_use
+from hpcosim_protocol.resources import provides
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_slurm.worlds.site import has_plain_partition
-from hpcosim_workloads.logs.dependencies import Clause, parse_dependency
+from hpcosim_slurm.worlds.dependencies import conditions_of
+from hpcosim_slurm.worlds.shown import Shown
 from hpcosim_workloads.table import JobSpec
 
 UNLIMITED_S = 365 * 86_400.0
@@ -21,35 +23,62 @@ MAX_EXPRESSION = 1000  # characters of an expression of features
 FINAL_STATES: Mapping[str, JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
 """State of a job whose run ended by itself, by Slurm's word; of all others: `failed`."""
 
-_REMARK = re.compile(r"\([a-z]*\)")  # Slurm writes `afterok:7(unfulfilled)`
 
-
-def spec_of(
-    job: LiveJob, submit_s: float, state: ClusterState, *, holds_memory: bool = False
-) -> JobSpec:
+def spec_of(job: LiveJob, submit_s: float, shown: Shown) -> JobSpec:
     """Return a job as the protocol describes it. Its run time is unknown: infinity.
 
     Args:
         job: the job.
         submit_s: time of its submission, as schedulers see it, s.
-        state: the part of the cluster that they see.
-        holds_memory: whether jobs hold memory.
+        shown: what they see.
     """
-    names = [name for name in job.partition.split(",") if name in state.partitions]
-    is_plain = has_plain_partition(state)
     return JobSpec(
         job_id=job.id,
         submit_s=submit_s,
         run_s=math.inf,
-        requested_s=requested_s(job, state),
+        requested_s=requested_s(job, shown.state),
         cores=max(job.cpus, 1),
         placement=placement_of(job),
         user=job.user[:MAX_TEXT],
         account=job.account[:MAX_TEXT],
         qos=job.qos[:MAX_TEXT],
-        partition="" if is_plain else ",".join(names),
-        request=_request(job, state.at_s, holds_memory),
+        partition=",".join(n for n in job.partition.split(",") if n in shown.partitions),
+        request=_request(job, shown),
     )
+
+
+def spec_with_nodes(
+    job: LiveJob, submit_s: float, shown: Shown, error_of: Callable[[JobSpec], str]
+) -> JobSpec:
+    """Return a job that has its nodes already, so that nothing keeps it from running there.
+
+    Args:
+        job: the job.
+        submit_s: time of its submission, as schedulers see it, s.
+        shown: what they see.
+        error_of: returns why the model would reject a job; empty: it would not.
+
+    Returns:
+        The job with the part of its request that the model accepts, at least with its cores.
+    """
+    free = replace(job, is_held=False, dependency="", eligible_s=None)
+    spec = spec_of(free, submit_s, shown)
+    asked = spec.request or JobRequest()
+    held = JobRequest(
+        name=asked.name,
+        array_id=asked.array_id,
+        array_index=asked.array_index,
+        array_limit=asked.array_limit,
+        memory_per_node_mb=asked.memory_per_node_mb,
+        all_memory=asked.all_memory,
+        gres_per_node=asked.gres_per_node,
+        gres_per_job=asked.gres_per_job,
+        licenses=asked.licenses,
+        requeue=asked.requeue,
+    )
+    fewest = JobRequest(name=asked.name, requeue=asked.requeue)
+    specs = [spec, *(spec._replace(request=request) for request in (held, fewest))]
+    return next((each for each in specs if not error_of(each)), spec)
 
 
 def requested_s(job: LiveJob, state: ClusterState) -> float:
@@ -71,9 +100,18 @@ def placement_of(job: LiveJob) -> Placement:
     return "one_node" if job.nodes_max == 1 and job.cpus > 1 else "cores"
 
 
-def has_unknown_dependency(job: LiveJob) -> bool:
-    """Return whether a job waits for something that the protocol cannot express."""
-    return bool(job.dependency) and _clauses(job.dependency) is None
+def waits_for_more(job: LiveJob, shown: Shown) -> bool:
+    """Return whether a job waits for something that the protocol cannot express.
+
+    It is a dependency on a job that the scheduler does not see, a reservation that the scheduler
+    does not know or of which it cannot know that the job may use it, or more licences than there
+    are.
+    """
+    return (
+        not conditions_of(job, shown).is_complete
+        or not _may_use_reservation(job, shown)
+        or any(count > there for _, count, there in _licenses(job, shown))
+    )
 
 
 def is_cancelled(job: LiveJob) -> bool:
@@ -86,44 +124,59 @@ def final_state_of(job: LiveJob) -> JobState:
     return FINAL_STATES.get(job.slurm_state.split("+")[0].split(" ")[0], "failed")
 
 
-def _request(job: LiveJob, now_s: float, holds_memory: bool) -> JobRequest:
-    dependencies, any_of = _clauses(job.dependency) or ((), False)
+def _request(job: LiveJob, shown: Shown) -> JobRequest:
+    conditions = conditions_of(job, shown)
     several = job.nodes_max > 1 and job.nodes_max < job.cpus
+    now_s, holds_memory = shown.state.at_s, "memory" in shown.platform.consumable
     return JobRequest(
         name=job.name[:MAX_TEXT],
-        hold=job.is_held or has_unknown_dependency(job),
+        hold=job.is_held or waits_for_more(job, shown),
         begin_s=job.eligible_s if job.eligible_s is not None and job.eligible_s > now_s else None,
-        dependencies=tuple(_dependency(clause) for clause in dependencies),
-        any_dependency=any_of,
+        dependencies=conditions.dependencies,
+        any_dependency=conditions.any_of,
+        array_id=job.array,
+        array_index=job.task,
+        array_limit=job.array_limit,
+        reservation=job.reservation if _may_use_reservation(job, shown) else "",
         nodes_min=job.nodes_min if job.nodes_min > 1 else 0,
         nodes_max=job.nodes_max if several else 0,
         features=_features(job.features),
         memory_per_node_mb=float(job.memory_mb or 0) if holds_memory else 0.0,
         all_memory=holds_memory and job.memory_mb is None,
-        gres_per_node={
-            name[:MAX_TEXT]: float(count) for name, count in job.devices.items() if count > 0
-        },
-        requeue=True,  # Slurm's default, JobRequeue=1
+        gres_per_node=_devices(job.devices, shown),
+        gres_per_job=_devices(job.devices_together, shown),
+        licenses={name: min(count, there) for name, count, there in _licenses(job, shown)},
+        requeue=not job.is_outside,  # Slurm's default, JobRequeue=1
     )
 
 
-def _clauses(text: str) -> tuple[tuple[Clause, ...], bool] | None:
-    """Return the conditions of a dependency; None: the protocol cannot express them."""
-    if not text:
-        return (), False
-    try:
-        parsed = parse_dependency(_REMARK.sub("", text))
-    except ValueError:
-        return None
-    for clause in parsed.clauses:
-        if clause.kind == "aftercorr" or any(each.task is not None for each in clause.references):
-            return None
-    return parsed.clauses, parsed.any_of
+def _may_use_reservation(job: LiveJob, shown: Shown) -> bool:
+    """Return whether the scheduler knows that a job may use its reservation; true without one."""
+    if not job.reservation:
+        return True
+    found = shown.reservations.get(job.reservation)
+    return found is not None and may_use(found, job.user, job.account)
 
 
-def _dependency(clause: Clause) -> Dependency:
-    job_ids = tuple(each.job_id for each in clause.references)
-    return Dependency(clause.kind, job_ids, clause.delay_s)  # type: ignore[arg-type]
+def _licenses(job: LiveJob, shown: Shown) -> Iterator[tuple[str, int, int]]:
+    """Yield each licence of a job with the number that it needs and the number that there is."""
+    for name, count in job.licenses.items():
+        yield name, count, shown.platform.licenses.get(name, 0)
+
+
+def _devices(wanted: Mapping[str, int], shown: Shown) -> dict[str, float]:
+    """Return the devices that a job requests, without those that the model does not have.
+
+    If it has them without the type, any device counts.
+    """
+    known: dict[str, float] = {}
+    for name, count in wanted.items():
+        kind = name.partition(":")[0]
+        there = [device for device in shown.devices if device.partition(":")[0] == kind]
+        if there and count > 0:
+            exact = any(provides(device, name) for device in there)
+            known[name if exact else kind] = float(count)
+    return known
 
 
 def _features(text: str) -> str:

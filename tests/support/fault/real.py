@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from support.paths import ROOT
-from support.processes import Processes, Results, Server, read
+from support.processes import Processes, Results, Server, output, read
 
 LONG_S = 500.0
 """Timeout of a swarm of clients, s."""
@@ -23,37 +23,36 @@ def alone(scenario: Path, tmp_path_factory: pytest.TempPathFactory) -> Results:
     processes = Processes(tmp_path_factory.mktemp("undisturbed"))
     try:
         server = Server(processes, scenario, out=tmp_path_factory.mktemp("out"))
-        (session,) = swarm(server.address, clients=1)["sessions"]
+        (session,) = swarm(processes, server.address, clients=1)["sessions"]
         return server.results(session)
     finally:
         processes.end()
 
 
-def start_swarm(address: str, **options: float | Path) -> subprocess.Popen[str]:
+def start_swarm(
+    processes: Processes, address: str, **options: float | Path
+) -> subprocess.Popen[str]:
     """Start schedulers as processes; see `support.fault.swarm`."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-    return subprocess.Popen(
+    return processes.start_command(
         [sys.executable, "-m", "support.fault.swarm", address, *words],
         cwd=ROOT / "tests",
         stdout=subprocess.PIPE,
-        text=True,
     )
 
 
 def end_of(process: subprocess.Popen[str]) -> dict[str, Any]:
     """Wait for a swarm, which must have met no error."""
-    try:
-        out, _ = process.communicate(timeout=LONG_S)
-    finally:
-        process.kill()
+    out, _ = output(process, LONG_S)
+    assert process.returncode == 0
     answer: dict[str, Any] = json.loads(out)
     assert answer["errors"] == []
     return answer
 
 
-def swarm(address: str, **options: float | Path) -> dict[str, Any]:
+def swarm(processes: Processes, address: str, **options: float | Path) -> dict[str, Any]:
     """Run schedulers to their ends."""
-    return end_of(start_swarm(address, **options))
+    return end_of(start_swarm(processes, address, **options))
 
 
 def memory_mb(pid: int) -> float:

@@ -1,0 +1,78 @@
+"""Forecasts for a policy, from what its view shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hpcosim_client.forecast.arrivals import Arrivals
+from hpcosim_client.forecast.releases import Releases
+from hpcosim_client.forecast.run_times import RunTimes
+
+if TYPE_CHECKING:
+    from hpcosim_client.job import Job
+    from hpcosim_client.view import View
+
+RAN = frozenset(("completed", "timeout", "failed"))
+"""Final states of jobs whose run time says something about that of others."""
+
+
+def cores_of(job: Job) -> float:
+    """Return the number of cores that a job requests."""
+    return float(job.cores)
+
+
+class ViewForecast:
+    """Arrivals, run times and releases, learned from the view of a policy.
+
+    Call `update` at every call of the policy, after its decisions. A run time counts until the call
+    in which its end is seen, so the policy should be called at every end: `wake_on` of the view
+    must have `job_completed`, and `job_submitted` for the times of submissions.
+
+    Args:
+        size_of: the size of a job that arrivals and releases count; default: its cores. A running
+            job has an allocation, so `len(job.allocation.nodes)` can be its number of nodes.
+
+    Attributes:
+        arrivals, run_times, releases: the models.
+    """
+
+    def __init__(self, size_of: Callable[[Job], float] = cores_of) -> None:
+        self.arrivals, self.run_times, self.releases = Arrivals(), RunTimes(), Releases()
+        self._size_of = size_of
+        self._submitted = 0
+        self._runs: dict[int, float] = {}  # start of each running job, later if it was suspended
+
+    def update(self, view: View) -> None:
+        """Take what has happened since the last call."""
+        fresh = [
+            job
+            for jobs in (view.arrived, view.pending.values())
+            for job in jobs
+            if job.order >= self._submitted
+        ]
+        for job in sorted(fresh, key=lambda job: job.order):
+            if job.order >= self._submitted:  # a job may be listed twice
+                self._submitted = job.order + 1
+                self.arrivals.submitted(job.submit_s, job.user, self._size_of(job), job.requested_s)
+        for job in view.left:
+            if job.ended_as in RAN:
+                run_s = view.now_s - job.start_s - job.suspended_s
+                self.run_times.ended(job.user, job.group, job.requested_s, job.cores, run_s)
+        self._follow(view)
+
+    def _follow(self, view: View) -> None:
+        """Compare the running jobs with those known."""
+        running = view.running
+        for job_id in [each for each in self._runs if each not in running]:
+            self.releases.ended(job_id)
+            del self._runs[job_id]
+        for job_id, job in running.items():
+            start_s = job.start_s + job.suspended_s
+            if self._runs.get(job_id) != start_s and not math.isnan(start_s):
+                self._runs[job_id] = start_s
+                run_time = self.run_times.distribution(
+                    job.user, job.group, job.requested_s, job.cores
+                )
+                self.releases.started(job_id, start_s, self._size_of(job), run_time)

@@ -1,0 +1,57 @@
+"""Schedulers place jobs beside reservations, licences and jobs of another partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hpcosim_protocol.hosts import expand
+from support.live_bridges import PLACE, LiveBridge, jobs_of, running, schedule, wait_for_all
+from support.processes import eventually
+from support.slurm_cluster import SOON_S, SlurmCluster
+
+pytestmark = pytest.mark.slow
+
+
+@contextmanager
+def shared_and_reserved(cluster: SlurmCluster) -> Iterator[None]:
+    """Give node0 to a second partition, too, and reserve node1 and node2 for another user."""
+    cluster.run("scontrol", "create", "PartitionName=other", "Nodes=node0", "State=UP")
+    reserve = ("scontrol", "create", "reservation", "ReservationName=r", "Users=daemon")
+    cluster.run(*reserve, "Nodes=node[1-2]", "StartTime=now", "Duration=60")
+    try:
+        yield
+    finally:
+        cluster.run("scancel", "--user", "root")
+        eventually(lambda: not cluster.run("squeue", "-h"), within_s=SOON_S)
+        cluster.run("scontrol", "delete", "ReservationName=r")
+        cluster.run("scontrol", "delete", "PartitionName=other")
+
+
+def test_a_policy_places_jobs_where_slurm_starts_them(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """No decision is refused or late: nodes that others have, and licences in use, are known."""
+    with shared_and_reserved(cluster), LiveBridge(cluster, tmp_path, *PLACE) as bridge:
+        other = cluster.submit("--time=1", sleep_s=60.0)
+        cluster.run("scontrol", "update", f"JobId={other}", "Partition=other")
+        cluster.wait_for(other, "RUNNING")
+        jobs = [
+            *(cluster.submit("--licenses=matlab:1", "--time=1", sleep_s=0.5) for _ in range(3)),
+            *(cluster.submit("--ntasks=5", "--time=1", sleep_s=0.5) for _ in range(2)),
+            cluster.submit("--array=0-2%2", "--time=1", sleep_s=0.5),
+        ]
+        with running(*schedule("easy", bridge)):
+            wait_for_all(cluster, jobs[:-1])
+            eventually(lambda: not cluster.run("squeue", "-h", "-p", "queue,main"), within_s=SOON_S)
+        commands = [entry["command"] for entry in bridge.entries("carried_out")]
+        assert sum("ReqNodeList" in command for command in commands) == len(jobs) - 1 + 3
+        ran = jobs_of(cluster, jobs[:-1])
+        used = {node for _, _, nodes in ran.values() for node in expand(nodes)}
+        assert used <= {f"node{number}" for number in range(3, 8)}
+        for trouble in ("refused", "fell_back_to_shadow"):
+            assert not bridge.entries(trouble)
+        assert "decision_rejected" not in bridge.journal.read_text()
