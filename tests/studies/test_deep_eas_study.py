@@ -23,6 +23,7 @@ from hpcosim_studies.deep_eas import curves, optima, sweep
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
+    EVERY_LENGTH,
     SEEDS,
     SWEEPS,
     Case,
@@ -223,7 +224,7 @@ def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     model = FOLDER / model_name(BUSIEST, "pairs")
     case = Case(BUSIEST, BUSIEST)
-    found = optima.find_optima(case, model, lengths=(3, 5), sequences=3)
+    found = optima.find_optima(case, model, FOLDER / EVERY_LENGTH, lengths=(3, 5), sequences=3)
     assert [row["steps"] for row in found] == [3, 5]
     for row in found:
         assert row["least"] <= row["found"] * (1 + 1e-9)

@@ -46,11 +46,10 @@ def reproduce(request: Request) -> None:
         text = held_jobs.summary(found)
         held_jobs.draw(figure, found)
     elif name == LENGTHS:
-        every = source / EVERY_LENGTH
-        rows = lengths.compare(busiest, source)
-        text = lengths.summary(rows, lengths.compare_small(busiest, every))
+        rows, searched = lengths.compare(busiest, source), lengths.compare_search(busiest, source)
+        text = lengths.summary(rows, searched)
     else:
-        small = optima.find_optima(busiest, ours)
+        small = optima.find_optima(busiest, ours, source / EVERY_LENGTH)
         text = optima.summary(small)
         optima.draw(figure, small)
     (out / "summary.md").write_text(text, encoding="utf-8")
