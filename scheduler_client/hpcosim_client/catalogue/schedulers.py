@@ -155,7 +155,7 @@ def canonical_name(name: str) -> str:
     """
     kind, colon, file = name.partition(":")
     known = [
-        *(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)),
+        *(name for kind in TRAINED for name in (kind, f"{kind}{SAMPLED}") if is_trained(name)),
         *(prefix[:-1] for prefix in REPLAYED),
     ]
     known += SETTINGS

@@ -64,6 +64,7 @@ SCHEDULERS: Mapping[str, str] = {
     "pairing-sampled:MODEL": "the same, with actions sampled from its distribution",
     "deep-eas:MODEL": "trained network that binds jobs to machines (hpcosim train deep-eas)",
     "deep-eas-sampled:MODEL": "the same, with actions sampled from its distribution",
+    "deep-eas-search:MODEL": "deep-eas:MODEL with simulated futures of its two likeliest actions",
     "batch:MODEL": "trained network that chooses the head of easy (hpcosim train batch)",
     "batch-sampled:MODEL": "the same, with actions sampled from its distribution",
     "PATH.py:FUNCTION": "a function of your own that takes the view",
