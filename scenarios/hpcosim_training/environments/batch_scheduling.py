@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hpcosim_client import PolicyError
 from hpcosim_client.agents.batch.observation import Form, by_name, flat, mask_of
 from hpcosim_client.agents.batch.rounds import BatchRounds, QueueChoices
-from hpcosim_client.agents.batch.scene import Rows
+from hpcosim_client.agents.batch.scene import QueueScene, Rows
 from hpcosim_client.job import Job
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
@@ -46,6 +46,12 @@ from hpcosim_training.environments.batch_view import EpisodeView
 from hpcosim_workloads.table import JobTable
 
 Observation = dict[str, Rows] | Rows
+
+FORMS: Mapping[Form, Callable[[QueueScene | None, int], Observation]] = {
+    "dict": by_name,
+    "flat": flat,
+}
+"""The observation of a decision, or after the last one, in each form; see `observation.flat`."""
 
 METRICS = ("mean_wait_s", "mean_bounded_slowdown")
 
@@ -193,13 +199,14 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         )
         check_task(self.task, self._jobs)
         window = self.task.window_jobs
-        self._form = {"dict": by_name, "flat": flat}[observation]
+        self._form = FORMS[observation]
         self._invalid = invalid
         empty = self._form(None, window)
-        spaces = {
+        spaces: dict[str, gymnasium.Space[Any]] = {
             name: Box(0.0, 1.0, part.shape, np.float32) for name, part in _parts(empty).items()
         }
-        self.observation_space = spaces[""] if "" in spaces else gymnasium.spaces.Dict(spaces)
+        space: Any = spaces[""] if "" in spaces else gymnasium.spaces.Dict(spaces)
+        self.observation_space = space
         self.action_space = gymnasium.spaces.Discrete(window)
         self.done = True
         self._started = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,10 +21,12 @@ MASKS = "action_masks"
 class Predicts(Protocol):
     """A model as of Stable-Baselines3."""
 
-    def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, Any]:
-        """Return an action, and a state that is ignored.
+    @property
+    def predict(self) -> Callable[..., tuple[Any, Any]]:
+        """The method: takes an observation and `deterministic`, returns an action and a state.
 
-        A model with the parameter `action_masks` gets the mask, int8[window_jobs].
+        The state is ignored. A method with the parameter `action_masks` gets the mask,
+        int8[window_jobs].
         """
 
 
