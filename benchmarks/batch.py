@@ -20,7 +20,7 @@ from hpcosim_training.environments.batch_task import BatchTask
 from hpcosim_training.gymnasium_envs import BATCH_SCHEDULING
 from hpcosim_workloads.table import JobTable
 
-WINDOWS = tuple(range(3_000, 54_000, 5_000))
+WINDOWS = tuple(range(0, 54_000, 5_000))
 """First jobs of the windows of 500 jobs."""
 
 REPEATS = 5
@@ -29,16 +29,12 @@ REPEATS = 5
 
 def run(smoke: bool) -> dict[str, float]:
     """Return the figures, per second of CPU time of one thread; actions are uniformly random."""
-    log = None if smoke else trace("sdsc-sp2")
-    windows: tuple[int, ...]
+    log, nodes, windows, size = (None if smoke else trace("sdsc-sp2")), 128, WINDOWS, 500
     if log is None:
-        log, windows, size = lublin_256(400), (0,), 400
-    else:
-        windows, size = WINDOWS, 500
-    task = BatchTask(equal_nodes(256 if len(log) < WINDOWS[-1] else 128), episode_jobs=size)
+        log, nodes, windows, size = lublin_256(400), 256, WINDOWS[:1], 400
+    task = BatchTask(equal_nodes(nodes), episode_jobs=size)
     figures = {}
-    forms: tuple[Literal["flat", "dict"], ...] = ("flat", "dict")
-    for form in forms:
+    for form in ("flat", "dict"):
         env = BatchSchedulingEnv(task=task, jobs=log, observation=form)
         figures[f"{form}, steps/s"] = _rate(env, windows, lambda env, action: env.step(action))
     env = BatchSchedulingEnv(task=task, jobs=log)

@@ -16,12 +16,12 @@ from hpcosim_training.learning.cross_entropy import Generations, next_distributi
 
 def test_a_generation_moves_to_its_elite() -> None:
     """For a cost that is the distance to a point, the mean moves there and the spread decreases."""
-    goal, search = np.full((3, 9), 0.5), Generations(candidates=40, elite=8)
+    goal, sizes = np.full((3, 9), 0.5), Generations(candidates=40, elite=8)
     mean, sd, rng = np.zeros((3, 9)), np.full((3, 9), 0.3), np.random.default_rng(1)
     costs = []
     for _ in range(12):
         mean, sd, costs_j = next_distribution(
-            mean, sd, search, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
+            mean, sd, sizes, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
         )
         costs.append(costs_j[0])
     assert costs[-1] < 0.5 * costs[0]

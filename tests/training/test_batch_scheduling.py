@@ -124,7 +124,7 @@ def test_a_vector_is_as_many_single_environments(busy: str, mode: str) -> None:
     how: dict[str, Any] = {"scenario": busy, "observation": "flat", "episode_jobs": 30}
     fresh = {"vector_kwargs": {"context": "spawn"}} if mode == "async" else {}
     envs = gymnasium.make_vec(BATCH_SCHEDULING, 2, mode, **fresh, **how)
-    singles = [BatchSchedulingEnv(**how) for _ in range(2)]
+    singles: list[Any] = [BatchSchedulingEnv(**how) for _ in range(2)]
     seen, info = envs.reset(seed=[4, 5])
     alone = [(*env.reset(seed=seed), 0.0, False) for env, seed in zip(singles, (4, 5), strict=True)]
     rewards, over, ends = np.zeros(2), np.zeros(2, dtype=np.bool_), 0
@@ -270,12 +270,10 @@ def scaled(time_s: float) -> float:
 
 def test_flat_is_the_dictionary_in_one_array(busy: str) -> None:
     """The flat observation is the cluster and then the columns of the dictionary."""
-    dicts = BatchSchedulingEnv(busy, observation="dict")
-    flats = BatchSchedulingEnv(busy, observation="flat")
+    dicts: Any = BatchSchedulingEnv(busy, observation="dict")
+    flats: Any = BatchSchedulingEnv(busy, observation="flat")
     seen, flat = dicts.reset()[0], flats.reset()[0]
     for _ in range(20):
-        assert isinstance(seen, dict)
-        assert isinstance(flat, np.ndarray)
         cluster, *columns = seen.values()
         assert np.array_equal(np.concatenate([cluster, *columns]), flat)
         assert seen in dicts.observation_space

@@ -157,4 +157,6 @@ def test_a_workload_that_is_too_short_or_idle(busy: Path, tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="episode_jobs: expected an integer from 1 to 200"):
         train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, episode_jobs=300))
     with pytest.raises(PolicyError, match="expected a workload with a higher load"):
-        train_batch(busy, tmp_path / "b", QUICK, overrides={"workload.load": 1e-5})
+        train_batch(
+            busy, tmp_path / "b", QUICK, overrides={"workload.synthetic.mean_interarrival_s": 1e6}
+        )

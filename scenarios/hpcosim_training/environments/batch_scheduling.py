@@ -47,6 +47,12 @@ from hpcosim_workloads.table import JobTable
 
 Observation = dict[str, Rows] | Rows
 
+FORMS: Mapping[Form, Callable[[QueueScene | None, int], Observation]] = {
+    "dict": by_name,
+    "flat": flat,
+}
+"""The observation of a decision, or after the last one, in each form; see `observation.flat`."""
+
 METRICS = ("mean_wait_s", "mean_bounded_slowdown")
 
 
@@ -193,15 +199,14 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         )
         check_task(self.task, self._jobs)
         window = self.task.window_jobs
-        self._form: Callable[[QueueScene | None, int], Observation] = (
-            by_name if observation == "dict" else flat
-        )
+        self._form = FORMS[observation]
         self._invalid = invalid
         empty = self._form(None, window)
-        spaces = {
+        spaces: dict[str, gymnasium.Space[Any]] = {
             name: Box(0.0, 1.0, part.shape, np.float32) for name, part in _parts(empty).items()
         }
-        self.observation_space = spaces[""] if "" in spaces else Dict(spaces)  # type: ignore[assignment, arg-type]
+        space: Any = spaces[""] if "" in spaces else gymnasium.spaces.Dict(spaces)
+        self.observation_space = space
         self.action_space = gymnasium.spaces.Discrete(window)
         self.done = True
         self._started = False

@@ -95,7 +95,7 @@ def least(rank: RankNow) -> Rule:
 
     def choose(jobs: Sequence[Job], now_s: float) -> int:
         ranks = [rank(job, now_s) for job in jobs]
-        return ranks.index(min(ranks))  # all numbers, or all tuples
+        return ranks.index(min(ranks))
 
     return choose
 

@@ -23,10 +23,10 @@ class Predicts(Protocol):
 
     @property
     def predict(self) -> Callable[..., tuple[Any, Any]]:
-        """A function that returns an action, and a state that is ignored.
+        """The method: takes an observation and `deterministic`, returns an action and a state.
 
-        It takes the observation and `deterministic`. With the parameter `action_masks` it gets the
-        mask, int8[window_jobs].
+        The state is ignored. A method with the parameter `action_masks` gets the mask,
+        int8[window_jobs].
         """
 
 
