@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import ResetNeeded
-from gymnasium.spaces import Box, Dict
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError
