@@ -121,7 +121,8 @@ def compare_search(case: Case, source: Path, some: SequenceSet = SEARCHED) -> li
         source: folder of the agents.
         some: the sequences.
     """
-    scenario, rows = Library([case.path]).first, []
+    scenario = Library([case.path]).first
+    rows: list[Row] = []
     agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
     for name, file in agents.items():
         network, about = load_deep_eas(source / file)
