@@ -302,8 +302,8 @@ def test_simulated_runs_begin_with_what_the_agent_sees() -> None:
         about = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
         while (scene := rounds[0].look(view)) is not None:
             known = StepRuns.resumed(about, rounds[0].moment(view)).scene
-            for part, other in zip(scene, known, strict=True):
-                assert np.array_equal(np.asarray(part), np.asarray(other))
+            parts = zip(map(np.asarray, scene), map(np.asarray, known), strict=True)
+            assert all(np.array_equal(part, other) for part, other in parts)
             compared += 1
             rounds[0].take(view, scene, int(rng.choice(np.flatnonzero(scene.possible()[0]))))
 

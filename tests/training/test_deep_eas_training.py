@@ -34,7 +34,7 @@ from hpcosim_client.agents.deep_eas.step_costs import costs_to_go, mean_edp, nor
 from hpcosim_client.agents.deep_eas.step_jobs import Machines
 from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.heuristics.node_keys import run_time_scale
-from hpcosim_executors import IN_THIS_PROCESS, parallel_map
+from hpcosim_executors import parallel_map
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
@@ -312,7 +312,7 @@ def test_a_training_draws_sequences_of_all_lengths() -> None:
     training = DeepEasTraining(validation_sequences=3, lengths=(2, 16), arrivals=(1.0, 1.0))
     library = Library([SCENARIO])
     about = machines_of(library.first, training.settings, SCENARIO)
-    with parallel_map(IN_THIS_PROCESS) as parallel:
+    with parallel_map(training.executor) as parallel:
         learner = DeepEasLearner(about, model_of(library.first, SCENARIO), training, parallel)
     sizes = [len(one) for one in learner.tables]
     assert 2 <= sizes[0] <= 4 <= sizes[1] <= 8 <= sizes[2] <= 16

@@ -122,7 +122,7 @@ def compare_search(case: Case, source: Path, some: SequenceSet = SEARCHED) -> li
         some: the sequences.
     """
     scenario = Library([case.path]).first
-    rows = list[Row]()
+    rows: list[Row] = []
     agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
     for name, file in agents.items():
         network, about = load_deep_eas(source / file)
