@@ -68,7 +68,7 @@ def replay(
         print_metrics(replayed.metrics, replayed.currency, as_json=as_json)
         if not as_json:
             typer.echo(
-                f"replayed: {replayed.requests} requests, up to {replayed.replayed_s} s, all with "
+                f"replayed: {replayed.part}, up to {replayed.replayed_s} s, all with "
                 "the recorded replies"
             )
             if out is not None:

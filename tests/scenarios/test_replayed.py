@@ -129,9 +129,7 @@ def test_the_same_policy_takes_over(tmp_path: Path, policy: str, fraction: float
     assert run["complete"]
     assert run["scheduler"] == f"{policy} then {policy}"
     assert run["policy"]["name"] == policy
-    assert f"up to the simulated time {until_s} s, {replayed.requests} requests" in str(
-        run["warnings"]
-    )
+    assert f"up to the simulated time {until_s} s, {replayed.part}" in str(run["warnings"])
 
 
 def test_another_policy_takes_over(recorded: Recorded, tmp_path: Path) -> None:
@@ -207,6 +205,9 @@ def test_the_command(recorded: Recorded, tmp_path: Path) -> None:
     done = invoke("replay", str(recorded.journal))
     assert done.status == 0
     assert "all with the recorded replies" in done.out
+    assert (
+        "replayed: 1 request, up to " in invoke("replay", str(recorded.journal), "--until", "0").out
+    )
     out = str(tmp_path / "again")
     takes_over = ("--until", "300", "--from-here", "easy", "--out", out)
     done = invoke("replay", str(recorded.journal), *takes_over)

@@ -32,7 +32,10 @@ def told(scene: Scene) -> list[Event]:
 
 
 def test_a_node_that_has_booted_had_failed(scene: Scene) -> None:
-    """Slurm has requeued its job, and shows the node as it was."""
+    """Slurm has requeued its job, and shows the node as it was; an earlier job there is over."""
+    scene.cluster.jobs[99] = replace(
+        scene.cluster.jobs[scene.cluster.submit()], id=99, state="over", nodes=("node1",)
+    )
     job = scene.run(1, run_s=50.0)
     scene.cluster.booted_s["node1"] = NOW_S
     scene.cluster.requeue(job)

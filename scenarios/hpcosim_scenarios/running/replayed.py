@@ -52,6 +52,11 @@ class Replayed(NamedTuple):
     metrics: dict[str, int | float]
     currency: str
 
+    @property
+    def part(self) -> str:
+        """The number of requests, as text."""
+        return f"{self.requests} request{'' if self.requests == 1 else 's'}"
+
 
 def replay(
     journal: Path,
@@ -188,7 +193,7 @@ def _take_over(
         raise ScenariosError("the power manager oracle plans whole runs and cannot take over")
     run.warnings = [
         *run.warnings,
-        f"up to the simulated time {replayed.replayed_s} s, {replayed.requests} requests of "
+        f"up to the simulated time {replayed.replayed_s} s, {replayed.part} of "
         f"{run.scheduler} from a journal decided; then {chosen.title}",
     ]
     run.scheduler = f"{run.scheduler} then {chosen.title}"

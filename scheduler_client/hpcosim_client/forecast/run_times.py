@@ -205,7 +205,7 @@ def _density(values: Floats, run_s: float, requested_s: float) -> float:
     near = (1.0 - WIDE_WEIGHT) / NARROW * np.exp(-apart / NARROW)
     far = WIDE_WEIGHT / WIDE * np.exp(-apart / WIDE)
     if run_s >= requested_s:
-        near = (1.0 - WIDE_WEIGHT) / NARROW * (values >= requested_s)
+        near = np.where(values >= requested_s, (1.0 - WIDE_WEIGHT) / NARROW, 0.0)
     else:
         near = np.where(values < requested_s, near, 0.0)
     return float((near + far).mean())

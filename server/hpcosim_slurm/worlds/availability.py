@@ -52,7 +52,7 @@ def failed_and_back(before: ClusterState, after: ClusterState, change: Change) -
     used = {
         name
         for job in before.jobs.values()
-        if _goes_on(job, after.jobs.get(job.id))
+        if job.state != "over" and _goes_on(job, after.jobs.get(job.id))
         for name in job.nodes
     }
     found = {name for name in found - used if not is_down(after.nodes[name])}

@@ -14,7 +14,7 @@ The rules, beside those of `copied`:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -40,14 +40,11 @@ from hpcosim_server.errors import Rejection
 from hpcosim_server.physics.execution import Execution
 from hpcosim_slurm.commands import (
     Action,
-    Begin,
     Cancel,
-    Hold,
     Order,
     Place,
     PowerDown,
     PowerUp,
-    Release,
     Withdraw,
 )
 from hpcosim_slurm.state import ClusterState, LiveJob
@@ -57,10 +54,17 @@ from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
 from hpcosim_slurm.worlds.live_power import are_on, note_power
-from hpcosim_slurm.worlds.promises import LiveOrder, Promise, Promises, release_of, waits_held
+from hpcosim_slurm.worlds.promises import (
+    LiveOrder,
+    Promise,
+    Promises,
+    release_of,
+    wait_again,
+    waits_held,
+)
 from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
 from hpcosim_slurm.worlds.run_changes import RunChanges
-from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
+from hpcosim_slurm.worlds.site import Site, start_partition, waits_in
 from hpcosim_slurm.worlds.specs import waits_for_more
 
 ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
@@ -182,17 +186,10 @@ class LiveWorld(CopiedCluster):
             action: Action = release_of(job, self._site)
         else:
             chosen = tuple(names[node] for node in nodes)
-            action = Place(job.name_in_slurm, chosen, self._start_partition(job, chosen))
+            action = Place(
+                job.name_in_slurm, chosen, start_partition(self._site, self.state, job, chosen)
+            )
         self._order(action, wanted, seq, index)
-
-    def _start_partition(self, job: LiveJob, nodes: Sequence[str]) -> str:
-        """Return the first partition of a job that has all of some nodes."""
-        names = starts_in(self._site, job.partition).split(",")
-        for name in names:
-            partition = self.state.partitions.get(name)
-            if partition is not None and set(nodes) <= set(partition.nodes):
-                return name
-        return names[0]
 
     @contextmanager
     def _as_decided(self) -> Iterator[None]:
@@ -316,21 +313,8 @@ class LiveWorld(CopiedCluster):
         later = begin_s if (begin_s or 0.0) > (job.eligible_s or 0.0) else None
         shown = job if later is None else replace(job, eligible_s=later)
         self._requeue(found, before, shown, "user" if wanted is None else "decision")
-        name, waits = job.name_in_slurm, waits_in(self._site, job.partition)
-        if not self._site.waiting:
-            if not job.is_held:
-                self._take(Hold(name))
-        else:
-            if job.partition != waits:
-                self._take(Withdraw(name, waits))
-            if wanted is not None and job.is_held:  # as Slurm holds suspended jobs
-                self._take(Release(name))
-        if later is not None:
-            self._take(Begin(name, later))
-
-    def _take(self, action: Action) -> None:
-        """Order something of a job that was requeued, which no decision asked for."""
-        self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
+        for action in wait_again(job, self._site, is_decided=wanted is not None, begin_s=later):
+            self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
         """Return whether a job may not start: without waiting partitions, jobs wait held.

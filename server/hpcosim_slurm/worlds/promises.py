@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from hpcosim_protocol import AllocateJob
 from hpcosim_server.engine.clock import Timer
 from hpcosim_server.physics.grants import Grant
-from hpcosim_slurm.commands import Order, Release, Resume
+from hpcosim_slurm.commands import Action, Begin, Hold, Order, Release, Resume, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine
-from hpcosim_slurm.worlds.site import Site, starts_in
+from hpcosim_slurm.worlds.site import Site, starts_in, waits_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,32 @@ class Promises:
 def release_of(job: LiveJob, site: Site) -> Release:
     """Return the action that lets Slurm start a job where it likes."""
     return Release(job.name_in_slurm, starts_in(site, job.partition) if site.waiting else "")
+
+
+def wait_again(
+    job: LiveJob, site: Site, *, is_decided: bool, begin_s: float | None
+) -> list[Action]:
+    """Return the actions after which a job that was requeued starts by a decision again.
+
+    Args:
+        job: the job.
+        site: what else is known of the cluster.
+        is_decided: whether a decision requeued it.
+        begin_s: its earliest start by that decision, Unix time, s; None: Slurm's own.
+    """
+    name, waits = job.name_in_slurm, waits_in(site, job.partition)
+    found: list[Action] = []
+    if not site.waiting:
+        if not job.is_held:
+            found.append(Hold(name))
+    else:
+        if job.partition != waits:
+            found.append(Withdraw(name, waits))
+        if is_decided and job.is_held:  # as Slurm holds suspended jobs
+            found.append(Release(name))
+    if begin_s is not None:
+        found.append(Begin(name, begin_s))
+    return found
 
 
 def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[Order]:

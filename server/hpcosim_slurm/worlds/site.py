@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -11,7 +11,7 @@ import msgspec
 from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Processor
 from hpcosim_protocol.hosts import compress, to_ranges
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.state import ClusterState, LiveNode
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.outside import outside_jobs
 from hpcosim_slurm.worlds.reservations import reservations_of
 
@@ -96,6 +96,16 @@ def starts_in(site: Site, partitions: str) -> str:
     """Return the partitions in which a job starts that is in some, as Slurm writes them: `a,b`."""
     start = dict(zip(site.waiting, site.partitions, strict=False))
     return ",".join(dict.fromkeys(start.get(name, name) for name in partitions.split(",")))
+
+
+def start_partition(site: Site, state: ClusterState, job: LiveJob, nodes: Collection[str]) -> str:
+    """Return the first partition in which a job may start that has all of some nodes."""
+    names = starts_in(site, job.partition).split(",")
+    for name in names:
+        partition = state.partitions.get(name)
+        if partition is not None and set(nodes) <= set(partition.nodes):
+            return name
+    return names[0]
 
 
 def waits_in(site: Site, partitions: str) -> str:
