@@ -78,8 +78,11 @@ SETS = (
 )
 """Lengths and loads around those of the scenario, with the best of 92 heuristics on each."""
 
-SEARCHED = SETS[1]._replace(sequences=40)
-"""The sequences of the look-ahead, which takes a thousand times as long: the first of `SETS[1]`."""
+SEARCHED = SETS[1]
+SEARCHES = 32
+"""Number of sequences of the look-ahead, the last of `SEARCHED`; it takes a thousand times as long.
+
+The first ones chose its settings."""
 
 
 def compare(case: Case, source: Path, sets: Sequence[SequenceSet] = SETS) -> list[Row]:
@@ -113,21 +116,25 @@ def _compared(case: Case, source: Path, some: SequenceSet) -> Row:
     return row
 
 
-def compare_search(case: Case, source: Path, some: SequenceSet = SEARCHED) -> list[Row]:
+def compare_search(
+    case: Case, source: Path, some: SequenceSet = SEARCHED, searches: int = SEARCHES
+) -> list[Row]:
     """Return the means of agents with and without look-ahead, a row for each.
 
     Args:
         case: scenario that provides machines and workload model.
         source: folder of the agents.
         some: the sequences.
+        searches: number of them that are used, the last ones.
     """
     scenario = Library([case.path]).first
+    tables = _draw(case, scenario, some)[-searches:]
     rows: list[Row] = []
     agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
     for name, file in agents.items():
         network, about = load_deep_eas(source / file)
         machines = machines_of(scenario, about.settings, case.path)
-        jobs = step_jobs(machines.settings, machines.scale, _draw(case, scenario, some))
+        jobs = step_jobs(machines.settings, machines.scale, tables)
         greedy = _played(machines, jobs, partial(play_greedy, network))
         searched = _played(machines, jobs, partial(play_search, network))
         found, count = _quotient(searched, greedy), int(jobs.valid.sum())
@@ -224,8 +231,9 @@ def summary(rows: Rows, searched: Rows) -> str:
         ],
         table(head, lines),
         [
-            f"Look-ahead (`deep-eas-search`), the first {SEARCHED.sequences} sequences of "
-            f"{SEARCHED.steps} steps; the quotient is that of the values with and without it:"
+            f"Look-ahead (`deep-eas-search`), the last {SEARCHES} sequences of "
+            f"{SEARCHED.steps} steps at {SEARCHED.arrivals}; the quotient is that of the values "
+            "with and without it:"
         ],
         table(
             ["agent", "greedy", "with look-ahead", "quotient"], [_cells(row) for row in searched]

@@ -38,7 +38,7 @@ class LookAhead(NamedTuple):
     futures: int = 16
     steps: int = 24
     sure: float = 0.9
-    margin: float = 2.0
+    margin: float = 1.0
 
 
 def improved_actions(
