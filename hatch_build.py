@@ -10,7 +10,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SUFFIXES = {".csv", ".jsonl", ".safetensors", ".yaml"}
 """Scenarios and what they read: job logs, trained networks, tables."""
 
-PATTERNS = ("*.yaml", "*.csv", "*.jsonl", "experiments/*.yaml", "papers/**/*")
+PATTERNS = ("*.yaml", "*.csv", "*.jsonl", "batch/**/*", "experiments/*.yaml", "papers/**/*")
 
 
 class ShippedScenarios(BuildHookInterface[Any]):

@@ -46,7 +46,8 @@ shipped = source / "scenarios"
 data = {".csv", ".jsonl", ".safetensors", ".yaml"}
 wanted |= {
     f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
-    for file in (*shipped.glob("*.*"), *shipped.glob("experiments/*"), *shipped.glob("papers/**/*"))
+    for pattern in ("*.*", "batch/**/*", "experiments/*", "papers/**/*")
+    for file in shipped.glob(pattern)
     if file.suffix in data
 }
 missing, more = sorted(wanted - inside), sorted(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks import (
+    batch,
     batsim,
     deep_eas,
     executors,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "power": power.run,
     "snf-icon": snf_icon.run,
     "pairing": pairing.run,
+    "batch": batch.run,
     "deep-eas": deep_eas.run,
     "batsim": batsim.run,
     "memory": memory.run,

@@ -11,10 +11,12 @@ import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcosim_client.slurm.settings import parse_site
 from hpcosim_executors import Local, ParallelMap, parallel_map
-from hpcosim_forecast.forecast import forecast_starts
+from hpcosim_forecast.calibration import PastRange, margins, widened
+from hpcosim_forecast.forecast import StartForecast, forecast_starts
 from hpcosim_forecast.phases import slurm_at
 from hpcosim_forecast.run_times import EndedJob
 from hpcosim_forecast.score import Forecasted, Score, score_of
@@ -93,12 +95,26 @@ def spread(spec: JobSpec, nodes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(each + (at < rest) for at in range(len(nodes)))
 
 
-def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[tuple[float, Forecasted]]:
-    """Yield the forecasts in a recorded run, with their times, s."""
+class Compared(NamedTuple):
+    """A forecast beside what happened.
+
+    Attributes:
+        at_s: time of the forecast, s.
+        drawn: the forecast with the range as it was drawn.
+        widened: the same with a range that earlier forecasts have widened.
+    """
+
+    at_s: float
+    drawn: Forecasted
+    widened: Forecasted
+
+
+def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[Compared]:
+    """Yield the forecasts in a recorded run."""
     folder = GOLDEN_SLURM / name
     run, specs = run_of_events(name, "jobs500_shrinked")
     jobs = {spec.job_id: spec for spec in specs}
-    due_s = 0.0
+    due_s, made = 0.0, list[StartForecast]()
     for at_s, expected in expected_starts(folder):
         if at_s < due_s:
             continue
@@ -113,28 +129,44 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[tuple[float, Fore
             if job.end_s <= at_s
         ]
         state = state_at(run, jobs, usage_at(folder, at_s), at_s)
-        for each in forecast_starts(state, history, SAMPLES, SEED, parallel):
+        drawn = forecast_starts(state, history, SAMPLES, SEED, parallel)
+        by = margins(past_ranges(run, made, at_s), at_s)
+        for each, wider in zip(drawn, widened(drawn, by, at_s), strict=True):
             start_s, said_s = run.jobs[each.job_id].start_s, expected.get(each.job_id)
-            yield at_s, Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s)
+            yield Compared(
+                at_s,
+                Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s),
+                Forecasted(start_s, wider.median_s, wider.low_s, wider.high_s, said_s),
+            )
+        made += drawn
+
+
+def past_ranges(run: RecordedRun, made: list[StartForecast], at_s: float) -> Iterator[PastRange]:
+    """Yield earlier forecasts with the starts that are known at a time."""
+    for each in made:
+        start_s = run.jobs[each.job_id].start_s
+        yield PastRange(each.low_s, each.high_s, start_s if start_s <= at_s else None)
 
 
 def main() -> None:
     """Print the table of the documentation."""
     print(
         "| run | forecasts made | number | median error | of these | of `squeue --start` "
-        "| 10-90 % covers |"
+        "| 10-90 % covers | widened |"
     )
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|")
     with parallel_map(Local()) as parallel:
         for name in ("run1", "run2"):
             run = recorded_run(GOLDEN_SLURM / name)
             last_s = max(job.submit_s for job in run.jobs.values())
             found = list(forecasts_of(name, parallel))
             for when, chosen in (
-                ("while jobs are submitted", [each for at_s, each in found if at_s < last_s]),
-                ("after the last submission", [each for at_s, each in found if at_s >= last_s]),
+                ("while jobs are submitted", [each for each in found if each.at_s < last_s]),
+                ("after the last submission", [each for each in found if each.at_s >= last_s]),
             ):
-                print(f"| {name} | {when} | {row(score_of(chosen))} |", flush=True)
+                wider = score_of(each.widened for each in chosen).coverage
+                cells = row(score_of(each.drawn for each in chosen))
+                print(f"| {name} | {when} | {cells} | {wider:.0%} |", flush=True)
 
 
 def row(score: Score) -> str:

@@ -14,6 +14,7 @@ CLIENT: Topics = {
     "Reservations": ("profile_of", "Profile", "Reservation"),
     "Schedulers by name": (
         "make_policy",
+        "scheduled_by",
         "with_power",
         "scheduler_names",
         "check_scheduler",

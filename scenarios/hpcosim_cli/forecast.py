@@ -38,6 +38,14 @@ def forecast(
             "Slurm remembers.",
         ),
     ] = None,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Output of an earlier --json. Ranges are as wide as those of earlier forecasts "
+            "should have been. Give the option several times for several files.",
+        ),
+    ] = None,
     samples: Annotated[
         int, typer.Option(min=1, max=10_000, help="Number of simulations with drawn run times.")
     ] = 20,
@@ -66,6 +74,7 @@ def forecast(
         from hpcosim_cli.report import print_warning
         from hpcosim_executors import Local, parallel_map
         from hpcosim_forecast.adopting import adopted
+        from hpcosim_forecast.calibration import margins, past_ranges, widened
         from hpcosim_forecast.forecast import forecast_starts
         from hpcosim_forecast.observation import write_observation
         from hpcosim_forecast.table import as_json as data_of
@@ -75,12 +84,14 @@ def forecast(
         seen = _observation(state, scenario, history)
         if record is not None:
             write_observation(seen, record)
+        by = margins(past_ranges(earlier or [], seen), seen.state.at_s)
         found = adopted(seen, print_warning)
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
-            starts = forecast_starts(found.state, seen.history, samples, seed, parallel)
+            drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
+        starts = widened(drawn, by, found.state.now_s)
         if as_json:
-            sys.stdout.write(to_json(data_of(seen, found, starts, samples, seed)))
+            sys.stdout.write(to_json(data_of(seen, found, starts, drawn, samples, seed)))
             return
         for line in table_of(seen, found, starts):
             typer.echo(line)

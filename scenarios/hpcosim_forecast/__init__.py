@@ -8,5 +8,6 @@
 * `phases`: the site's scheduler in the middle of its periodic work.
 * `forward`: one simulation from that instant on.
 * `forecast`: many of them, and the range of each job's start.
+* `calibration`: ranges that are as wide as earlier forecasts should have been.
 * `score`: how good forecasts were.
 """

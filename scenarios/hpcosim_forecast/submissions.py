@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 
 from msgspec.structs import replace
@@ -19,6 +20,9 @@ MOST = 5000
 REMEMBERED = 16
 """Number of last jobs of each kind of which a drawn job may be a copy."""
 
+END = 0.1
+"""Probability that submissions have ended with the last one."""
+
 
 class Submissions:
     """Future submissions of a cluster, as copies of past ones at other times.
@@ -26,6 +30,11 @@ class Submissions:
     `hpcosim_client.forecast.Arrivals` draws time, user, number of cores and requested time. The
     job is a copy of one of the last that asked for the same, of the same user if possible, with
     its account, partition and requirements.
+
+    Submissions may end, which `Arrivals` does not know, such as with a semester or an experiment.
+    With probability `END` the last submission was the end. If x submissions were expected since
+    (`Arrivals.missed`) and none came, the probability of the end is, by Bayes' rule,
+    END / (END + (1 - END) exp(-x)). In a simulation after the end, nothing is submitted.
 
     Args:
         state: the cluster; all that has been submitted is taken from it.
@@ -36,13 +45,16 @@ class Submissions:
         self._arrivals = Arrivals()
         self._copies: dict[tuple[str | None, float, float], deque[JobSpec]]
         self._copies = defaultdict(lambda: deque(maxlen=REMEMBERED))
-        known = [*state.past, *(job.spec for job in state.jobs)]
+        every = [*state.past, *(job.spec for job in state.jobs)]
+        # Without a partition of the platform a job is none that could run.
+        known = [job for job in every if job.partition or not state.platform.partitions]
         for job in sorted(known, key=lambda job: (job.submit_s, job.job_id)):
             submit_s = min(job.submit_s, state.now_s)
             self._arrivals.submitted(submit_s, job.user, float(job.cores), job.requested_s)
             for user in (job.user, None):
                 self._copies[user, float(job.cores), job.requested_s].append(job)
-        self._first = 1 + max((job.job_id for job in known), default=0)
+        self._goes_on = (1.0 - END) * math.exp(-self._arrivals.missed(state.now_s))
+        self._first = 1 + max((job.job_id for job in every), default=0)
         self._copies.default_factory = None  # which could not be sent to other processes
 
     def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:
@@ -52,7 +64,8 @@ class Submissions:
             horizon_s: duration from now on, s; at most `LONGEST_S`.
             generator: the source of randomness.
         """
-        if not self._copies:
+        has_ended = generator.random() * (END + self._goes_on) < END
+        if has_ended or not self._copies:
             return []
         horizon_s = min(horizon_s, LONGEST_S)
         found = self._arrivals.scenarios(self._now_s, horizon_s, 1, generator)

@@ -40,10 +40,20 @@ def as_json(
     observation: Observation,
     adopted: Adopted,
     forecasts: Sequence[StartForecast],
+    drawn: Sequence[StartForecast],
     samples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known."""
+    """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known.
+
+    Args:
+        observation: the cluster.
+        adopted: its state.
+        forecasts: the forecasts of its waiting jobs.
+        drawn: the same with the ranges as they were drawn.
+        samples: number of simulations.
+        seed: seed of their draws.
+    """
 
     def unix(at_s: float) -> float | None:
         return adopted.origin_s + at_s if math.isfinite(at_s) else None
@@ -57,10 +67,12 @@ def as_json(
             "median_s": unix(each.median_s),
             "low_s": unix(each.low_s),
             "high_s": unix(each.high_s),
+            "drawn_low_s": unix(raw.low_s),
+            "drawn_high_s": unix(raw.high_s),
             "at_limits_s": unix(each.at_limits_s),
             "squeue_s": observation.slurm_s.get(each.job_id),
         }
-        for each in forecasts
+        for each, raw in zip(forecasts, drawn, strict=True)
     ]
     return {
         "at_s": observation.state.at_s,

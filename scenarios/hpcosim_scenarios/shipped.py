@@ -9,8 +9,11 @@ from pathlib import Path
 PAPERS = "papers"
 """The folder of the papers' scenarios below `shipped_folder()`."""
 
+BATCH = "batch"
+"""The folder of the batch agent below `shipped_folder()`."""
+
 EXPERIMENTS = "experiments"
-"""The folder of the experiments below `shipped_folder()`, and below the folder of a paper."""
+"""The folder of the experiments below `shipped_folder()` and `BATCH`, and below that of a paper."""
 
 
 def shipped_folder() -> Path:
@@ -23,7 +26,9 @@ def shipped_scenarios() -> dict[str, Path]:
     """Return the files of the shipped scenarios by name, such as `demo` or `ineps/exp3`."""
     folder = shipped_folder()
     papers = folder / PAPERS
-    return {path.stem: path for path in sorted(folder.glob("*.yaml"))} | {
+    own = [*sorted(folder.glob("*.yaml")), *sorted(folder.glob(f"{BATCH}/*.yaml"))]
+    names = {path.relative_to(folder).as_posix().removesuffix(".yaml"): path for path in own}
+    return names | {
         path.relative_to(papers).as_posix().removesuffix(".yaml"): path
         for path in sorted(papers.glob("*/*.yaml"))
     }
@@ -48,6 +53,7 @@ def shipped_experiments() -> dict[str, Path]:
     folder = shipped_folder()
     files = [
         *sorted((folder / EXPERIMENTS).glob("*.yaml")),
+        *sorted((folder / BATCH / EXPERIMENTS).glob("*.yaml")),
         *sorted((folder / PAPERS).glob(f"*/{EXPERIMENTS}/*.yaml")),
     ]
     return {path.stem: path for path in files}

@@ -62,6 +62,7 @@ STUDIES: Mapping[str, Entry] = {
     "deep-eas-beta": Entry(_DEEP_EAS, "Deep-EAS by share of short jobs", trains=True),
     "deep-eas-perfect": Entry(_DEEP_EAS, "Deep-EAS with exact run times", trains=True),
     "deep-eas-machines": Entry(_DEEP_EAS, "Deep-EAS on three and four machines", trains=True),
+    "deep-eas-lengths": Entry(_DEEP_EAS, "Deep-EAS on sequences of 4 to 480 steps and other loads"),
     "deep-eas-optimum": Entry(
         _DEEP_EAS, "Deep-EAS and a lower bound, on small sequences", trains=True
     ),

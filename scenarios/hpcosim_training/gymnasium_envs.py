@@ -2,6 +2,7 @@
 
 | id | decision | documentation |
 |---|---|---|
+| `hpcosim/BatchScheduling-v1` | choose the next job | `environments.batch_scheduling` |
 | `hpcosim/JobNodePairing-v1` | assign queued jobs to nodes | `environments.job_node_pairing` |
 | `hpcosim/NodePower-v1` | switch nodes on and off | `environments.node_power` |
 | `hpcosim/StepBinding-v1` | bind jobs to machines in whole steps | `environments.step_binding` |
@@ -21,7 +22,8 @@ or let Gymnasium import it. This form also works in spawned processes:
         "hpcosim_training.gymnasium_envs:hpcosim/JobNodePairing-v1", 4, "async", scenario=...
     )
 
-`hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays:
+`hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays, and
+`hpcosim/BatchScheduling-v1` one that copies less than those of Gymnasium:
 
     envs = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
 
@@ -33,12 +35,18 @@ from __future__ import annotations
 
 import gymnasium
 
+BATCH_SCHEDULING = "hpcosim/BatchScheduling-v1"
 JOB_NODE_PAIRING = "hpcosim/JobNodePairing-v1"
 NODE_POWER = "hpcosim/NodePower-v1"
 STEP_BINDING = "hpcosim/StepBinding-v1"
 
 _HERE = "hpcosim_training.environments"
 
+gymnasium.register(
+    BATCH_SCHEDULING,
+    f"{_HERE}.batch_scheduling:BatchSchedulingEnv",
+    vector_entry_point=f"{_HERE}.batch_vector:BatchSchedulingVectorEnv",
+)
 gymnasium.register(JOB_NODE_PAIRING, f"{_HERE}.job_node_pairing:JobNodePairingEnv")
 gymnasium.register(NODE_POWER, f"{_HERE}.node_power:NodePowerEnv")
 gymnasium.register(

@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from hpcosim_client.agents.batch.any_model import scheduled_by as scheduled_by
     from hpcosim_client.alarm import PolicyAlarm as PolicyAlarm
     from hpcosim_client.catalogue.description import describe as describe
     from hpcosim_client.catalogue.power import with_power as with_power
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from hpcosim_client.view import View as View
 
 _NAMES = {
+    "agents.batch.any_model": "scheduled_by",
     "alarm": "PolicyAlarm",
     "catalogue.description": "describe",
     "catalogue.power": "with_power",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
 
 from hpcosim_client.job import Job
 
@@ -47,6 +49,10 @@ class JobQueue(dict[int, Job]):
             numbers.popleft()
         return next(iter(super().values()))
 
+    def first_jobs(self, count: int) -> list[Job]:
+        """Return the first jobs, at most `count`, without a copy of the queue."""
+        return list(islice(super().values(), count))
+
     def values(self) -> list[Job]:  # type: ignore[override]  # a copy instead of a view
         """Return the jobs that wait now."""
         return list(super().values())
@@ -61,3 +67,6 @@ class JobQueue(dict[int, Job]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(list(super().__iter__()))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles set the items first otherwise
+        return JobQueue, (self.items(),)

@@ -12,7 +12,8 @@ pytest.importorskip("torch")
 
 import torch
 
-from hpcosim_client import PolicyError, View
+from hpcosim_client import PolicyError, View, make_policy
+from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions
 from hpcosim_client.agents.deep_eas.network import (
     DeepEasMetadata,
     Network,
@@ -28,6 +29,9 @@ from hpcosim_client.agents.deep_eas.policy import deep_eas
 from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
+from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_protocol import Platform
 from hpcosim_server.engine.simulation import Rules, Simulation
 from support.simulating import simulate
@@ -219,6 +223,9 @@ def test_pairs_say_the_same_of_slots_and_machines_in_any_order() -> None:
         scene.rows[:, ::-1],
         scene.behind,
         scene.since_arrival,
+        scene.ahead,
+        scene.work,
+        scene.recent,
     )
     network = network_of(settings)
     (logits,), (other,) = logits_of(network, scene), logits_of(network, turned)
@@ -276,3 +283,55 @@ def test_a_run_without_jobs_waiting_asks_nothing(tmp_path: Path) -> None:
 
     simulate(machines(), jobs, counted, Rules(reference_ghz=1.0))
     assert exchanges < 60
+
+
+def test_simulated_runs_begin_with_what_the_agent_sees() -> None:
+    """At every decision, runs that go on from the known state have the same observation."""
+    rng = np.random.default_rng(3)
+    numbers = rng.integers(1, 5, (30, 3)).tolist()
+    drawn = [Drawn(step, *some) for step, some in enumerate(numbers)]
+    settings = DeepEas(cores=4, queue=6, sees="queue", masked=True)
+    compared = 0
+    rounds: list[DeepEasRounds] = []
+
+    def decide(view: View) -> None:
+        nonlocal compared
+        if not rounds:
+            rounds.append(DeepEasRounds(settings, view))
+        rounds[0].begin(view)
+        about = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
+        while (scene := rounds[0].look(view)) is not None:
+            known = StepRuns.resumed(about, rounds[0].moment(view)).scene
+            parts = zip(map(np.asarray, scene), map(np.asarray, known), strict=True)
+            assert all(np.array_equal(part, other) for part, other in parts)
+            compared += 1
+            rounds[0].take(view, scene, int(rng.choice(np.flatnonzero(scene.possible()[0]))))
+
+    schedule(decide, table(drawn))
+    assert compared > 30
+
+
+def test_look_ahead_takes_the_action_of_the_lowest_simulated_cost() -> None:
+    """Of an untrained agent's three actions, it takes the machine with a tenth of the power."""
+    settings = DeepEas(cores=4, sees="queue", masked=True)
+    view = View(machines())
+    batch = Simulation(machines(), table([Drawn(0, 1, 1, 4)]), Rules(reference_ghz=1.0)).advance([])
+    view.apply(batch.now_s, batch.events)
+    rounds = DeepEasRounds(settings, view)
+    rounds.begin(view)
+    scene, known = rounds.look(view), rounds.moment(view)
+    assert scene is not None
+    about = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
+    look_ahead = LookAhead(actions=3, steps=0)
+    found = improved_actions(network_of(settings), about, known, scene, look_ahead, view.rng)
+    assert found.tolist() == [settings.queue]
+
+
+def test_the_look_ahead_schedules_all_jobs(tmp_path: Path) -> None:
+    """The scheduler by name completes a run; it does not sample."""
+    settings = DeepEas(cores=4, sees="queue", masked=True)
+    path = model_in(tmp_path, settings)
+    jobs = table([Drawn(0, 1, 1, 4), Drawn(1, 2, 3, 2)])
+    assert set(schedule(make_policy(f"deep-eas-search:{path}"), jobs)) == {1, 2}
+    with pytest.raises(PolicyError):
+        make_policy(f"deep-eas-search-sampled:{path}")

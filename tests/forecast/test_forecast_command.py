@@ -47,6 +47,17 @@ def recorded(tmp_path: Path) -> Path:
     return path
 
 
+def test_earlier_output_can_be_given(recorded: Path, tmp_path: Path) -> None:
+    """Output of --json is input of --earlier; six jobs that still wait widen nothing."""
+    asked = ("forecast", "--state", recorded, "--samples", "2", "--json")
+    first = invoke(*asked)
+    path = tmp_path / "earlier.json"
+    path.write_text(first.out)
+    again = invoke(*asked, "--earlier", path)
+    assert again.status == 0
+    assert json.loads(again.out) == json.loads(first.out)
+
+
 def test_a_recorded_queue_gives_a_table(recorded: Path) -> None:
     """Each waiting job has a line, beside what `squeue --start` says, the earliest first."""
     result = invoke("forecast", "--state", recorded, "--samples", "3")

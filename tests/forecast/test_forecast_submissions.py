@@ -47,11 +47,24 @@ def test_future_jobs_are_copies_of_past_ones_without_conditions() -> None:
     assert all(each == JobRequest(name="mesh") for each in copies)
 
 
+def test_submissions_have_ended_if_many_were_expected_and_none_came() -> None:
+    """A steady stream that stops is at its end; while it goes on, most simulations continue it."""
+    past = [spec(number, 2.0 * number) for number in range(500)]
+
+    def empty(now_s: float) -> int:
+        jobs = [QueuedJob(job) for job in past]
+        model = Submissions(QueueState(now_s, cluster_of(1), jobs, state_of([], 0.0).new_policy))
+        return sum(not model.drawn(3600.0, np.random.default_rng(seed)) for seed in range(100))
+
+    assert empty(1000.0) < 40
+    assert empty(1300.0) > 90
+
+
 def test_after_a_silence_less_is_submitted() -> None:
     """What is submitted depends on how long ago the last submissions were."""
     past = [spec(number, 30.0 * number) for number in range(100)]
     soon, later = (
-        np.mean([len(model.drawn(3600.0, np.random.default_rng(seed))) for seed in range(20)])
+        np.mean([len(model.drawn(3600.0, np.random.default_rng(seed))) for seed in range(40)])
         for model in (Submissions(state_of(past, at_s)) for at_s in (3000.0, 90_000.0))
     )
     assert later < 0.5 * soon

@@ -14,6 +14,8 @@ pytest.importorskip("torch")
 from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_costs import weights
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_experiments.statistics.rows import Row, read_rows
 from hpcosim_studies.catalogue import Request, reproduce_study
@@ -21,6 +23,7 @@ from hpcosim_studies.deep_eas import curves, optima, sweep
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
+    EVERY_LENGTH,
     SEEDS,
     SWEEPS,
     Case,
@@ -34,9 +37,7 @@ from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_studies.papers import papers_folder, scenario_path
 from hpcosim_studies.study import plan
-from hpcosim_training.environments.step_costs import weights
 from hpcosim_training.environments.step_jobs import step_jobs
-from hpcosim_training.environments.step_machines import Machines
 from support.step_machines import Drawn, machines, table
 
 FOLDER = papers_folder() / "deep_eas"
@@ -109,6 +110,9 @@ def scene(rows: list[list[list[int]]]) -> Scene:
         np.array(rows, dtype=np.int16),
         np.zeros(moments, dtype=np.int16),
         np.zeros(moments, dtype=np.int16),
+        np.zeros((moments, 2), dtype=np.int32),
+        np.zeros(moments, dtype=np.int32),
+        np.zeros((moments, 3), dtype=np.int16),
     )
 
 
@@ -220,7 +224,7 @@ def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
     pytest.importorskip("scipy")
     model = FOLDER / model_name(BUSIEST, "pairs")
     case = Case(BUSIEST, BUSIEST)
-    found = optima.find_optima(case, model, lengths=(3, 5), sequences=3)
+    found = optima.find_optima(case, model, FOLDER / EVERY_LENGTH, lengths=(3, 5), sequences=3)
     assert [row["steps"] for row in found] == [3, 5]
     for row in found:
         assert row["least"] <= row["found"] * (1 + 1e-9)

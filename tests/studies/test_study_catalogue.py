@@ -14,7 +14,7 @@ from hpcosim_experiments.model.file import load_experiment
 from hpcosim_scenarios.shipped import shipped_experiments
 from hpcosim_server.errors import ResultsFolderError
 from hpcosim_studies.catalogue import STUDIES, Request, reproduce_study
-from hpcosim_studies.deep_eas.cases import CURVES, HELD, OPTIMUM, SWEEPS
+from hpcosim_studies.deep_eas.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
 from hpcosim_studies.papers import papers_folder
@@ -33,7 +33,7 @@ def test_every_study_has_a_module(module: str) -> None:
 
 def test_papers_declare_the_studies_of_the_catalogue() -> None:
     """The catalogue has exactly the studies that the papers' packages declare."""
-    declared = {*EXPERIMENTS, *PARTS, *SWEEPS, CURVES, HELD, OPTIMUM}
+    declared = {*EXPERIMENTS, *PARTS, *SWEEPS, CURVES, HELD, LENGTHS, OPTIMUM}
     assert declared == set(STUDIES) - {"ineps", "node-centric"}
 
 

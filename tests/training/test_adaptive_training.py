@@ -10,21 +10,18 @@ import pytest
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 
 from hpcosim_executors import Local
-from hpcosim_training.learners.power.cross_entropy import (
-    AdaptiveSearch,
-    next_distribution,
-    train_adaptive,
-)
+from hpcosim_training.learners.power.cross_entropy import AdaptiveSearch, train_adaptive
+from hpcosim_training.learning.cross_entropy import Generations, next_distribution
 
 
 def test_a_generation_moves_to_its_elite() -> None:
     """For a cost that is the distance to a point, the mean moves there and the spread decreases."""
-    goal, search = np.full((3, 9), 0.5), AdaptiveSearch(candidates=40, elite=8)
+    goal, sizes = np.full((3, 9), 0.5), Generations(candidates=40, elite=8)
     mean, sd, rng = np.zeros((3, 9)), np.full((3, 9), 0.3), np.random.default_rng(1)
     costs = []
     for _ in range(12):
         mean, sd, costs_j = next_distribution(
-            mean, sd, search, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
+            mean, sd, sizes, rng, lambda drawn: np.abs(drawn - goal).sum(axis=(1, 2))
         )
         costs.append(costs_j[0])
     assert costs[-1] < 0.5 * costs[0]

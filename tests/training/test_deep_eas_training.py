@@ -30,17 +30,21 @@ from hpcosim_client.agents.deep_eas.network import (
 )
 from hpcosim_client.agents.deep_eas.policy import deep_eas
 from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
+from hpcosim_client.agents.deep_eas.step_costs import costs_to_go, mean_edp, normalised_edps
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.heuristics.node_keys import run_time_scale
+from hpcosim_executors import parallel_map
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_scenarios.running.library import Library
 from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import costs_to_go, mean_edp, normalised_edps
 from hpcosim_training.environments.step_jobs import step_jobs
-from hpcosim_training.environments.step_machines import Machines
-from hpcosim_training.environments.step_runs import StepRuns
+from hpcosim_training.environments.step_machines import machines_of, model_of
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
+from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
 from hpcosim_training.learners.deep_eas.play import (
     BindingRuns,
     make_sampler,
@@ -109,7 +113,7 @@ def explored(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sees", ["picture", "pairs"])
+@pytest.mark.parametrize("sees", ["picture", "pairs", "queue"])
 @examples(25)
 @given(
     drawn=workloads,
@@ -269,6 +273,8 @@ def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) 
 def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> None:
     """The same seed writes the same bytes; another seed writes others."""
     training = dataclasses.replace(FORMS[form], **QUICK)
+    if form == "queue":
+        training = dataclasses.replace(training, lengths=(4, 8), validation_sequences=4)
     first, again, other = (
         train_deep_eas(
             SCENARIO, tmp_path / name, dataclasses.replace(training, seed=seed), overrides=SHORT
@@ -299,6 +305,17 @@ def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
         for folder in (whole.parent, parts.parent)
     ]
     assert repr(curves[0]) == repr(curves[1])
+
+
+def test_a_training_draws_sequences_of_all_lengths() -> None:
+    """Each sequence has its part of the logarithmic range of lengths, shorter ones first."""
+    training = DeepEasTraining(validation_sequences=3, lengths=(2, 16), arrivals=(1.0, 1.0))
+    library = Library([SCENARIO])
+    about = machines_of(library.first, training.settings, SCENARIO)
+    with parallel_map(training.executor) as parallel:
+        learner = DeepEasLearner(about, model_of(library.first, SCENARIO), training, parallel)
+    sizes = [len(one) for one in learner.tables]
+    assert 2 <= sizes[0] <= 4 <= sizes[1] <= 8 <= sizes[2] <= 16
 
 
 def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from hpcosim_cli.train.adaptive import adaptive
+from hpcosim_cli.train.batch import batch
 from hpcosim_cli.train.deep_eas import deep_eas
 from hpcosim_cli.train.pairing import pairing
 from hpcosim_cli.train.power import power
@@ -14,5 +15,5 @@ app = typer.Typer(
     help="Train a scheduler or power manager on a scenario. Needs the extra `rl`.",
     no_args_is_help=True,
 )
-for command in (power, adaptive, pairing, deep_eas):
+for command in (power, adaptive, pairing, deep_eas, batch):
     app.command(command.__name__.replace("_", "-"), help=help_of(command))(command)

@@ -29,10 +29,11 @@ from hpcosim_cli.train.options import (
 from hpcosim_cli.train.seeds import Seeds, seeds_of, train_each
 
 Form = Annotated[
-    Literal["pairs", "picture", "paper"],
+    Literal["pairs", "queue", "picture", "paper"],
     typer.Option(
-        help="pairs: observe features of job-machine pairs, with PPO; picture: the paper's "
-        "observation, with PPO; paper: the paper's observation and algorithm, REINFORCE."
+        help="pairs: observe features of job-machine pairs, with PPO; queue: the same and the "
+        "whole queue, on sequences of many lengths and loads; picture: the paper's observation, "
+        "with PPO; paper: the paper's observation and algorithm, REINFORCE."
     ),
 ]
 Pool = Annotated[
@@ -76,8 +77,8 @@ def deep_eas(
 ) -> None:
     """Train the scheduler `deep-eas` on job sequences drawn like the scenario's.
 
-    The form sets the defaults of the training options. Default: 50 iterations (pairs), 40
-    (picture), 1000 (paper).
+    The form sets the defaults of the training options. Default: 50 iterations (pairs), 60 (queue),
+    40 (picture), 1000 (paper).
     """
     several = seeds_of(seed, seeds)
     with training_into(out, several, force=force, resume=resume):

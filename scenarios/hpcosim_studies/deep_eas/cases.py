@@ -85,6 +85,10 @@ SWEEPS: Mapping[str, Sweep] = {
 CURVES = "deep-eas-fig4"
 HELD = "deep-eas-fig5"
 OPTIMUM = "deep-eas-optimum"
+LENGTHS = "deep-eas-lengths"
+EVERY_LENGTH = "every_length.safetensors"
+"""The file of the agent of the form `queue`, trained on many lengths and loads."""
+
 BUSIEST = "lambda_0.9"
 PAPERS_CURVE = "lambda_0.7"
 

@@ -1,4 +1,4 @@
-"""The optimality gap of ESJF and the agent on small sequences."""
+"""The optimality gap of ESJF and two agents on small sequences."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ import msgspec
 import numpy as np
 
 from hpcosim_client.agents.deep_eas.network import load_deep_eas
+from hpcosim_client.agents.deep_eas.step_costs import mean_edp
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows
+from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.deep_eas.cases import Case
 from hpcosim_studies.deep_eas.optimum import SequenceBound, optimum
 from hpcosim_studies.measures import change
 from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import mean_edp
-from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
-from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
 from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 from hpcosim_view.figures.style import COLOURS
+from hpcosim_workloads.table import JobTable
 
 STEPS = (4, 7, 10, 13)
 """Lengths of sequences: steps in which jobs arrive."""
@@ -35,14 +38,16 @@ SEQUENCES = 20
 def find_optima(
     case: Case,
     model: Path,
+    every: Path,
     lengths: Sequence[int] = STEPS,
     sequences: int = SEQUENCES,
 ) -> list[Row]:
-    """Return the results of ESJF, an agent and the solver, a row for each length of sequences.
+    """Return the results of ESJF, agents and the solver, a row for each length of sequences.
 
     Args:
         case: scenario that provides machines and workload model.
-        model: the agent's file.
+        model: file of the agent of the form `pairs`.
+        every: file of the agent of the form `queue`.
         lengths: numbers of steps in which jobs arrive.
         sequences: number of sequences of each length.
 
@@ -50,16 +55,16 @@ def find_optima(
         OracleError: SciPy is missing, or the solver found no schedule within its time limit.
     """
     # One process: the solver's time limit is wall-clock time, and parallel solvers are slower.
-    find = partial(find_one, case, model, sequences)
+    find = partial(find_one, case, model, every, sequences)
     return in_parallel(find, lengths, 1, "deep-eas-optimum")
 
 
-def find_one(case: Case, model: Path, sequences: int, steps: int) -> Row:
+def find_one(case: Case, model: Path, every: Path, sequences: int, steps: int) -> Row:
     """Return the results on the sequences of a length, as means over all their jobs.
 
     Columns are `steps`, `jobs` (in a sequence), and the mean normalised energy-delay products of
-    `esjf`, of the `agent`, of the best schedules `found` by the solver, which knows all jobs in
-    advance, and their lower bound `least`.
+    `esjf`, of the `agent`, of the agent for `every` length, of the best schedules `found` by the
+    solver, which knows all jobs in advance, and their lower bound `least`.
     """
     network, about = load_deep_eas(model)
     scenario = Library([case.path]).first
@@ -75,6 +80,7 @@ def find_one(case: Case, model: Path, sequences: int, steps: int) -> Row:
         "jobs": count / sequences,
         "esjf": _run(machines, jobs, play_esjf),
         "agent": _run(machines, jobs, lambda env: play_greedy(network, env)),
+        "every": _run_every(every, scenario, case, tables),
         "found": sum(bound.found for bound in bounds) / count,
         "least": sum(bound.least for bound in bounds) / count,
     }
@@ -84,6 +90,14 @@ def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEn
     env = StepBindingVectorEnv(machines=machines, jobs=jobs)
     play(env)
     return mean_edp(env.runs)
+
+
+def _run_every(every: Path, scenario: Scenario, case: Case, tables: Sequence[JobTable]) -> float:
+    """Return the result of an agent with slots of its own."""
+    network, about = load_deep_eas(every)
+    machines = machines_of(scenario, about.settings, case.path)
+    jobs = step_jobs(machines.settings, machines.scale, tables)
+    return _run(machines, jobs, lambda env: play_greedy(network, env))
 
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
@@ -97,12 +111,13 @@ def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
 
 def summary(rows: Rows) -> str:
     """Return the comparison as Markdown."""
-    lines = []
+    head, lines = ["steps with jobs", "jobs", "ESJF"], []
     for row in rows:
         proven = row["found"] <= row["least"] * (1.0 + 1e-4)
         best = f"{row['found']:.2f}" if proven else f"{row['least']:.2f} to {row['found']:.2f}"
         gaps = [
-            f"{row[who]:.2f} ({change(row[who], row['found']):+.0f} %)" for who in ("esjf", "agent")
+            f"{row[who]:.2f} ({change(row[who], row['found']):+.0f} %)"
+            for who in ("esjf", "agent", "every")
         ]
         lines.append([f"{row['steps']}", f"{row['jobs']:.1f}", *gaps, best])
     return document(
@@ -113,7 +128,7 @@ def summary(rows: Rows) -> str:
             "brackets give the gap to it. A range contains an optimum that the solver did not "
             "prove."
         ],
-        table(["steps with jobs", "jobs", "ESJF", "Deep-EAS, pairs (ours)", "optimum"], lines),
+        table([*head, "Deep-EAS, pairs (ours)", "Deep-EAS, queue (ours)", "optimum"], lines),
     )
 
 

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpcosim_client.agents.deep_eas.step_costs import weights
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.solver import scipy_for
-from hpcosim_training.environments.step_costs import weights
-from hpcosim_training.environments.step_jobs import StepJobs
-from hpcosim_training.environments.step_machines import Machines
 
 LIMIT_S = 60.0  # time limit of the solver for one sequence
 

@@ -6,11 +6,13 @@ from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_server.record.folder import prepare
 from hpcosim_studies.agents import TABLE
-from hpcosim_studies.deep_eas import curves, held_jobs, optima
+from hpcosim_studies.deep_eas import curves, held_jobs, lengths, optima
 from hpcosim_studies.deep_eas.cases import (
     BUSIEST,
     CURVES,
+    EVERY_LENGTH,
     HELD,
+    LENGTHS,
     SWEEPS,
     Case,
     model_name,
@@ -43,8 +45,11 @@ def reproduce(request: Request) -> None:
         found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
         text = held_jobs.summary(found)
         held_jobs.draw(figure, found)
+    elif name == LENGTHS:
+        rows, searched = lengths.compare(busiest, source), lengths.compare_search(busiest, source)
+        text = lengths.summary(rows, searched)
     else:
-        small = optima.find_optima(busiest, ours)
+        small = optima.find_optima(busiest, ours, source / EVERY_LENGTH)
         text = optima.summary(small)
         optima.draw(figure, small)
     (out / "summary.md").write_text(text, encoding="utf-8")

@@ -20,6 +20,9 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_costs import accrued_cost, cost_rates
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_training.environments.arguments import (
@@ -28,15 +31,13 @@ from hpcosim_training.environments.arguments import (
     scenario_path,
     settings_of,
 )
-from hpcosim_training.environments.step_costs import accrued_cost, cost_rates
-from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
-from hpcosim_training.environments.step_machines import Machines, machines_of, model_of, sequence
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
 from hpcosim_training.environments.step_observations import (
     Observation,
     observation_of,
     observation_space,
 )
-from hpcosim_training.environments.step_runs import StepRuns
 
 Bools = NDArray[np.bool_]
 

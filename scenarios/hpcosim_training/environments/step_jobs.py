@@ -3,41 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.scene import Counts
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_jobs import AFTER_ALL, StepJobs
 from hpcosim_client.heuristics.step_plan import INSTANT_S
-from hpcosim_client.job import Floats, Ints
+from hpcosim_client.job import Floats
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_workloads.table import JobTable
-
-AFTER_ALL = np.iinfo(np.int32).max
-
-
-class StepJobs(NamedTuple):
-    """The jobs of several runs, in submission order within each run.
-
-    Attributes:
-        valid: bool[runs, jobs]; False: padding after the last job of a run.
-        submit: int64[runs, jobs], step of submission.
-        cores: int16[runs, jobs], requested cores.
-        expected: int16[runs, machines, jobs], expected run time, steps.
-        actual: int16[runs, machines, jobs], actual run time, steps.
-    """
-
-    valid: NDArray[np.bool_]
-    submit: Ints
-    cores: Counts
-    expected: Counts
-    actual: Counts
-
-    def take(self, which: Sequence[int] | Ints) -> StepJobs:
-        """Return the selected runs; an index may occur several times."""
-        return StepJobs(*(part[np.asarray(which)] for part in self))
 
 
 def step_jobs(settings: DeepEas, scale: Floats, tables: Sequence[JobTable]) -> StepJobs:

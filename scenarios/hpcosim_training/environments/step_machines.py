@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from hpcosim_client import View
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
 from hpcosim_client.heuristics.node_keys import run_time_scale
-from hpcosim_client.job import Floats
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli
@@ -21,20 +20,6 @@ from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.table import JobTable
 
 MAX_DRAWS = 100  # attempts to draw a sequence with at least one job
-
-
-class Machines(NamedTuple):
-    """The machines, without the workload.
-
-    Attributes:
-        settings: settings of Deep-EAS.
-        watts: float64[machines], dynamic power of a busy core, W.
-        scale: float64[machines], factor of requested and run times on each machine.
-    """
-
-    settings: DeepEas
-    watts: Floats
-    scale: Floats
 
 
 def machines_of(scenario: Scenario, settings: DeepEas, path: Path) -> Machines:

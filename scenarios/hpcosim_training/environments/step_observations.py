@@ -10,7 +10,7 @@ from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_training.environments.step_runs import StepRuns
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 
 Observation = dict[str, NDArray[np.int16]]
 

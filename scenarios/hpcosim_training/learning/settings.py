@@ -135,6 +135,6 @@ def flat_settings(
         nested = value if isinstance(value, dict) else {"": value}
         for inner, one in nested.items():
             if one is not None:
-                text = ",".join(one) if isinstance(one, list | tuple) else one
+                text = ",".join(map(str, one)) if isinstance(one, list | tuple) else one
                 found[f"{name}_{inner}" if inner else name] = text
     return found

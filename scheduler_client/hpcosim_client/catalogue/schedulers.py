@@ -34,6 +34,8 @@ from hpcosim_client.catalogue.trained import (
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics import orders
 from hpcosim_client.heuristics.awareness import Awareness
+from hpcosim_client.heuristics.chosen_head import RULES as HEAD_RULES
+from hpcosim_client.heuristics.chosen_head import easy_by_rule
 from hpcosim_client.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_client.heuristics.list_scheduling import (
     Start,
@@ -90,6 +92,9 @@ BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
 }
 """Factories of schedulers with reservations; they support every awareness of power states."""
 
+BY_RULE = tuple(f"easy-{name}" for name in HEAD_RULES)
+"""EASY backfilling whose head is chosen by a rule, see `heuristics.chosen_head`."""
+
 RULES = ("minmin", "maxmin", "duplex")
 
 PLACING: Mapping[str, Callable[[], Policy]] = {
@@ -135,7 +140,7 @@ as its program (IRMaSim) runs them.
 
 def scheduler_names() -> list[str]:
     """Return the names of all schedulers without a file, in the order of the catalogue."""
-    return [*LISTS, *BACKFILLING, *SITES, *SETTINGS, *PLACING, *job_node_names()]
+    return [*LISTS, *BACKFILLING, *BY_RULE, *SITES, *SETTINGS, *PLACING, *job_node_names()]
 
 
 def canonical_name(name: str) -> str:
@@ -150,7 +155,7 @@ def canonical_name(name: str) -> str:
     """
     kind, colon, file = name.partition(":")
     known = [
-        *(f"{name}{end}" for name in TRAINED for end in ("", SAMPLED)),
+        *(name for kind in TRAINED for name in (kind, f"{kind}{SAMPLED}") if is_trained(name)),
         *(prefix[:-1] for prefix in REPLAYED),
     ]
     known += SETTINGS
@@ -278,6 +283,8 @@ def make_policy(
         )
     if name in PLACING:
         return PLACING[name]()
+    if name in BY_RULE:
+        return easy_by_rule(HEAD_RULES[name.removeprefix("easy-")])
     if is_trained(name):
         return make_trained(name)
     if name.startswith(RECORDED):

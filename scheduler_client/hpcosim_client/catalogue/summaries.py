@@ -16,6 +16,7 @@ SCHEDULERS: Mapping[str, str] = {
     "sjf": "shortest requested time first",
     "ljf": "longest requested time first",
     "smallest": "fewest cores first",
+    "saf": "smallest r n (area) first",
     "snf": "fewest cores first, then shortest requested time (Pulungan et al. 2026)",
     "f1": "least log10(r) n + 870 log10(s) first (Carastan-Santos, de Camargo 2017)",
     "f2": "least sqrt(r) n + 25600 log10(s) first (same paper)",
@@ -23,7 +24,10 @@ SCHEDULERS: Mapping[str, str] = {
     "f4": "least r sqrt(n) + 530000 log10(s) first (same paper)",
     "wfp3": "greatest (w / r)^3 n first (Tang et al. 2009)",
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
+    "lxf": "largest (w + r) / r (expansion factor) first",
     "easy": "EASY backfilling: a reservation for the head of the queue",
+    "easy-ORDER": "easy whose head is the first of 64 visible jobs by ORDER: an order above, or "
+    "sjf-aged, saf-aged or f1-aged, which prefer jobs that have waited for a day",
     "conservative": "conservative backfilling: a reservation for every job",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
     "accounts and QOS; settings: scheduler.settings",
@@ -60,6 +64,9 @@ SCHEDULERS: Mapping[str, str] = {
     "pairing-sampled:MODEL": "the same, with actions sampled from its distribution",
     "deep-eas:MODEL": "trained network that binds jobs to machines (hpcosim train deep-eas)",
     "deep-eas-sampled:MODEL": "the same, with actions sampled from its distribution",
+    "deep-eas-search:MODEL": "deep-eas:MODEL with simulated futures of its two likeliest actions",
+    "batch:MODEL": "trained network that chooses the head of easy (hpcosim train batch)",
+    "batch-sampled:MODEL": "the same, with actions sampled from its distribution",
     "PATH.py:FUNCTION": "a function of your own that takes the view",
 }
 """Schedulers by name or pattern; words in capitals stand for a rule or a file."""

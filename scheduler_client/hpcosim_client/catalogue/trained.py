@@ -15,12 +15,16 @@ SAMPLED = "-sampled"
 """Suffix of the name of a trained scheduler that samples its actions."""
 
 
-TRAINED = ("pairing", "deep-eas")
+SEARCH = "deep-eas-search"
+"""The scheduler `deep-eas` with look-ahead. It does not sample actions."""
+
+TRAINED = ("pairing", "deep-eas", SEARCH, "batch")
 
 
 def is_trained(name: str) -> bool:
     """Return whether a name is the name of a trained scheduler, with or without a file."""
-    return name.partition(":")[0].removesuffix(SAMPLED) in TRAINED
+    kind = name.partition(":")[0]
+    return kind == SEARCH or (kind.removesuffix(SAMPLED) in TRAINED and not kind.startswith(SEARCH))
 
 
 def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
@@ -36,7 +40,7 @@ def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
     """
     if model is None and not sample:
         return name
-    if not is_trained(name) or ":" in name:
+    if not is_trained(name) or ":" in name or (sample and name == SEARCH):
         known = ", ".join(TRAINED)
         raise PolicyError(f"{name}: --model and --sample apply only to trained schedulers: {known}")
     return f"{name}{SAMPLED if sample else ''}" + (f":{model}" if model else "")
@@ -64,9 +68,16 @@ def make_trained(name: str) -> Policy:
     """
     check_trained(name)
     kind, _, model = name.partition(":")
+    path, sample = Path(model), kind.endswith(SAMPLED)
     with rl_extra(f"the scheduler {kind.removesuffix(SAMPLED)}"):
         if kind.removesuffix(SAMPLED) == "pairing":
-            from hpcosim_client.agents.pairing.policy import pairing as trained
-        else:
-            from hpcosim_client.agents.deep_eas.policy import deep_eas as trained
-    return trained(Path(model), sample=kind.endswith(SAMPLED))
+            from hpcosim_client.agents.pairing.policy import pairing
+
+            return pairing(path, sample=sample)
+        if kind.removesuffix(SAMPLED) == "batch":
+            from hpcosim_client.agents.batch.policy import batch
+
+            return batch(path, sample=sample)
+        from hpcosim_client.agents.deep_eas.policy import deep_eas
+
+        return deep_eas(path, sample=sample, search=kind == SEARCH)

@@ -145,6 +145,15 @@ class Arrivals:
             found[place] = mean.sum(), mean @ size
         return ExpectedArrivals(found[:, 0], found[:, 1])
 
+    def missed(self, now_s: float) -> float:
+        """Return the number of submissions that was expected since the last one; see `Excitation`.
+
+        Of a process as the model has it, it exceeds x with probability exp(-x): a large value
+        means that what went on has ended.
+        """
+        self._excitation.advance(now_s)
+        return self._excitation.missed()
+
     def scenarios(
         self, now_s: float, horizon_s: float, samples: int, generator: Generator
     ) -> ArrivalScenarios:

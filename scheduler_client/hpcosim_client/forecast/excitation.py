@@ -72,6 +72,8 @@ class Excitation:
         self._all_exposed = np.full(KERNELS, GLOBAL_PRIOR)
         self._all_spontaneous, self._spontaneous_s = 1.0, HOUR_S
         self._refreshed_s = math.nan
+        self._last_s = math.nan
+        self._excited = np.zeros(KERNELS)  # sum of w S over users, at `_last_s`
 
     def new_user(self) -> int:
         """Return the number of a new user: the number of those known before."""
@@ -102,6 +104,20 @@ class Excitation:
         age_s = self.now_s - self._at_s[: self.users, None]
         found: Floats = self._state[: self.users] * np.exp(-age_s * BETA_PER_S)
         return found
+
+    def missed(self) -> float:
+        """Return the number of submissions that was expected since the last one, without their own.
+
+        If the model is right, it exceeds x with probability exp(-x) (Papangelou 1972, DOI
+        10.1090/S0002-9947-1972-0314102-9). 0 before the first submission.
+        """
+        if math.isnan(self._last_s):
+            return 0.0
+        silent_s = self.now_s - self._last_s
+        due = self._excited * -np.expm1(-silent_s * BETA_PER_S)
+        factor = self.rhythm.at(self.now_s)
+        rhythmic = float(due[IS_RHYTHMIC].sum()) + self.spontaneous_per_s * silent_s
+        return float(due[~IS_RHYTHMIC].sum()) + factor * rhythmic
 
     def user_shares(self) -> Floats:
         """Return the probability of each user in a spontaneous submission, float64[users].
@@ -149,6 +165,10 @@ class Excitation:
         self._all_spontaneous += alone
         self.rhythm.observe(self.now_s, alone + float(shares[IS_RHYTHMIC].sum()))
         self._state[user] += 1.0
+        if self._last_s < self.now_s:
+            self._excited *= np.exp((self._last_s - self.now_s) * BETA_PER_S)
+        self._excited += self._weights(user)
+        self._last_s = self.now_s
         return shares
 
     def _weights(self, user: int | slice) -> Floats:

@@ -29,6 +29,8 @@ WIDE_WEIGHT = 0.1
 SPREAD: Floats = np.exp(NARROW * np.array([-1.61, -0.51, 0.0, 0.51, 1.61]))
 """Factors by which a run time of the user's own stands for others: the narrow density, at 10, 30,
 50, 70 and 90 %."""
+ALMOST = 0.999
+"""Largest share of the requested time that is not the limit, for values that are spread."""
 SPREAD_HISTORIES = 3
 """Number of histories, the first ones, whose values are spread; the others have enough values."""
 USER_PRIOR = 10.0
@@ -50,8 +52,8 @@ class RunTimes:
     4. the last 60 jobs of the group, as shares,
     5. the last 60 jobs of all users with the same requested time, as shares,
     6. the last 200 jobs of all users, as shares,
-    7. the requested time itself; of jobs without one, times from a minute to a day, which count
-       1 / (n + 1) if the history before has n values.
+    7. the requested time itself, or of jobs without one, times from a minute to a day; it counts
+       1 / (n + 1) of its weight if history 6 has n values.
 
     Shares are multiplied by the requested time; jobs without requested times have histories of
     their own, of run times. A job that ends belongs to each history with the probability that the
@@ -91,7 +93,7 @@ class RunTimes:
         run_s = max(run_s, SHORTEST_S)
         keys = _keys(user, group, requested_s, size)
         sources = self._sources(keys, requested_s)
-        scores = np.array([_density(values, run_s) for values in sources])
+        scores = np.array([_density(values, run_s, requested_s) for values in sources])
         shares = scores * self._mixed(user, sources)
         shares /= shares.sum()
         own = self._own.get(user)
@@ -151,8 +153,7 @@ class RunTimes:
         """Return the weight of each source for a user, float64[sources]; the sum is 1."""
         count = np.array([len(values) for values in sources[:-1]] + [math.inf])
         trust = np.append(count[:-1] / (count[:-1] + 1.0), 1.0)
-        if sources[AT_LIMIT] is _UNKNOWN_S:
-            trust[AT_LIMIT] = 1.0 / (1.0 + count[-2])
+        trust[AT_LIMIT] = 1.0 / (1.0 + count[-2])
         common = self._weights / self._weights.sum()
         own = self._own.get(user)
         mixed = common if own is None else own + USER_PRIOR * common
@@ -185,17 +186,26 @@ def _keys(user: str, group: str, requested_s: float, size: float) -> list[Hashab
 def _spread(values: Floats, requested_s: float) -> Floats:
     """Return values and others around them, as the density of `_density` has them.
 
-    A job that was ended at its limit stands for none that ends earlier.
+    A job that was ended at its limit stands for none that ends earlier, and one that ended earlier
+    for none that is ended at its limit.
     """
-    around = np.multiply.outer(values, SPREAD)
-    return np.where(values[:, None] < requested_s, around, values[:, None]).ravel()
+    own = values[:, None]
+    around = np.minimum(own * SPREAD, np.maximum(own, ALMOST * requested_s))
+    return np.where(own < requested_s, around, own).ravel()
 
 
-def _density(values: Floats, run_s: float) -> float:
-    """Return the mean density of Laplace distributions around values at a run time."""
+def _density(values: Floats, run_s: float, requested_s: float) -> float:
+    """Return the mean density of Laplace distributions around values at a run time.
+
+    Ends at the limit and earlier ends are different things: a value says nothing of the other.
+    """
     if not len(values):
         return 0.0
     apart = np.abs(np.log(np.maximum(values, SHORTEST_S) / run_s))
     near = (1.0 - WIDE_WEIGHT) / NARROW * np.exp(-apart / NARROW)
     far = WIDE_WEIGHT / WIDE * np.exp(-apart / WIDE)
+    if run_s >= requested_s:
+        near = np.where(values >= requested_s, (1.0 - WIDE_WEIGHT) / NARROW, 0.0)
+    else:
+        near = np.where(values < requested_s, near, 0.0)
     return float((near + far).mean())

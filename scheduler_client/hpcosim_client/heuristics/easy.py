@@ -23,18 +23,28 @@ def easy(view: View) -> None:
     """
     start_in_order(view)
     view.wake_on, shadow = None, None
-    free_cores = view.nodes.free_cores
-    if len(view.queue) > 1 and free_cores > 0:
-        small = [job for job in view.queue.values() if job.cores <= free_cores]
-        head = view.queue.first()
-        if view.explains or len(small) > (head.cores <= free_cores):
-            shadow = _backfill(view, head, small)
+    if len(view.queue) > 1:
+        shadow = backfill_behind(view, view.queue.first())
     sleep_while_nothing_can_start(view)
     explain_queue(view, expected_start_s=None if shadow is None else shadow.start_s)
 
 
-def _backfill(view: View, head: Job, small: list[Job]) -> Reservation | None:
-    """Start small jobs that do not delay the head of the queue; return its reservation."""
+def backfill_behind(view: View, head: Job) -> Reservation | None:
+    """Start jobs that do not delay a head that does not fit, in submission order.
+
+    Args:
+        view: the view; more than one job waits.
+        head: a job of the queue.
+
+    Returns:
+        The reservation of the head; None: no reservation was needed, or there is none.
+    """
+    free_cores = view.nodes.free_cores
+    if free_cores == 0:
+        return None
+    small = [job for job in view.queue.values() if job.cores <= free_cores]
+    if not view.explains and len(small) <= (head.cores <= free_cores):
+        return None  # no other job fits
     profile = profile_of(view)
     shadow = profile.earliest(head)
     if shadow is not None:

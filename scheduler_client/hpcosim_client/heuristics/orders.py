@@ -33,6 +33,11 @@ def smallest(job: Job) -> float:
     return job.cores
 
 
+def saf(job: Job) -> float:
+    """Smallest area first: least r n."""
+    return job.requested_s * job.cores
+
+
 def snf(job: Job) -> tuple[float, ...]:
     """Smallest need first: fewest cores, then shortest requested time (Pulungan et al. 2026)."""
     return job.cores, job.requested_s
@@ -83,6 +88,11 @@ def unicep(job: Job, now_s: float) -> float:
     return -wait_s / (math.log2(job.cores) * _r(job))
 
 
+def lxf(job: Job, now_s: float) -> float:
+    """Largest expansion factor first: -(w + r) / r."""
+    return -(now_s - job.submit_s) / _r(job)
+
+
 def _r(job: Job) -> float:
     return job.requested_s if job.requested_s > 0 else LEAST
 
@@ -92,9 +102,9 @@ def _s(job: Job) -> float:
 
 
 FIXED: Mapping[str, FixedKey] = {
-    key.__name__: key for key in (sjf, ljf, smallest, snf, f1, f2, f3, f4)
+    key.__name__: key for key in (sjf, ljf, smallest, saf, snf, f1, f2, f3, f4)
 }
 """Orders with a key that does not depend on the time."""
 
-CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep)}
+CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep, lxf)}
 """Orders with a key that depends on the time."""

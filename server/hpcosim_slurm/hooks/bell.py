@@ -73,7 +73,9 @@ class Bell:
         Returns:
             The lines; empty: none came in time.
         """
-        select.select([self], [], [], timeout_s)
+        poll = select.poll()  # unlike `select`, for descriptors of any number
+        poll.register(self, select.POLLIN)
+        poll.poll(1000.0 * timeout_s)
         return self.rings()
 
     def rings(self) -> list[Ring]:

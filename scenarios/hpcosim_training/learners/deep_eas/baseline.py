@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from hpcosim_client.agents.deep_eas.step_costs import costs_to_go
+from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.job import Floats
-from hpcosim_training.environments.step_costs import costs_to_go
-from hpcosim_training.environments.step_runs import StepRuns
 from hpcosim_training.learners.deep_eas.agent import SceneBatch
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.rollout import Rollout

@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hpcosim_client.agents.deep_eas.step_runs import UNSET, StepRuns, plan_occupancy
 from hpcosim_client.job import Ints
-from hpcosim_training.environments.step_runs import UNSET, StepRuns, plan_occupancy
 
 UNITS = 64
 JOB_SETS = 3  # future, waiting and bound jobs

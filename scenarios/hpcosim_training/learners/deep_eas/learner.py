@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from safetensors.torch import load, save
 
 from hpcosim_client.agents.deep_eas.network import Network, network_of
+from hpcosim_client.agents.deep_eas.step_costs import mean_edp, normalised_edps
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_costs import mean_edp, normalised_edps
-from hpcosim_training.environments.step_jobs import StepJobs, step_jobs
-from hpcosim_training.environments.step_machines import Machines, sequence
+from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_training.environments.step_machines import sequence
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
 from hpcosim_training.learners.deep_eas.play import (
@@ -35,8 +37,6 @@ from hpcosim_training.learning.update import learn
 from hpcosim_workloads.table import JobTable
 
 POOL, VALIDATION, CHOICE, RUNS, ORDER = range(5)  # random number streams
-SEQUENCES_TOGETHER = 8  # in a task of a worker
-VALIDATION_SEQUENCES = 100
 
 
 class SampledEpisodes(NamedTuple):
@@ -81,11 +81,11 @@ class DeepEasLearner(Learner):
     ) -> None:
         self.settings, self.iterations = training, training.iterations
         self._machines, self._model, self._map = machines, model, parallel
-        self.tables = [self._sequence(VALIDATION, number) for number in range(VALIDATION_SEQUENCES)]
+        self.tables = self._sequences(training.validation_sequences, VALIDATION)
         self._validation = self._env(self._in_steps(self.tables))
         play_esjf(self._validation)
         self.esjf_runs = self._validation.runs
-        pool = [self._sequence(POOL, 0, number) for number in range(training.pool)]
+        pool = self._sequences(training.pool, POOL, 0)
         self._pool = self._in_steps(pool) if pool else None
         self.agent = new_agent(training, len(machines.watts))
         self.description = description(
@@ -98,7 +98,7 @@ class DeepEasLearner(Learner):
         jobs = self._drawn(number)
         weights = save(weights_of(self.agent.actor))
         episodes = partial(_episodes, self._machines, jobs, training, weights, number)
-        parts = parts_of(len(jobs.valid), SEQUENCES_TOGETHER)
+        parts = parts_of(len(jobs.valid), training.together)
         found: list[SampledEpisodes] = self._map(episodes, parts)
         rollout = joined([part.rollout for part in found], join)
         losses = learn(self.agent, rollout, training, self._rng(ORDER, number), remaining)
@@ -108,16 +108,23 @@ class DeepEasLearner(Learner):
         return IterationOutcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
 
     def validate(self, network: Network) -> float:
-        """Return the mean normalised energy-delay product of greedy actions, divided by ESJF's."""
+        """Return the mean normalised energy-delay product of greedy actions, divided by ESJF's.
+
+        With sequences of several lengths it is the geometric mean of the quotients of sequences.
+        """
         play_greedy(network, self._validation)
-        return mean_edp(self._validation.runs) / mean_edp(self.esjf_runs)
+        if self.settings.lengths is None:
+            return mean_edp(self._validation.runs) / mean_edp(self.esjf_runs)
+        found, esjf = (
+            normalised_edps(runs).sum(axis=1) for runs in (self._validation.runs, self.esjf_runs)
+        )
+        return float(np.exp(np.log(found / esjf).mean()))
 
     def _drawn(self, number: int) -> StepJobs:
         """Return the sequences of an iteration."""
         training = self.settings
         if self._pool is None:
-            new = [self._sequence(POOL, number, one) for one in range(training.sequences)]
-            return self._in_steps(new)
+            return self._in_steps(self._sequences(training.sequences, POOL, number))
         most = min(training.sequences, training.pool)
         return self._pool.take(self._rng(CHOICE, number).choice(training.pool, most, replace=False))
 
@@ -130,8 +137,35 @@ class DeepEasLearner(Learner):
     def _rng(self, *stream: int) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, *stream])
 
-    def _sequence(self, *stream: int) -> JobTable:
-        return sequence(self._model, self._rng(*stream))
+    def _sequences(self, count: int, *stream: int) -> list[JobTable]:
+        """Draw sequences from a random number stream each, shorter ones first."""
+        rngs = [self._rng(*stream, number) for number in range(count)]
+        shares = [number / count for number in range(count)]
+        return [
+            sequence(self._varied(share, 1.0 / count, rng), rng)
+            for share, rng in zip(shares, rngs, strict=True)
+        ]
+
+    def _varied(self, share: float, width: float, rng: np.random.Generator) -> Bernoulli:
+        """Return the model with a length and a load of the training's ranges.
+
+        The lengths are stratified, so that every iteration has long sequences, and sequences
+        that run side by side have similar lengths.
+
+        Args:
+            share: smallest quantile of the length.
+            width: range of the quantile.
+            rng: generator of the sequence.
+        """
+        model, training = self._model, self.settings
+        if training.lengths is not None:
+            least, most = training.lengths
+            steps = round(least * (most / least) ** (share + width * rng.random()))
+            model = msgspec.structs.replace(model, steps=steps, apart_s=max(model.apart_s, steps))
+        if training.arrivals is not None:
+            rate = float(rng.uniform(*training.arrivals))
+            model = msgspec.structs.replace(model, arrival_probability=rate)
+        return model
 
 
 def _episodes(

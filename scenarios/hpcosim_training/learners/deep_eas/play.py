@@ -1,4 +1,4 @@
-"""Runs of Deep-EAS with greedy or sampled actions, and of energy-aware shortest job first."""
+"""Runs of Deep-EAS with greedy, sampled or searched actions, and of ESJF."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hpcosim_client.agents.deep_eas.esjf_actions import esjf_actions
+from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_client.agents.deep_eas.network import Network, logits_of
 from hpcosim_client.job import Floats, Ints
-from hpcosim_training.environments.esjf import esjf_actions
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.learners.deep_eas.agent import SceneBatch
 from hpcosim_training.learners.deep_eas.critic import critic_features
@@ -81,3 +82,21 @@ def play_greedy(network: Network, env: StepBindingVectorEnv) -> None:
 def play_esjf(env: StepBindingVectorEnv) -> None:
     """Run all episodes to their ends with energy-aware shortest job first."""
     play(BindingRuns(env, for_critic=False), lambda batch, _: esjf_actions(batch.scene))
+
+
+def play_sampled(network: Network, env: StepBindingVectorEnv, seed: int = 0) -> None:
+    """Run all episodes to their ends with sampled actions."""
+    sample = make_sampler(network, [np.random.default_rng(seed)], env.num_envs)
+    play(BindingRuns(env, for_critic=False), lambda batch, runs: sample(batch, runs)[0])
+
+
+def play_search(network: Network, env: StepBindingVectorEnv, seed: int = 0) -> None:
+    """Run all episodes to their ends with the look-ahead, which knows submitted jobs only."""
+    rng, every = np.random.default_rng(seed), np.arange(env.num_envs)
+    runs = BindingRuns(env, for_critic=False)
+
+    def act(batch: SceneBatch, _: Ints) -> Ints:
+        known = known_part(env.runs.moment(every[runs.active]))
+        return improved_actions(network, env.machines, known, batch.scene, LookAhead(), rng)
+
+    play(runs, act)

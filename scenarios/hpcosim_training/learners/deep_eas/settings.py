@@ -21,12 +21,22 @@ class DeepEasTraining(TrainingSettings):
         pool: number of sequences to learn from; 0: new ones in each iteration.
         sequences: number of sequences in an iteration.
         trajectories: number of runs of each sequence; their mean return is the baseline.
+        lengths: smallest and largest number of steps of a sequence, drawn log-uniformly; None:
+            those of the scenario. With it, validation is a geometric mean over sequences.
+        arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
+            that of the scenario.
+        validation_sequences: number of sequences for validation.
+        together: number of sequences that a worker runs side by side.
     """
 
     settings: DeepEas = PAIRS_SETTINGS
     pool: int = 0
     sequences: int = 32
     trajectories: int = 8
+    lengths: tuple[int, int] | None = None
+    arrivals: tuple[float, float] | None = None
+    validation_sequences: int = 100
+    together: int = 8
     iterations: int = 50
     discount: float = 1.0
     gae_lambda: float = 0.97
@@ -41,6 +51,17 @@ class DeepEasTraining(TrainingSettings):
 
 FORMS: Mapping[str, DeepEasTraining] = {
     "pairs": DeepEasTraining(),
+    "queue": DeepEasTraining(
+        settings=DeepEas(sees="queue", masked=True, queue=15),
+        lengths=(4, 120),
+        arrivals=(0.1, 1.0),
+        sequences=40,
+        validation_sequences=40,
+        together=40,
+        learning_rate=2e-3,
+        iterations=60,
+        validate_every=5,
+    ),
     "picture": DeepEasTraining(
         settings=DeepEas(masked=True),
         iterations=40,
@@ -66,4 +87,5 @@ FORMS: Mapping[str, DeepEasTraining] = {
     ),
 }
 """Settings by form: `pairs`, features of each job-machine pair, with PPO (not in the paper);
+`queue`, the same with the whole queue, on sequences of many lengths and loads;
 `picture`, the paper's observation and network, with PPO; `paper`, everything as in the paper."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from hpcosim_client import make_policy
 from hpcosim_client.agents.deep_eas.network import DeepEasMetadata, network_of, save_deep_eas
+from hpcosim_client.agents.deep_eas.step_costs import normalised_edps
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_executors import ParallelMap, parallel_map
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_training.environments.step_costs import normalised_edps
 from hpcosim_training.environments.step_machines import machines_of, model_of
 from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining

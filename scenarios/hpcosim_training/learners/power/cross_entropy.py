@@ -22,6 +22,7 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_training.learning.cross_entropy import Generations, next_distribution
 from hpcosim_training.learning.curve import CURVE
 from hpcosim_workloads.table import JobTable
 
@@ -31,8 +32,6 @@ INITIAL_MEAN = np.log([900.0, 600.0, 9000.0])
 
 INITIAL_SD = 0.5  # of the logarithm of each control
 FEATURE_SD = 0.3  # of the coefficient of each feature
-MIN_SD = 0.02
-SMOOTHING = 0.3  # weight of the previous mean and standard deviation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +119,11 @@ def train_adaptive(
         for number in range(1, search.generations + 1):
             began_s = time.monotonic()
             mean, sd, costs_j = next_distribution(
-                mean, sd, search, rng, lambda drawn: np.array(parallel(cost_j, drawn))
+                mean,
+                sd,
+                Generations(search.candidates, search.elite),
+                rng,
+                lambda drawn: np.array(parallel(cost_j, drawn)),
             )
             figures = (float(costs_j[0]), float(costs_j.min()), float(np.median(costs_j)))
             done = Generation(number, *figures, time.monotonic() - began_s)
@@ -128,31 +131,6 @@ def train_adaptive(
             on_generation(done)
     save_rule(out / RULE, TimeoutRule(mean, search.origin_s))
     return out / RULE
-
-
-Costs = Callable[[Floats], Floats]
-"""Maps weights, float64[candidates, 3, 9], to costs, float64[candidates], J."""
-
-
-def next_distribution(
-    mean: Floats, sd: Floats, search: AdaptiveSearch, rng: np.random.Generator, costs: Costs
-) -> tuple[Floats, Floats, Floats]:
-    """Sample a generation; return mean and standard deviation of the next one, and the costs.
-
-    Args:
-        mean: float64[3, 9], mean of the distribution.
-        sd: float64[3, 9], standard deviations.
-        search: settings of the search.
-        rng: random number generator.
-        costs: evaluates candidates.
-    """
-    drawn = rng.normal(mean, sd, (search.candidates, *mean.shape))
-    drawn[0] = mean
-    costs_j = costs(drawn)
-    elite = drawn[costs_j.argsort(kind="stable")[: search.elite]]
-    mean = SMOOTHING * mean + (1 - SMOOTHING) * elite.mean(axis=0)
-    sd = SMOOTHING * sd + (1 - SMOOTHING) * (elite.std(axis=0) + MIN_SD)
-    return mean, sd, costs_j
 
 
 def _run_cost_j(

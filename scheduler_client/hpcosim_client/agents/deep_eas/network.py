@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_client.agents.deep_eas.pairs import OF_PAIR, OF_QUEUE, pairs, queues
+from hpcosim_client.agents.deep_eas.pairs import feature_counts, pairs, queues
 from hpcosim_client.agents.deep_eas.picture import pictures
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
@@ -56,10 +56,11 @@ class PairsNetwork(nn.Module):
     def __init__(self, settings: DeepEas) -> None:
         super().__init__()
         self.settings = settings
+        of_pair, of_queue = feature_counts(settings)
         self.pair = nn.Sequential(
-            nn.Linear(OF_PAIR, UNITS), nn.ReLU(), nn.Linear(UNITS, UNITS), nn.ReLU()
+            nn.Linear(of_pair, UNITS), nn.ReLU(), nn.Linear(UNITS, UNITS), nn.ReLU()
         )
-        self.all = nn.Sequential(nn.Linear(UNITS + OF_QUEUE, UNITS), nn.ReLU())
+        self.all = nn.Sequential(nn.Linear(UNITS + of_queue, UNITS), nn.ReLU())
         self.both = nn.Sequential(nn.Linear(2 * UNITS, UNITS), nn.ReLU())
         self.last = nn.Linear(UNITS, 1)
         self.hold = nn.Linear(UNITS, 1)

@@ -1,34 +1,64 @@
-"""The policy of a trained Deep-EAS agent. It needs torch, the extra `rl`."""
+"""The policies of a trained Deep-EAS agent. They need torch, the extra `rl`."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
+import msgspec
+
+from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions
+from hpcosim_client.agents.deep_eas.network import Network, load_deep_eas, logits_of
 from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene
+from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_jobs import Machines
 from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_client.agents.sampling import sampled
 from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.view import Policy, View
 
 
-def deep_eas(model: Path | str, *, sample: bool = False) -> Policy:
+def deep_eas(model: Path | str, *, sample: bool = False, search: bool = False) -> Policy:
     """Return the policy of a trained agent. It limits torch to one thread, see `use_one_thread`.
 
     Args:
         model: file of `hpcosim train deep-eas`.
         sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy, the
             first of equal ones.
+        search: whether actions are improved by `look_ahead`, with the view's `rng`.
 
     Raises:
         PolicyError: the file is invalid.
+        ValueError: both `sample` and `search`.
     """
+    if sample and search:
+        raise ValueError("sample and search exclude each other")
     use_one_thread()
     network, about = load_deep_eas(Path(model))
+    if search:
+        return _searching(network, about.settings)
 
     def choose(view: View, scene: Scene) -> int:
         logits = logits_of(network, scene)[0]
         return sampled(logits, view.rng) if sample else int(logits.argmax())
 
     return by_rounds(lambda view: DeepEasRounds(about.settings, view), choose)
+
+
+def _searching(network: Network, settings: DeepEas) -> Policy:
+    rounds: DeepEasRounds
+    machines: Machines
+
+    def new(view: View) -> DeepEasRounds:
+        nonlocal rounds, machines
+        rounds = DeepEasRounds(settings, view)
+        own = msgspec.structs.replace(settings, machines=len(view.nodes.capacity))
+        machines = Machines(own, view.nodes.dynamic_w, run_time_scale(view))
+        return rounds
+
+    def choose(view: View, scene: Scene) -> int:
+        known = rounds.moment(view)
+        return int(improved_actions(network, machines, known, scene, LookAhead(), view.rng)[0])
+
+    return by_rounds(new, choose)

@@ -14,10 +14,13 @@ import math
 
 import numpy as np
 
+from hpcosim_client.agents.deep_eas.known_moment import known_moment
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
+from hpcosim_client.agents.deep_eas.step_runs import Moment
+from hpcosim_client.agents.deep_eas.waiting import WaitingJobs
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.esjf import check_jobs_fit, eligible, least
+from hpcosim_client.heuristics.esjf import check_jobs_fit, least
 from hpcosim_client.heuristics.step_plan import StepPlan
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -42,6 +45,7 @@ class DeepEasRounds:
         self._settings = settings
         self._machines = len(view.nodes.capacity)
         self._last_arrival_s = 0.0
+        self._queue = WaitingJobs(settings, self.plan)
         self._over = False
         self._idle_s = math.inf  # since when the agent has held on an idle cluster
         self._slots: list[Job] = []
@@ -55,6 +59,7 @@ class DeepEasRounds:
         check_jobs_fit(view, self.plan)
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
+        self._queue.follow(view)
         self.plan.follow(view)
         self.plan.wake_at_next_step(view)
         self._over = False
@@ -63,7 +68,7 @@ class DeepEasRounds:
         """Return the observation of the next round; None: no round until the next event."""
         if self._over:
             return None
-        self._slots = eligible(view, self.plan, self._settings.queue)
+        self._slots = self._queue.slots(view)
         scene = self._scene(view)
         return scene if (scene.rows != NEVER).any() else None
 
@@ -88,6 +93,10 @@ class DeepEasRounds:
         self.plan.bind(view, job, machine)
         return job
 
+    def moment(self, view: View) -> Moment:
+        """Return the state of the cluster, from which simulated runs go on."""
+        return known_moment(view, self.plan, self._queue.recent, self._settings, self._idle_s)
+
     def _scene(self, view: View) -> Scene:
         settings, plan, jobs = self._settings, self.plan, self._slots
         shape = (1, self._machines, settings.queue)
@@ -103,9 +112,16 @@ class DeepEasRounds:
         used = np.array([plan.used[machine][: settings.horizon] for machine in range(shape[1])])
         since = (view.now_s - self._last_arrival_s) / settings.step_s
         behind = len(view.queue) - len(plan.bound) - len(jobs)
-        counts = (np.array([_capped(count)], dtype=np.int16) for count in (behind, since))
         return Scene(
-            view.nodes.dynamic_w, used[None].astype(np.int16), cores, waited, steps, rows, *counts
+            view.nodes.dynamic_w,
+            used[None].astype(np.int16),
+            cores,
+            waited,
+            steps,
+            rows,
+            np.array([_capped(behind)], dtype=np.int16),
+            np.array([_capped(since)], dtype=np.int16),
+            *self._queue.figures(view, jobs),
         )
 
     def _is_stuck(self, view: View) -> bool:

@@ -12,6 +12,9 @@ from hpcosim_client.job import Floats
 
 Counts = NDArray[np.int16]
 
+WINDOWS = (4, 16, 64)
+"""Steps in which recent submissions are counted."""
+
 NEVER = -1  # the row of a job that does not fit, and of an empty slot
 
 
@@ -28,6 +31,11 @@ class Scene(NamedTuple):
             not fit within the horizon.
         behind: int16[moments], number of waiting jobs behind those in slots.
         since_arrival: int16[moments], time since the last submission.
+        ahead: int32[moments, queue], work of the waiting jobs with a shorter expected run time than
+            the job in a slot, or the same and an earlier submission: cores x steps on the fastest
+            machine.
+        work: int32[moments], work of all waiting jobs.
+        recent: int16[moments, 3], jobs submitted in the last steps, for each of `WINDOWS`.
     """
 
     watts: Floats
@@ -38,6 +46,9 @@ class Scene(NamedTuple):
     rows: Counts
     behind: Counts
     since_arrival: Counts
+    ahead: NDArray[np.int32]
+    work: NDArray[np.int32]
+    recent: Counts
 
     @property
     def moments(self) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-Sees = Literal["picture", "pairs"]
+Sees = Literal["picture", "pairs", "queue"]
 Few = Annotated[int, Meta(ge=1, le=1000)]
 Rows = Annotated[int, Meta(ge=3, le=1000)]  # as many as a filter of the network has
 
@@ -18,7 +18,7 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         machines: number of nodes, 1 to 1000.
         cores: cores of each node, 1 to 1000.
         horizon: H, number of steps that are observed and planned, 3 to 1000.
-        queue: Q, number of slots for the first waiting jobs, 1 to 1000.
+        queue: Q, number of slots for waiting jobs, 1 to 1000.
         backlog: B, upper bound of the observed number of waiting jobs behind the slots; a multiple
             of `horizon`.
         since_arrival: L, upper bound of the observed steps since the last submission; a multiple of
@@ -27,7 +27,9 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         masked: whether invalid actions are excluded. The paper's agent may take one, which ends the
             step.
         sees: `picture`: the binary picture of the paper; `pairs`: features of each pair of a
-            machine and a job, for any number of machines.
+            machine and a job, for any number of machines; `queue`: the same with figures of the
+            whole queue. Slots hold the first waiting jobs; with `queue`, two thirds of them hold
+            the jobs with the shortest expected run time, the others the last submitted of the rest.
     """
 
     machines: Few = 2
@@ -46,6 +48,11 @@ class DeepEas(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
                 raise ValueError(
                     f"{name}: expected a multiple of the horizon, {self.horizon}, got {value}"
                 )
+
+    @property
+    def newest(self) -> int:
+        """Number of slots for the last submitted jobs."""
+        return self.queue // 3 if self.sees == "queue" else 0
 
     @property
     def width(self) -> int:

@@ -1,23 +1,47 @@
-"""Runs of job sequences side by side, as arrays.
+"""Runs of job sequences side by side, as arrays: for training and for look-ahead.
 
-This is the client's `StepPlan` and `DeepEasRounds` for many runs, without an event loop: all events
+This is `StepPlan` and `DeepEasRounds` for many runs, without an event loop: all events
 happen at whole steps. A decision takes a tenth of the time of the simulator. The same agent
 produces the same schedule in both.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.agents.deep_eas.scene import NEVER, Counts, Scene
+from hpcosim_client.agents.deep_eas.esjf_actions import esjf_actions
+from hpcosim_client.agents.deep_eas.scene import NEVER, WINDOWS, Counts, Scene
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.job import Floats, Ints
-from hpcosim_training.environments.esjf import esjf_actions
-from hpcosim_training.environments.step_jobs import StepJobs
-from hpcosim_training.environments.step_machines import Machines
 
 UNSET = -1
 FAR_FUTURE = np.iinfo(np.int64).max
+
+
+class Moment(NamedTuple):
+    """The state of runs, from which they can go on.
+
+    Attributes:
+        jobs: the jobs.
+        now: int64[runs], the current step.
+        machine, start, turn: int64[runs, jobs], the machine of a bound job, the step of its start,
+            and its place in the order of binding; `UNSET`: none.
+        idle: int64[runs], first step of holding on an idle cluster, or `FAR_FUTURE`.
+    """
+
+    jobs: StepJobs
+    now: Ints
+    machine: Ints
+    start: Ints
+    turn: Ints
+    idle: Ints
+
+    def take(self, which: Ints) -> Moment:
+        """Return the selected runs; an index may occur several times."""
+        return Moment(self.jobs.take(which), *(part[which] for part in self[1:]))
 
 
 class StepRuns:
@@ -53,6 +77,8 @@ class StepRuns:
         self._idle = np.full(runs, FAR_FUTURE)  # first step of holding on an idle cluster
         count, queue = len(machines.watts), settings.queue
         self._slots = np.full((runs, queue), UNSET)
+        self._least = jobs.expected.min(axis=1)
+        self._by_length = self._least.argsort(axis=1, kind="stable")
         self.scene = Scene(
             machines.watts,
             used=np.zeros((runs, count, settings.horizon), dtype=np.int16),
@@ -62,8 +88,30 @@ class StepRuns:
             rows=np.full((runs, count, queue), NEVER, dtype=np.int16),
             behind=np.zeros(runs, dtype=np.int16),
             since_arrival=np.zeros(runs, dtype=np.int16),
+            ahead=np.zeros((runs, queue), dtype=np.int32),
+            work=np.zeros(runs, dtype=np.int32),
+            recent=np.zeros((runs, len(WINDOWS)), dtype=np.int16),
         )
         self._update_scene(np.arange(runs))
+
+    @classmethod
+    def resumed(cls, machines: Machines, moment: Moment) -> StepRuns:
+        """Return runs that go on from a moment; `bound` is unset for the jobs bound before."""
+        runs = cls(machines, moment.jobs)
+        runs.now, runs._idle = moment.now.copy(), moment.idle.copy()
+        runs.machine, runs.start, runs._turn = (
+            part.copy() for part in (moment.machine, moment.start, moment.turn)
+        )
+        runs._turns = moment.turn.max(axis=1) + 1
+        every = np.arange(len(runs.now))
+        runs._replan(every)
+        runs._update_scene(every)
+        return runs
+
+    def moment(self, runs: Ints) -> Moment:
+        """Return the state of the selected runs."""
+        parts = (self.now, self.machine, self.start, self._turn, self._idle)
+        return Moment(self.jobs.take(runs), *(part[runs] for part in parts))
 
     def active(self) -> Ints:
         """Return the indices of the runs that are not done."""
@@ -125,23 +173,58 @@ class StepRuns:
         submit = self.jobs.submit[runs]
         came = submit <= now
         free = came & (self.machine[runs] == UNSET)
-        rank = np.cumsum(free, axis=1)
-        queue = self.machines.settings.queue
-        slots = np.full((len(runs), queue), UNSET)
-        line, job = np.nonzero(free & (rank <= queue))
-        slots[line, rank[line, job] - 1] = job
+        slots = self._fill_slots(runs, free)
         self._slots[runs] = slots
         valid, jobs = slots != UNSET, np.maximum(slots, 0)
-        cores = np.take_along_axis(self.jobs.cores[runs], jobs, axis=1)
-        steps = np.take_along_axis(self.jobs.expected[runs], jobs[:, None], axis=2)
+        line, machine = runs[:, None], np.arange(len(self.machines.watts))[:, None]
+        cores = self.jobs.cores[line, jobs]
+        steps = self.jobs.expected[line[:, None], machine, jobs[:, None]]
         room = np.broadcast_to((self.machines.settings.cores - cores)[:, None], steps.shape)
         rows = first_rows(scene.used[runs], room, steps)
         scene.cores[runs] = np.where(valid, cores, 0)
-        scene.waited[runs] = np.where(valid, now - np.take_along_axis(submit, jobs, axis=1), 0)
+        scene.waited[runs] = np.where(valid, now - self.jobs.submit[line, jobs], 0)
         scene.steps[runs] = np.where(valid[:, None], steps, 0)
         scene.rows[runs] = np.where(valid[:, None], rows, NEVER)
-        scene.behind[runs] = np.maximum(rank[:, -1] - queue, 0)
+        scene.behind[runs] = free.sum(axis=1) - valid.sum(axis=1)
         scene.since_arrival[runs] = now[:, 0] - np.where(came, submit, UNSET).max(axis=1)
+        if self.machines.settings.sees == "queue":
+            self._update_queue(runs, free, slots)
+
+    def _fill_slots(self, runs: Ints, free: NDArray[np.bool_]) -> Ints:
+        """Return the job of each slot, int64[selected, queue], or `UNSET`.
+
+        Args:
+            runs: int64[selected].
+            free: bool[selected, jobs], the jobs that wait and are not bound.
+        """
+        settings = self.machines.settings
+        slots = np.full((len(runs), settings.queue), UNSET)
+        if not settings.newest:
+            line, job, rank = _first(free, settings.queue)
+            slots[line, rank] = job
+            return slots
+        shortest, order = settings.queue - settings.newest, self._by_length[runs]
+        line, at, rank = _first(free[np.arange(len(runs))[:, None], order], shortest)
+        slots[line, rank] = job = order[line, at]
+        rest = free.copy()
+        rest[line, job] = False
+        line, at, rank = _first(rest[:, ::-1], settings.newest)
+        slots[line, shortest + rank] = rest.shape[1] - 1 - at
+        return slots
+
+    def _update_queue(self, runs: Ints, free: NDArray[np.bool_], slots: Ints) -> None:
+        """Update the observation of the whole queue; for the arguments see `_fill_slots`."""
+        scene, order = self.scene, self._by_length[runs]
+        work = np.where(free, self._least[runs].astype(np.int32) * self.jobs.cores[runs], 0)
+        line = np.arange(len(runs))[:, None]
+        sorted_work = work[line, order]
+        ahead = np.empty_like(work)
+        ahead[line, order] = np.cumsum(sorted_work, axis=1, dtype=np.int32) - sorted_work
+        scene.ahead[runs] = np.where(slots != UNSET, ahead[line, np.maximum(slots, 0)], 0)
+        scene.work[runs] = work.sum(axis=1)
+        ago = self.now[runs, None] - self.jobs.submit[runs]
+        for column, window in enumerate(WINDOWS):
+            scene.recent[runs, column] = ((ago >= 0) & (ago < window)).sum(axis=1)
 
     def _replan(self, runs: Ints) -> None:
         """Rebuild the plan, and start the bound jobs whose planned start is now."""
@@ -182,6 +265,13 @@ class StepRuns:
         return np.cumsum(change, axis=2, dtype=np.int16)[:, :, :-1]
 
 
+def _first(flags: NDArray[np.bool_], most: int) -> tuple[Ints, Ints, Ints]:
+    """Return line, column and rank of the first `most` flags of each line; ranks count from 0."""
+    rank = np.cumsum(flags, axis=1)
+    line, column = np.nonzero(flags & (rank <= most))
+    return line, column, rank[line, column] - 1
+
+
 def plan_occupancy(runs: StepRuns, selected: Ints) -> Floats:
     """Return the fraction of each machine's plan that is occupied, float64[selected, machines]."""
     occupied: Floats = runs.scene.used[selected].mean(axis=2) / runs.machines.settings.cores
@@ -198,14 +288,13 @@ def first_rows(used: Counts, room: Counts, steps: Counts) -> Counts:
     """
     rows = used.shape[-1]
     full = used[..., None, :] > room[..., None]
-    until = np.zeros((*full.shape[:-1], rows + 1), dtype=np.int16)
-    np.cumsum(full, axis=-1, dtype=np.int16, out=until[..., 1:])  # full rows before each
-    ends = np.arange(rows) + steps[..., None]
-    before_end = np.take_along_axis(until, np.minimum(ends, rows).astype(np.int64), axis=-1)
-    fits = (ends <= rows) & (before_end == until[..., :-1])
+    row = np.arange(rows, dtype=np.int16)
+    # Row of the next full one, from each row on; a job fits where it ends before that.
+    next_full = np.where(full, row, np.int16(rows))[..., ::-1]
+    np.minimum.accumulate(next_full, axis=-1, out=next_full)
+    fits = next_full[..., ::-1] - row >= steps[..., None]
     first = fits.argmax(axis=-1)
-    found = np.take_along_axis(fits, first[..., None], axis=-1)[..., 0]
-    return np.where(found, first, NEVER).astype(np.int16)
+    return np.where(fits.any(axis=-1), first, NEVER).astype(np.int16)
 
 
 def core_blocks(first: Counts, steps: Counts, cores: Counts, rows: int) -> Counts:

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
+from hpcosim_client.agents.deep_eas.step_runs import UNSET, StepRuns
 from hpcosim_client.job import Floats, Ints
-from hpcosim_training.environments.step_jobs import StepJobs
-from hpcosim_training.environments.step_machines import Machines
-from hpcosim_training.environments.step_runs import UNSET, StepRuns
 
 
 def normalised_edps(runs: StepRuns) -> Floats:

@@ -1,0 +1,162 @@
+"""Training batch agents: rules beside each other, whole searches, the policy of a file."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("gymnasium", reason="the extra rl is not installed")
+pytest.importorskip("safetensors", reason="the extra rl is not installed")
+
+from safetensors.numpy import save_file
+from typer.testing import CliRunner
+
+from hpcosim_cli.train import app as train_app
+from hpcosim_client import PolicyError, make_policy
+from hpcosim_client.agents.batch.model import (
+    FORMAT,
+    SHAPE,
+    BatchRule,
+    best,
+    load_batch,
+    save_batch,
+    scores,
+)
+from hpcosim_executors import Local
+from hpcosim_scenarios.running.run import simulate
+from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
+from hpcosim_training.learners.batch.search import (
+    BatchSearch,
+    initial_weights,
+    rule_cost,
+    rule_score,
+    train_batch,
+)
+
+SCENARIO = """
+name: busy
+seed: 3
+platform: {nodes: [{count: 6, processors: [{cores: 4, static_w: 0, dynamic_w: 0}]}]}
+workload:
+  synthetic: {model: poisson, jobs: 200, mean_interarrival_s: 30, cores: [1, 20], run_s: [1, 900],
+              overestimate: 5}
+scheduler: {name: easy}
+"""
+QUICK = BatchSearch(generations=2, candidates=4, elite=2, episodes=2, episode_jobs=40)
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    """Return the path of a scenario in which jobs wait."""
+    path = tmp_path / "busy.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_the_score_is_linear_in_the_columns(busy: Path) -> None:
+    """The weights of the columns depend linearly on free cores and queue, by hand."""
+    env = BatchSchedulingEnv(str(busy))
+    env.reset()
+    for _ in range(30):
+        env.choose(0)
+    scene = env.choices.scene
+    weights = np.random.default_rng(0).normal(size=SHAPE)
+    free_cores, queue = scene.cluster[:2]
+    expected = [
+        sum(
+            (constant + free_cores * of_free + queue * of_queue) * column[job]
+            for constant, of_free, of_queue, column in zip(*weights, scene.columns, strict=True)
+        )
+        for job in range(len(env.visible))
+    ]
+    assert len(expected) > 2
+    assert scores(weights, scene) == pytest.approx(expected)
+    assert best(weights, scene) == int(np.argmax(expected))
+    assert best(np.zeros(SHAPE), scene) == 0
+
+
+def test_the_policy_of_a_file_is_its_rule_in_the_environment(busy: Path) -> None:
+    """`batch:FILE` gives the schedule of the rule in the environment."""
+    rule = BatchRule(np.random.default_rng(1).normal(size=SHAPE), 5)
+    file = busy.parent / "agent.safetensors"
+    save_batch(file, rule)
+    assert np.array_equal(load_batch(file).weights, rule.weights)
+    cost = rule_cost(BatchSchedulingEnv(str(busy), window_jobs=5), rule.weights)
+    metrics = simulate(busy, make_policy(f"batch:{file}"))
+    assert metrics["mean_bounded_slowdown"] == cost
+    assert simulate(busy, make_policy(f"batch-sampled:{file}")) != metrics
+
+
+def test_rules_are_compared_with_easy(busy: Path) -> None:
+    """The score is the mean of log(1 + cost); without weights that of EASY."""
+    env = BatchSchedulingEnv(str(busy))
+    jobs = [env._jobs.take(slice(0, 50)), env._jobs.take(slice(50, 120))]
+    costs = []
+    for window in jobs:
+        each = BatchSchedulingEnv(task=env.task, jobs=window)
+        each.reset()
+        total = 0.0
+        while not each.done:
+            total -= each.step(0)[1]
+        costs.append(total)
+    assert rule_score(env.task, jobs, None) == pytest.approx(np.mean(np.log1p(costs)))
+    assert rule_score(env.task, jobs, initial_weights()) < rule_score(env.task, jobs, None)
+
+
+@pytest.mark.parametrize(
+    ("weights", "said", "message"),
+    [
+        (np.zeros(SHAPE), {"other": "64"}, "expected metadata 'hpcosim batch 1'"),
+        (np.zeros((2, 2)), {FORMAT: "64"}, r"weights of shape \(3, 9\)"),
+        (np.full(SHAPE, np.nan), {FORMAT: "64"}, "finite numbers of type float64"),
+        (np.zeros(SHAPE), {FORMAT: "0"}, "expected 1 to 1000 visible jobs"),
+        (np.zeros(SHAPE), {FORMAT: "many"}, "expected 1 to 1000 visible jobs"),
+    ],
+)
+def test_a_file_without_a_rule(
+    weights: np.ndarray, said: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    """A file of another kind is an error of one line with its path."""
+    file = tmp_path / "agent.safetensors"
+    save_file({"weights": weights}, file, said)
+    with pytest.raises(PolicyError, match=message):
+        load_batch(file)
+    file.write_bytes(b"{}")
+    with pytest.raises(PolicyError, match=r"agent\.safetensors: cannot be read as a batch agent"):
+        load_batch(file)
+    with pytest.raises(PolicyError, match="there is no such file"):
+        load_batch(tmp_path / "none.safetensors")
+
+
+@pytest.mark.slow
+def test_a_search_is_reproduced(busy: Path, tmp_path: Path) -> None:
+    """Seed and settings determine the bytes, with any number of workers."""
+    trained = train_batch(busy, tmp_path / "first", QUICK).read_bytes()
+    workers = dataclasses.replace(QUICK, executor=Local(workers=2))
+    assert train_batch(busy, tmp_path / "workers", workers).read_bytes() == trained
+    other = dataclasses.replace(QUICK, seed=1)
+    assert train_batch(busy, tmp_path / "other", other).read_bytes() != trained
+
+
+def test_the_command_searches(busy: Path, tmp_path: Path) -> None:
+    """`hpcosim train batch` writes an agent and the curve, and says where."""
+    options = "--generations 1 --candidates 7 --episodes 1 --jobs 40 --window-jobs 16"
+    out = tmp_path / "out"
+    done = CliRunner().invoke(train_app, ["batch", str(busy), "--out", str(out), *options.split()])
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1] == f"agent: {out / 'agent.safetensors'}"
+    assert load_batch(out / "agent.safetensors").window_jobs == 16
+    assert (out / "curve.csv").read_text().splitlines()[0] == "number,mean,best,median,seconds"
+
+
+def test_a_workload_that_is_too_short_or_idle(busy: Path, tmp_path: Path) -> None:
+    """A window longer than the workload and a workload without decisions are errors."""
+    with pytest.raises(ValueError, match="episode_jobs: expected an integer from 1 to 200"):
+        train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, episode_jobs=300))
+    with pytest.raises(PolicyError, match="expected a workload with a higher load"):
+        train_batch(
+            busy, tmp_path / "b", QUICK, overrides={"workload.synthetic.mean_interarrival_s": 1e6}
+        )
