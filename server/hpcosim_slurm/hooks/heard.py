@@ -13,8 +13,10 @@ from dataclasses import replace
 from hpcosim_slurm.hooks.bell import Bell
 from hpcosim_slurm.state import ClusterState
 
-HOOK_S = 1.0
-"""Longest wait for the hook of a job that was requeued, s: Slurm runs it after the requeue."""
+HOOK_S = 5.0
+"""Longest wait for the hook of a job that was requeued, s: Slurm runs it after the requeue.
+
+On a machine with a load of 20 it took over 1 s."""
 
 _ENDED = re.compile(r"([0-9]{1,10}) ([A-Z_]{1,30})")
 
