@@ -243,10 +243,9 @@ def report(
         from hpcosim_slurm.ledger.journal import read
         from hpcosim_slurm.report.export import report_of, write_folders
 
-        if out is not None:
-            prepare(out, force=force)
         found = report_of(read(journal, print_warning), tolerance_s)
         if out is not None:
+            prepare(out, force=force)
             from hpcosim_view.report import write_report
 
             folders = write_folders(found, out, __version__)

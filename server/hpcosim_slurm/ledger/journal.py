@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 
+from hpcosim_protocol.files import open_regular
 from hpcosim_server import log
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.ledger.records import FORMAT, AnyRecord, Began
 
 MAX_LINE_BYTES = 2**28
+
+_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK  # for pipes
 
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[AnyRecord] = msgspec.json.Decoder(AnyRecord)
@@ -31,16 +36,16 @@ class Journal:
 
     Raises:
         JournalError: another bridge writes to the file.
-        OSError: the file cannot be opened for writing.
+        OSError: the file cannot be opened for writing, or is not a regular file.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.failure = ""
         self._file: int | None = None
         if path is not None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
-            self._file = os.open(path, flags, 0o600)  # it has the secret name of the session
+            self._file = os.open(path, _FLAGS, 0o600)  # it has the secret name of the session
             try:
+                _check_regular(self._file, path)
                 _lock(self._file, path)
                 _cut_torn_line(path)
             except BaseException:
@@ -71,6 +76,8 @@ class Journal:
 def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
     """Read the records of a journal. A last line that was cut off is left out.
 
+    A file without a whole line is no journal: it may be any file, named by mistake.
+
     Args:
         path: the file.
         warn: called with a sentence about a line that was cut off.
@@ -79,11 +86,15 @@ def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
         JournalError: the file is no journal of this format, or is damaged.
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_regular(path, sys.maxsize) as file:
         number = 0
         while line := file.readline(MAX_LINE_BYTES):
             number += 1
             if not line.endswith(b"\n"):
+                if number == 1:
+                    raise JournalError(
+                        f"{path}: expected a journal of `hpcosim slurm`; the file has no whole line"
+                    )
                 warn(f"{path}:{number}: the last record is cut off; it is left out")
                 return
             if number == 1:
@@ -114,6 +125,11 @@ def _record(line: bytes, where: str) -> AnyRecord:
         return _decoder.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise JournalError(f"{where}: expected a record of `hpcosim slurm`: {error}") from None
+
+
+def _check_regular(descriptor: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        raise OSError(errno.EINVAL, "not a regular file; name a file for the journal", str(path))
 
 
 def _lock(descriptor: int, path: Path) -> None:
