@@ -9,13 +9,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from hpcosim_forecast.errors import ForecastError
+from hpcosim_forecast.files import read_json
 from hpcosim_forecast.forecast import HIGH, StartForecast
 from hpcosim_forecast.observation import Observation
 
 LEAST = 20
 """Number of earlier forecasts from which on ranges are widened."""
 MAX_BYTES = 1 << 26
+WANTED = "the output of `hpcosim forecast --json`"
 
 
 class PastRange(NamedTuple):
@@ -96,7 +97,7 @@ def past_ranges(files: Sequence[Path], seen: Observation) -> list[PastRange]:
     """
     found = []
     for path in files:
-        for each in _read(path).jobs:
+        for each in read_json(path, MAX_BYTES, _Earlier, WANTED).jobs:
             job = seen.state.jobs.get(each.job_id)
             if job is None or each.drawn_low_s is None or each.drawn_high_s is None:
                 continue
@@ -105,16 +106,3 @@ def past_ranges(files: Sequence[Path], seen: Observation) -> list[PastRange]:
             elif job.state == "pending":
                 found.append(PastRange(each.drawn_low_s, each.drawn_high_s, None))
     return found
-
-
-def _read(path: Path) -> _Earlier:
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ForecastError(f"{path}: expected at most {MAX_BYTES} bytes")
-    try:
-        return msgspec.json.decode(content, type=_Earlier)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ForecastError(
-            f"{path}: {error}; expected the output of `hpcosim forecast --json`"
-        ) from None

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpcosim_forecast.errors import ForecastError
+from hpcosim_forecast.files import read_json
 from hpcosim_forecast.run_times import EndedJob
 from hpcosim_imports.output import write_files
 from hpcosim_protocol import Platform
@@ -60,13 +61,4 @@ def read_observation(path: Path) -> Observation:
         OSError: the file cannot be read.
         ForecastError: it is no observation.
     """
-    with path.open("rb") as file:
-        content = file.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
-        raise ForecastError(f"{path}: expected at most {MAX_BYTES} bytes")
-    try:
-        return msgspec.json.decode(content, type=Observation)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise ForecastError(
-            f"{path}: {error}; expected a file of `hpcosim forecast --record`"
-        ) from None
+    return read_json(path, MAX_BYTES, Observation, "a file of `hpcosim forecast --record`")

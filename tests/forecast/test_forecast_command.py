@@ -231,3 +231,14 @@ def test_an_unreadable_configuration_says_how_to_import_it(
     assert result.status == 2
     assert "slurm.conf: No such file or directory" in result.error
     assert "--scenario" in result.error
+
+
+@pytest.mark.parametrize("option", ["--state", "--earlier"])
+def test_a_pipe_is_refused(recorded: Path, tmp_path: Path, option: str) -> None:
+    """Nobody writes to it, and the command does not wait."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    given = {"--state": recorded} | {option: pipe}
+    found = invoke("forecast", *(word for pair in given.items() for word in pair))
+    assert found.status == 1
+    assert found.err.startswith(f"error: {pipe}: not a regular file")
