@@ -114,6 +114,7 @@ def test_rules_are_compared_with_easy(busy: Path) -> None:
         (np.full(SHAPE, np.nan), {FORMAT: "64"}, "finite numbers of type float64"),
         (np.zeros(SHAPE), {FORMAT: "0"}, "expected 1 to 1000 visible jobs"),
         (np.zeros(SHAPE), {FORMAT: "many"}, "expected 1 to 1000 visible jobs"),
+        (np.zeros(SHAPE), {FORMAT: "01000999"}, "expected 1 to 1000 visible jobs"),
     ],
 )
 def test_a_file_without_a_rule(

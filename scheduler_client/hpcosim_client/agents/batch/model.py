@@ -82,7 +82,7 @@ def load_batch(path: Path) -> BatchRule:
     if weights.dtype != np.float64 or not np.isfinite(weights).all():
         raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
     window = said[FORMAT]
-    if not window.isdecimal() or not 1 <= int(window[:5]) <= MAX_WINDOW_JOBS:
+    if not window.isdecimal() or len(window) > 5 or not 1 <= int(window) <= MAX_WINDOW_JOBS:
         raise PolicyError(
             f"{path}: expected 1 to {MAX_WINDOW_JOBS} visible jobs in {FORMAT!r}, got "
             f"{window!r:.60}"
