@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +28,50 @@ class Generations(NamedTuple):
 
     candidates: int
     elite: int
+
+
+class Searched(NamedTuple):
+    """A generation of a search.
+
+    Attributes:
+        number: from 1.
+        mean: float64[...], mean of the distribution of the next generation.
+        costs: float64[candidates]; the first candidate is the mean of its distribution.
+        seconds: wall-clock time, s.
+    """
+
+    number: int
+    mean: Floats
+    costs: Floats
+    seconds: float
+
+    @property
+    def figures(self) -> tuple[float, float, float]:
+        """Cost of the mean of its distribution, the least cost, and the median cost."""
+        costs = self.costs
+        return float(costs[0]), float(costs.min()), float(np.median(costs))
+
+
+def generations(
+    mean: Floats,
+    sd: Floats,
+    sizes: Generations,
+    rng: np.random.Generator,
+    new_costs: Callable[[], Costs],
+) -> Iterator[Searched]:
+    """Yield the generations of a search, without an end.
+
+    Args:
+        mean: float64[...], mean of the first distribution.
+        sd: float64[...], standard deviations of it.
+        sizes: sizes of the generations.
+        rng: random number generator.
+        new_costs: returns what evaluates the candidates of the next generation.
+    """
+    for number in count(1):
+        began_s = time.monotonic()
+        mean, sd, costs = next_distribution(mean, sd, sizes, rng, new_costs())
+        yield Searched(number, mean, costs, time.monotonic() - began_s)
 
 
 def next_distribution(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.batch_costs import Objective
 from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_training.environments.batch_task import MAX_DRAWS, BatchTask, check_task, task_of
-from hpcosim_training.learning.cross_entropy import Generations, next_distribution
+from hpcosim_training.learning.cross_entropy import Costs, Generations, generations
 from hpcosim_training.learning.curve import CURVE
 from hpcosim_workloads.shaping import scale_load, window_by_number
 from hpcosim_workloads.table import JobTable
@@ -121,33 +121,23 @@ def train_batch(
     changes = {"window_jobs": search.window_jobs, "reward": search.objective}
     task, jobs = task_of(changes, library.first), library.first_jobs
     check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
-    sizes = Generations(search.candidates, search.elite)
+    sizes, rng = Generations(search.candidates, search.elite), np.random.default_rng(search.seed)
     out.mkdir(parents=True, exist_ok=True)
-    mean, sd, rng = (
-        initial_weights(),
-        np.full(SHAPE, INITIAL_SD),
-        np.random.default_rng(search.seed),
-    )
     with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(BatchGeneration._fields)
-        for number in range(1, search.generations + 1):
-            began_s = time.monotonic()
+
+        def new_costs() -> Costs:
             windows = draw_windows(task, jobs, search, rng)
             score, easy = partial(rule_score, task, windows), rule_score(task, windows, None)
-            mean, sd, scores = next_distribution(
-                mean,
-                sd,
-                sizes,
-                rng,
-                lambda drawn, of=score: np.array(parallel(of, drawn)),  # type: ignore[misc]
-            )
-            ratios = np.exp(scores - easy)
-            figures = (float(ratios[0]), float(ratios.min()), float(np.median(ratios)))
-            done = BatchGeneration(number, *figures, time.monotonic() - began_s)
+            return lambda drawn: np.exp(np.array(parallel(score, drawn)) - easy)
+
+        first = initial_weights(), np.full(SHAPE, INITIAL_SD)
+        for each in islice(generations(*first, sizes, rng, new_costs), search.generations):
+            done = BatchGeneration(each.number, *each.figures, each.seconds)
             lines.writerow(done)
             file.flush()
-            save_batch(out / RULE, BatchRule(mean, search.window_jobs))
+            save_batch(out / RULE, BatchRule(each.mean, search.window_jobs))
             on_generation(done)
     return out / RULE
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_training.learning.cross_entropy import Generations, next_distribution
+from hpcosim_training.learning.cross_entropy import Generations, generations
 from hpcosim_training.learning.curve import CURVE
 from hpcosim_workloads.table import JobTable
 
@@ -116,17 +116,13 @@ def train_adaptive(
     with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(Generation._fields)
-        for number in range(1, search.generations + 1):
-            began_s = time.monotonic()
-            mean, sd, costs_j = next_distribution(
-                mean,
-                sd,
-                Generations(search.candidates, search.elite),
-                rng,
-                lambda drawn: np.array(parallel(cost_j, drawn)),
-            )
-            figures = (float(costs_j[0]), float(costs_j.min()), float(np.median(costs_j)))
-            done = Generation(number, *figures, time.monotonic() - began_s)
+        sizes = Generations(search.candidates, search.elite)
+        searched = generations(
+            mean, sd, sizes, rng, lambda: lambda drawn: np.array(parallel(cost_j, drawn))
+        )
+        for each in islice(searched, search.generations):
+            mean = each.mean
+            done = Generation(each.number, *each.figures, each.seconds)
             lines.writerow(done)
             on_generation(done)
     save_rule(out / RULE, TimeoutRule(mean, search.origin_s))
