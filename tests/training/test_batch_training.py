@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ from hpcosim_client.agents.batch.model import (
 )
 from hpcosim_executors import Local
 from hpcosim_scenarios.running.run import simulate
+from hpcosim_scenarios.shipped import BATCH, shipped_folder
+from hpcosim_server.record.metrics import measure
 from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_training.learners.batch.search import (
     BatchSearch,
@@ -35,6 +38,9 @@ from hpcosim_training.learners.batch.search import (
     rule_score,
     train_batch,
 )
+from hpcosim_workloads.synthetic.lublin import lublin
+from support.simulating import cluster_of
+from support.simulating import simulate as simulate_jobs
 
 SCENARIO = """
 name: busy
@@ -90,27 +96,37 @@ def test_the_policy_of_a_file_is_its_rule_in_the_environment(busy: Path) -> None
     assert simulate(busy, make_policy(f"batch-sampled:{file}")) != metrics
 
 
-def test_rules_are_compared_with_easy(busy: Path) -> None:
-    """The score is the mean of log(1 + cost); without weights that of EASY."""
+def test_the_search_starts_at_easy_saf(busy: Path) -> None:
+    """The initial weights give the schedule of `easy-saf`; its score by hand."""
     env = BatchSchedulingEnv(str(busy))
-    jobs = [env._jobs.take(slice(0, 50)), env._jobs.take(slice(50, 120))]
-    costs = []
-    for window in jobs:
-        each = BatchSchedulingEnv(task=env.task, jobs=window)
-        each.reset()
-        total = 0.0
-        while not each.done:
-            total -= each.step(0)[1]
-        costs.append(total)
-    assert rule_score(env.task, jobs, None) == pytest.approx(np.mean(np.log1p(costs)))
-    assert rule_score(env.task, jobs, initial_weights()) < rule_score(env.task, jobs, None)
+    cost = rule_cost(env, initial_weights())
+    metrics = simulate(busy, make_policy("easy-saf"))
+    assert metrics["mean_bounded_slowdown"] == cost
+    longest_s = metrics["max_wait_s"]
+    short = env._jobs.take(slice(0, 50))
+    short_cost = rule_cost(BatchSchedulingEnv(task=env.task, jobs=short), initial_weights())
+    windows = [(env.task, env._jobs), (env.task, short)]
+    score = partial(rule_score, windows, weights=initial_weights())
+    assert score(0.0) == pytest.approx((np.log1p(cost) + np.log1p(short_cost)) / 2)
+    assert score(0.1) - score(0.0) > 0.1 * np.log1p(longest_s) / 2
+
+
+def test_the_shipped_agent_beats_easy() -> None:
+    """The mean bounded slowdown on jobs of the Lublin model that no training saw is below half."""
+    file = shipped_folder() / BATCH / "agent.safetensors"
+    jobs = lublin(np.random.default_rng(2026), jobs=400, processors=256)
+    costs = [
+        measure(simulate_jobs(cluster_of(256), jobs, policy).record())["mean_bounded_slowdown"]
+        for policy in ("easy", f"batch:{file}")
+    ]
+    assert costs[1] < 0.5 * costs[0]
 
 
 @pytest.mark.parametrize(
     ("weights", "said", "message"),
     [
         (np.zeros(SHAPE), {"other": "64"}, "expected metadata 'hpcosim batch 1'"),
-        (np.zeros((2, 2)), {FORMAT: "64"}, r"weights of shape \(3, 9\)"),
+        (np.zeros((2, 2)), {FORMAT: "64"}, r"weights of shape \(3, 11\)"),
         (np.full(SHAPE, np.nan), {FORMAT: "64"}, "finite numbers of type float64"),
         (np.zeros(SHAPE), {FORMAT: "0"}, "expected 1 to 1000 visible jobs"),
         (np.zeros(SHAPE), {FORMAT: "many"}, "expected 1 to 1000 visible jobs"),
@@ -134,12 +150,15 @@ def test_a_file_without_a_rule(
 
 @pytest.mark.slow
 def test_a_search_is_reproduced(busy: Path, tmp_path: Path) -> None:
-    """Seed and settings determine the bytes, with any number of workers."""
+    """Seed, settings and scenarios determine the bytes, with any number of workers."""
     trained = train_batch(busy, tmp_path / "first", QUICK).read_bytes()
     workers = dataclasses.replace(QUICK, executor=Local(workers=2))
     assert train_batch(busy, tmp_path / "workers", workers).read_bytes() == trained
     other = dataclasses.replace(QUICK, seed=1)
     assert train_batch(busy, tmp_path / "other", other).read_bytes() != trained
+    more = tmp_path / "more.yaml"
+    more.write_text(SCENARIO.replace("seed: 3", "seed: 4"))
+    assert train_batch(busy, tmp_path / "both", QUICK, also=[more]).read_bytes() != trained
 
 
 def test_the_command_searches(busy: Path, tmp_path: Path) -> None:
@@ -153,10 +172,12 @@ def test_the_command_searches(busy: Path, tmp_path: Path) -> None:
     assert (out / "curve.csv").read_text().splitlines()[0] == "number,mean,best,median,seconds"
 
 
-def test_a_workload_that_is_too_short_or_idle(busy: Path, tmp_path: Path) -> None:
-    """A window longer than the workload and a workload without decisions are errors."""
+def test_settings_out_of_range_and_an_idle_workload(busy: Path, tmp_path: Path) -> None:
+    """A window longer than the workload, a negative weight and no decisions are errors."""
     with pytest.raises(ValueError, match="episode_jobs: expected an integer from 1 to 200"):
         train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, episode_jobs=300))
+    with pytest.raises(ValueError, match="longest_wait_weight: expected a finite number >= 0"):
+        train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, longest_wait_weight=-1.0))
     with pytest.raises(PolicyError, match="expected a workload with a higher load"):
         train_batch(
             busy, tmp_path / "b", QUICK, overrides={"workload.synthetic.mean_interarrival_s": 1e6}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hpcosim_cli.checks import scenario_files
 from hpcosim_cli.executors import AddressOption, executor_of
 from hpcosim_cli.options import Force, Lenient, ScenarioFile, Set, overrides_of
 from hpcosim_cli.train.options import (
@@ -38,6 +40,23 @@ Jobs = Annotated[
     typer.Option(min=1, help="Consecutive jobs per simulation, from a random position."),
 ]
 
+Also = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="SCENARIO",
+        help="Another scenario; the windows come from all scenarios in turn. Repeatable.",
+        callback=lambda paths: scenario_files(paths or []),
+    ),
+]
+LongestWait = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        help="What a longest wait twice as long adds to the score, divided by what twice the "
+        "cost adds.",
+    ),
+]
+
 
 def batch(
     scenario: ScenarioFile,
@@ -45,10 +64,12 @@ def batch(
     force: Force = False,
     objective: CostOption = "bounded_slowdown",
     window_jobs: VisibleJobs = 64,
-    episodes: Episodes = 10,
-    jobs: Jobs = 300,
+    episodes: Episodes = 16,
+    jobs: Jobs = 800,
     generations: Annotated[int, typer.Option(min=1, help="Generations of the search.")] = 10,
-    candidates: Annotated[int, typer.Option(min=7, help="Candidates per generation.")] = 24,
+    candidates: Annotated[int, typer.Option(min=7, help="Candidates per generation.")] = 16,
+    also: Also = None,
+    longest_wait_weight: LongestWait = 0.3,
     changes: Set = None,
     lenient: Lenient = False,
     seed: TrainingSeed = None,
@@ -60,7 +81,7 @@ def batch(
     """Search a rule for the scheduler `batch` by the cross-entropy method.
 
     The rule chooses the next job, with EASY backfilling behind it. It takes any cluster: search on
-    windows of one log, and use it on others.
+    windows of some logs, and use it on others. The search starts at the rule of easy-saf.
     """
     several = seeds_of(seed, seeds)
     with training_into(out, several, force=force):
@@ -73,11 +94,13 @@ def batch(
             episode_jobs=jobs,
             generations=generations,
             candidates=candidates,
+            elite=max(candidates // 4, 2),
+            longest_wait_weight=longest_wait_weight,
             seed=seed or 0,
             executor=rollout_executor(executor, workers, address),
         )
         overrides = overrides_of(changes, None, lenient)
-        train = partial(train_batch, scenario, overrides=overrides)
+        train = partial(train_batch, scenario, also=also or (), overrides=overrides)
         if several is not None:
             train_each(train, search, several, out, executor_of(executor, workers, address))
             return
@@ -88,6 +111,6 @@ def batch(
 def _print_generation(generation: BatchGeneration) -> None:
     number, mean, best, median, seconds = generation
     typer.echo(
-        f"{number:4}  cost / cost of EASY: mean {mean:.4f}  best {best:.4f}  median {median:.4f}  "
+        f"{number:4}  score / easy-saf: mean {mean:.4f}  best {best:.4f}  median {median:.4f}  "
         f"took {seconds:.1f} s"
     )

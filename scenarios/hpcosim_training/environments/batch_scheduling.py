@@ -80,16 +80,18 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
 
     With `observation="dict"`, a `Dict` of `Box(0, 1, (K,), float32)` for each column of the jobs
     and `cluster`, `Box(0, 1, (8,), float32)`. With `observation="flat"`, one
-    `Box(0, 1, (8 + 10 K,), float32)`: the cluster, then each column for all K places. Places
+    `Box(0, 1, (8 + 12 K,), float32)`: the cluster, then each column for all K places. Places
     without a job are 0. Times t, in s, are log(1 + t / 10 s), divided by its value at 30 days.
 
     | column | meaning |
     |---|---|
     | `visible` | 1 if a job waits at this place |
     | `requested_time` | requested run time |
+    | `requested_area` | log(1 + a / 10) / log(1 + 10^11), a: requested run time (s) x cores |
     | `cores` | requested cores / cores of the cluster |
     | `log_cores` | log(1 + requested cores) / log(1 + cores of the cluster) |
     | `wait` | wait so far |
+    | `long_wait` | wait so far / 7 days, at most 1 |
     | `wait_share` | wait / (wait + requested time) |
     | `fits` | 1 if as many cores are free |
     | `earliest_start` | time until as many cores are free, by the requests of running jobs |

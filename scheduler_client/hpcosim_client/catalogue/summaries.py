@@ -65,8 +65,8 @@ SCHEDULERS: Mapping[str, str] = {
     "deep-eas:MODEL": "trained network that binds jobs to machines (hpcosim train deep-eas)",
     "deep-eas-sampled:MODEL": "the same, with actions sampled from its distribution",
     "deep-eas-search:MODEL": "deep-eas:MODEL with simulated futures of its two likeliest actions",
-    "batch:MODEL": "trained network that chooses the head of easy (hpcosim train batch)",
-    "batch-sampled:MODEL": "the same, with actions sampled from its distribution",
+    "batch:MODEL": "searched rule that chooses the head of easy (hpcosim train batch)",
+    "batch-sampled:MODEL": "the same, with the scores of the rule as logits of the choice",
     "PATH.py:FUNCTION": "a function of your own that takes the view",
 }
 """Schedulers by name or pattern; words in capitals stand for a rule or a file."""

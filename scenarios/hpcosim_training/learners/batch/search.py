@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ from hpcosim_client.job import Floats
 from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
+from hpcosim_server.record.jobs_that_ran import jobs_that_ran
+from hpcosim_server.record.metrics import waits
 from hpcosim_training.environments.batch_costs import Objective
 from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_training.environments.batch_task import MAX_DRAWS, BatchTask, check_task, task_of
@@ -30,10 +33,21 @@ from hpcosim_workloads.table import JobTable
 
 RULE = "agent.safetensors"
 
-INITIAL: Mapping[str, float] = {"requested_time": -1.0, "log_cores": -0.4}
-"""Weights of the columns at the start: about the smallest area first. The others are 0."""
+INITIAL: Mapping[str, float] = {"requested_area": -1.0}
+"""Weights of the columns at the start: the smallest area first (`easy-saf`). The others are 0."""
 
-INITIAL_SD = 0.3
+SPREADS: Mapping[str, float] = {
+    "requested_area": 0.04,
+    "requested_time": 0.02,
+    "wait": 0.02,
+    "long_wait": 0.06,
+}
+"""Standard deviations of weights in the first generation; `SPREAD` for the other columns."""
+
+SPREAD = 0.012
+
+STATE_SPREAD = 0.5
+"""Factor of the standard deviations of how much a weight depends on the state of the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +60,13 @@ class BatchSearch:
         generations: number of generations.
         candidates: rules in a generation; one of them is the mean of the distribution.
         elite: number of best candidates that update the distribution.
-        episodes: number of windows of the workload on which all rules of a generation run.
+        episodes: number of windows on which all rules of a generation run; the workloads take
+            turns.
         episode_jobs: number of consecutive jobs of a window, from a random position.
         least_load, most_load: bounds of the factor on the arrival rate of a window, which is
             log-uniform.
+        longest_wait_weight: what a longest wait twice as long adds to the score of a rule, divided
+            by what twice the cost adds; >= 0.
         seed: seed of the windows and of the candidates.
         executor: where the candidates are evaluated; default: in this process.
     """
@@ -57,24 +74,27 @@ class BatchSearch:
     objective: Objective = "bounded_slowdown"
     window_jobs: int = WINDOW_JOBS
     generations: int = 10
-    candidates: int = 24
-    elite: int = 6
-    episodes: int = 10
-    episode_jobs: int = 300
+    candidates: int = 16
+    elite: int = 4
+    episodes: int = 16
+    episode_jobs: int = 800
     least_load: float = 0.8
     most_load: float = 1.6
+    longest_wait_weight: float = 0.3
     seed: int = 0
     executor: ExecutorSettings = IN_THIS_PROCESS
 
 
 class BatchGeneration(NamedTuple):
-    """The costs of a generation, divided by those of EASY on the same windows (geometric means).
+    """The scores of a generation, divided by those of the initial rule (geometric means).
+
+    A score is cost x (longest wait)^longest_wait_weight, on the same windows.
 
     Attributes:
         number: number of the generation, from 1.
-        mean: cost of the mean of its distribution.
-        best: cost of its best candidate.
-        median: median cost of its candidates.
+        mean: score of the mean of its distribution.
+        best: score of its best candidate.
+        median: median score of its candidates.
         seconds: wall-clock time, s.
     """
 
@@ -90,83 +110,118 @@ def train_batch(
     out: Path,
     search: BatchSearch,
     *,
+    also: Sequence[Path] = (),
     overrides: Mapping[str, Scalar] | None = None,
     on_generation: Callable[[BatchGeneration], None] = lambda _: None,
 ) -> Path:
-    """Search for the rule with the least cost on windows of the workload of a scenario.
+    """Search for the rule with the least cost on windows of the workloads of scenarios.
 
-    The rules of a generation run on the same windows; each generation has other windows. The score
-    of a rule is its mean over the windows of log(1 + cost), so that windows with long queues do not
-    outweigh the others. After each generation the folder has a row more in `curve.csv`, and the new
-    mean as `agent.safetensors`. The rule takes any cluster. The same arguments give the same bytes
-    for any number of workers.
+    The search starts at the rule `easy-saf`. The rules of a generation run on the same windows;
+    each generation has other windows. The score of a rule is its mean over the windows of
+    log(1 + cost) + longest_wait_weight x log(1 + longest wait in s), so that windows with long
+    queues do not outweigh the others. After each generation the folder has a row more in
+    `curve.csv`, and the new mean as `agent.safetensors`. The rule takes any cluster. The same
+    arguments give the same bytes for any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.
         out: the output folder.
         search: settings of the search.
-        overrides: values that replace those of the scenario, by dotted path.
+        also: files of more scenarios.
+        overrides: values that replace those of the scenarios, by dotted path.
         on_generation: called after each generation.
 
     Returns:
         Path of the rule, for the scheduler `batch`.
 
     Raises:
-        ScenarioError, WorkloadError: the scenario is invalid.
-        PolicyError: the workload has no decisions.
-        ValueError: a setting is out of range, such as an episode longer than the workload.
+        ScenarioError, WorkloadError: a scenario is invalid.
+        PolicyError: a workload has no decisions.
+        ValueError: a setting is out of range, such as an episode longer than a workload.
         OSError: the folder cannot be written.
     """
-    library = Library([path], overrides)
-    changes = {"window_jobs": search.window_jobs, "reward": search.objective}
-    task, jobs = task_of(changes, library.first), library.first_jobs
-    check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
+    if not 0.0 <= search.longest_wait_weight < math.inf:
+        raise ValueError(
+            f"longest_wait_weight: expected a finite number >= 0, got {search.longest_wait_weight}"
+        )
+    workloads = [_workload(each, search, overrides) for each in (path, *also)]
     sizes, rng = Generations(search.candidates, search.elite), np.random.default_rng(search.seed)
+    first, spread = initial_weights(), initial_spread()
     out.mkdir(parents=True, exist_ok=True)
     with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(BatchGeneration._fields)
 
         def new_costs() -> Costs:
-            windows = draw_windows(task, jobs, search, rng)
-            score, easy = partial(rule_score, task, windows), rule_score(task, windows, None)
-            return lambda drawn: np.exp(np.array(parallel(score, drawn)) - easy)
+            windows = draw_windows(workloads, search, rng)
+            score = partial(rule_score, windows, search.longest_wait_weight)
+            initial = score(first)
+            return lambda drawn: np.exp(np.array(parallel(score, first + spread * drawn)) - initial)
 
-        first = initial_weights(), np.full(SHAPE, INITIAL_SD)
-        for each in islice(generations(*first, sizes, rng, new_costs), search.generations):
+        distribution = np.zeros(SHAPE), np.ones(SHAPE)
+        for each in islice(generations(*distribution, sizes, rng, new_costs), search.generations):
             done = BatchGeneration(each.number, *each.figures, each.seconds)
             lines.writerow(done)
             file.flush()
-            save_batch(out / RULE, BatchRule(each.mean, search.window_jobs))
+            save_batch(out / RULE, BatchRule(first + spread * each.mean, search.window_jobs))
             on_generation(done)
     return out / RULE
+
+
+def _workload(
+    path: Path, search: BatchSearch, overrides: Mapping[str, Scalar] | None
+) -> tuple[BatchTask, JobTable]:
+    """Return the task and the jobs of a scenario."""
+    library = Library([path], overrides)
+    changes = {"window_jobs": search.window_jobs, "reward": search.objective}
+    task, jobs = task_of(changes, library.first), library.first_jobs
+    check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
+    return task, jobs
 
 
 def initial_weights() -> Floats:
     """Return the mean of the first generation."""
     weights = np.zeros(SHAPE)
-    for name, weight in INITIAL.items():
-        weights[0, JOB_COLUMNS.index(name)] = weight
+    weights[0] = [INITIAL.get(name, 0.0) for name in JOB_COLUMNS]
     return weights
 
 
+def initial_spread() -> Floats:
+    """Return the standard deviations of the first generation."""
+    columns = np.array([SPREADS.get(name, SPREAD) for name in JOB_COLUMNS])
+    return np.vstack([columns, *[STATE_SPREAD * columns] * (SHAPE[0] - 1)])
+
+
 def draw_windows(
+    workloads: Sequence[tuple[BatchTask, JobTable]],
+    search: BatchSearch,
+    rng: np.random.Generator,
+) -> list[tuple[BatchTask, JobTable]]:
+    """Return random windows of workloads at random loads, each with a decision to take.
+
+    Raises:
+        PolicyError: a workload has too few.
+    """
+    return [
+        (task, draw_window(task, jobs, search, rng))
+        for task, jobs in islice(cycle(workloads), search.episodes)
+    ]
+
+
+def draw_window(
     task: BatchTask, jobs: JobTable, search: BatchSearch, rng: np.random.Generator
-) -> list[JobTable]:
-    """Return random windows of a workload at random loads, each with a decision to take.
+) -> JobTable:
+    """Return a random window of a workload at a random load, with a decision to take.
 
     Raises:
         PolicyError: there are too few.
     """
-    found: list[JobTable] = []
-    for _ in range(MAX_DRAWS * search.episodes):
+    for _ in range(MAX_DRAWS):
         first = int(rng.integers(len(jobs) - search.episode_jobs + 1))
         load = float(np.exp(rng.uniform(np.log(search.least_load), np.log(search.most_load))))
         window = scale_load(window_by_number(jobs, first, first + search.episode_jobs), load)
         if has_decision(task, window):
-            found.append(window)
-        if len(found) == search.episodes:
-            return found
+            return window
     raise PolicyError(
         f"nearly all windows of {search.episode_jobs} jobs have no decision to take; expected a "
         "workload with a higher load"
@@ -182,15 +237,22 @@ def has_decision(task: BatchTask, jobs: JobTable) -> bool:
     return True
 
 
-def rule_score(task: BatchTask, windows: list[JobTable], weights: Floats | None) -> float:
-    """Return the mean over windows of log(1 + cost) of a rule; None: of EASY."""
-    costs = [rule_cost(BatchSchedulingEnv(task=task, jobs=jobs), weights) for jobs in windows]
-    return float(np.log1p(costs).mean())
+def rule_score(
+    windows: Sequence[tuple[BatchTask, JobTable]], longest_wait_weight: float, weights: Floats
+) -> float:
+    """Return the score of a rule on windows; see `train_batch`."""
+    scores = []
+    for task, jobs in windows:
+        env = BatchSchedulingEnv(task=task, jobs=jobs)
+        cost = rule_cost(env, weights)
+        longest_s = waits(jobs_that_ran(env.simulation.record()))["max_wait_s"]
+        scores.append(math.log1p(cost) + longest_wait_weight * math.log1p(longest_s))
+    return float(np.mean(scores))
 
 
-def rule_cost(env: BatchSchedulingEnv, weights: Floats | None) -> float:
-    """Return the cost of an episode of a rule; None: of EASY."""
+def rule_cost(env: BatchSchedulingEnv, weights: Floats) -> float:
+    """Return the cost of an episode of a rule."""
     env.reset()
     while not env.done:
-        env.choose(0 if weights is None else best(weights, env.choices.scene))
+        env.choose(best(weights, env.choices.scene))
     return env.cost

@@ -26,13 +26,21 @@ SHORTEST_S, LONGEST_S = 10.0, 30 * 86_400.0
 AHEAD_S = (600.0, 3600.0, 4 * 3600.0, 16 * 3600.0)
 """Times from now at which the free cores are observed, in seconds."""
 
+SMALLEST_CORE_S, LARGEST_CORE_S = 10.0, 1e12
+"""Areas a, in core-seconds, are log(1 + a / SMALLEST_CORE_S), divided by its value at
+LARGEST_CORE_S, at most 1."""
+
 DAY_S = 86_400.0
+
+LONG_WAIT_S = 7 * DAY_S
 
 JOB_COLUMNS = (
     "requested_time",
+    "requested_area",
     "cores",
     "log_cores",
     "wait",
+    "long_wait",
     "wait_share",
     "fits",
     "earliest_start",
@@ -42,9 +50,11 @@ JOB_COLUMNS = (
 """Columns of a visible job, each 0 to 1:
 
 - requested_time: requested run time, as a time above.
+- requested_area: requested run time x requested cores, as an area above.
 - cores: requested cores / cores of the cluster.
 - log_cores: log(1 + requested cores) / log(1 + cores of the cluster).
 - wait: wait so far, as a time above.
+- long_wait: wait / LONG_WAIT_S, at most 1.
 - wait_share: wait / (wait + requested time).
 - fits: 1 if as many cores are free.
 - earliest_start: time until as many cores are free by the requested times of running jobs.
@@ -73,6 +83,7 @@ SATURATION_JOBS = 64.0
 _AHEAD_S = np.array(AHEAD_S)
 _PLACES = np.arange(MAX_WINDOW_JOBS)
 _LOG_LONGEST = math.log1p(LONGEST_S / SHORTEST_S)
+_LOG_LARGEST = math.log1p(LARGEST_CORE_S / SMALLEST_CORE_S)
 
 
 class QueueScene(NamedTuple):
@@ -98,7 +109,7 @@ class SceneMaker:
         self._cores = float(platform.core_count)
         self._log_cores = math.log1p(self._cores)
         # By `Job.order`: requested time, cores and submission, then the columns of the first two.
-        self._jobs = np.empty((6, 256))
+        self._jobs = np.empty((7, 256))
 
     def update(self, view: View) -> None:
         """Read the jobs that joined the queue; call it once after each event."""
@@ -111,6 +122,7 @@ class SceneMaker:
                 job.cores,
                 job.submit_s,
                 min(math.log1p(job.requested_s / SHORTEST_S) / _LOG_LONGEST, 1.0),
+                min(math.log1p(job.requested_s * job.cores / SMALLEST_CORE_S) / _LOG_LARGEST, 1.0),
                 job.cores / self._cores,
                 math.log1p(job.cores) / self._log_cores,
             )
@@ -132,13 +144,14 @@ class SceneMaker:
         times = np.log1p(np.array((wait_s, starts_s - view.now_s)) / SHORTEST_S) / _LOG_LONGEST
         count = len(jobs)
         columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
-        columns[:3] = known[3:]
-        columns[3] = np.minimum(times[0], 1.0)
-        columns[4] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
-        columns[5] = cores <= view.nodes.free_cores
-        columns[6] = np.minimum(times[1], 1.0)
-        columns[7] = np.maximum(beside, 0.0) / self._cores
-        columns[8] = _PLACES[:count] / count
+        columns[:4] = known[3:]
+        columns[4] = np.minimum(times[0], 1.0)
+        columns[5] = np.minimum(wait_s / LONG_WAIT_S, 1.0)
+        columns[6] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
+        columns[7] = cores <= view.nodes.free_cores
+        columns[8] = np.minimum(times[1], 1.0)
+        columns[9] = np.maximum(beside, 0.0) / self._cores
+        columns[10] = _PLACES[:count] / count
         work = float(requested_s @ cores) / (self._cores * DAY_S)
         mean_wait_s = float(wait_s.sum()) / count
         ahead = free[ends_s.searchsorted(view.now_s + _AHEAD_S, "right") - 1]
