@@ -119,9 +119,8 @@ def train_batch(
     The search starts at the rule `easy-saf`. The rules of a generation run on the same windows;
     each generation has other windows. The score of a rule is its mean over the windows of
     log(1 + cost) + longest_wait_weight x log(1 + longest wait in s), so that windows with long
-    queues do not outweigh the others. After each generation the folder has a row more in
-    `curve.csv`, and the new mean as `agent.safetensors`. The rule takes any cluster. The same
-    arguments give the same bytes for any number of workers.
+    queues do not outweigh the others. Each generation adds a row to `curve.csv` and writes its new
+    mean to `agent.safetensors`. The same arguments give the same bytes for any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.
@@ -140,13 +139,9 @@ def train_batch(
         ValueError: a setting is out of range, such as an episode longer than a workload.
         OSError: the folder cannot be written.
     """
-    if not 0.0 <= search.longest_wait_weight < math.inf:
-        raise ValueError(
-            f"longest_wait_weight: expected a finite number >= 0, got {search.longest_wait_weight}"
-        )
+    _check_weight(search.longest_wait_weight)
     workloads = [_workload(each, search, overrides) for each in (path, *also)]
     sizes, rng = Generations(search.candidates, search.elite), np.random.default_rng(search.seed)
-    first, spread = initial_weights(), initial_spread()
     out.mkdir(parents=True, exist_ok=True)
     with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
@@ -155,17 +150,22 @@ def train_batch(
         def new_costs() -> Costs:
             windows = draw_windows(workloads, search, rng)
             score = partial(rule_score, windows, search.longest_wait_weight)
-            initial = score(first)
-            return lambda drawn: np.exp(np.array(parallel(score, first + spread * drawn)) - initial)
+            initial = score(initial_weights())
+            return lambda drawn: np.exp(np.array(parallel(score, weights_of(drawn))) - initial)
 
         distribution = np.zeros(SHAPE), np.ones(SHAPE)
         for each in islice(generations(*distribution, sizes, rng, new_costs), search.generations):
             done = BatchGeneration(each.number, *each.figures, each.seconds)
             lines.writerow(done)
             file.flush()
-            save_batch(out / RULE, BatchRule(first + spread * each.mean, search.window_jobs))
+            save_batch(out / RULE, BatchRule(weights_of(each.mean), search.window_jobs))
             on_generation(done)
     return out / RULE
+
+
+def _check_weight(weight: float) -> None:
+    if not 0.0 <= weight < math.inf:
+        raise ValueError(f"longest_wait_weight: expected a finite number >= 0, got {weight}")
 
 
 def _workload(
@@ -180,16 +180,23 @@ def _workload(
 
 
 def initial_weights() -> Floats:
-    """Return the mean of the first generation."""
+    """Return the weights from which the search starts."""
     weights = np.zeros(SHAPE)
     weights[0] = [INITIAL.get(name, 0.0) for name in JOB_COLUMNS]
     return weights
 
 
-def initial_spread() -> Floats:
-    """Return the standard deviations of the first generation."""
+def weights_of(drawn: Floats) -> Floats:
+    """Return the weights of candidates.
+
+    Args:
+        drawn: float64[..., SHAPE], distances from the initial weights, in their standard deviations
+            in the first generation.
+    """
     columns = np.array([SPREADS.get(name, SPREAD) for name in JOB_COLUMNS])
-    return np.vstack([columns, *[STATE_SPREAD * columns] * (SHAPE[0] - 1)])
+    spread = np.vstack([columns, *[STATE_SPREAD * columns] * (SHAPE[0] - 1)])
+    found: Floats = initial_weights() + spread * drawn
+    return found
 
 
 def draw_windows(
