@@ -52,8 +52,7 @@ LongestWait = Annotated[
     float,
     typer.Option(
         min=0.0,
-        help="What a longest wait twice as long adds to the score, divided by what twice the "
-        "cost adds.",
+        help="Weight of the logarithm of the longest wait in the score, beside that of the cost.",
     ),
 ]
 

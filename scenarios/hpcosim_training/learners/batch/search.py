@@ -18,7 +18,7 @@ from hpcosim_client.agents.batch.model import SHAPE, BatchRule, best, save_batch
 from hpcosim_client.agents.batch.scene import JOB_COLUMNS
 from hpcosim_client.heuristics.chosen_head import WINDOW_JOBS
 from hpcosim_client.job import Floats
-from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
+from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings, ParallelMap, parallel_map
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.record.jobs_that_ran import jobs_that_ran
@@ -49,6 +49,9 @@ SPREAD = 0.012
 STATE_SPREAD = 0.5
 """Factor of the standard deviations of how much a weight depends on the state of the cluster."""
 
+Workload = tuple[BatchTask, JobTable]
+"""A cluster and jobs for it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSearch:
@@ -65,8 +68,8 @@ class BatchSearch:
         episode_jobs: number of consecutive jobs of a window, from a random position.
         least_load, most_load: bounds of the factor on the arrival rate of a window, which is
             log-uniform.
-        longest_wait_weight: what a longest wait twice as long adds to the score of a rule, divided
-            by what twice the cost adds; >= 0.
+        longest_wait_weight: weight of the logarithm of the longest wait in the score of a rule,
+            beside that of the cost; >= 0.
         seed: seed of the windows and of the candidates.
         executor: where the candidates are evaluated; default: in this process.
     """
@@ -146,13 +149,7 @@ def train_batch(
     with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
         lines = csv.writer(file)
         lines.writerow(BatchGeneration._fields)
-
-        def new_costs() -> Costs:
-            windows = draw_windows(workloads, search, rng)
-            score = partial(rule_score, windows, search.longest_wait_weight)
-            initial = score(initial_weights())
-            return lambda drawn: np.exp(np.array(parallel(score, weights_of(drawn))) - initial)
-
+        new_costs = partial(_new_costs, workloads, search, rng, parallel)
         distribution = np.zeros(SHAPE), np.ones(SHAPE)
         for each in islice(generations(*distribution, sizes, rng, new_costs), search.generations):
             done = BatchGeneration(each.number, *each.figures, each.seconds)
@@ -168,15 +165,26 @@ def _check_weight(weight: float) -> None:
         raise ValueError(f"longest_wait_weight: expected a finite number >= 0, got {weight}")
 
 
-def _workload(
-    path: Path, search: BatchSearch, overrides: Mapping[str, Scalar] | None
-) -> tuple[BatchTask, JobTable]:
+def _workload(path: Path, search: BatchSearch, overrides: Mapping[str, Scalar] | None) -> Workload:
     """Return the task and the jobs of a scenario."""
     library = Library([path], overrides)
     changes = {"window_jobs": search.window_jobs, "reward": search.objective}
     task, jobs = task_of(changes, library.first), library.first_jobs
     check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
     return task, jobs
+
+
+def _new_costs(
+    workloads: Sequence[Workload],
+    search: BatchSearch,
+    rng: np.random.Generator,
+    parallel: ParallelMap,
+) -> Costs:
+    """Return what evaluates candidates on new windows; the initial rule has cost 1."""
+    windows = draw_windows(workloads, search, rng)
+    score = partial(rule_score, windows, search.longest_wait_weight)
+    initial = score(initial_weights())
+    return lambda drawn: np.exp(np.array(parallel(score, weights_of(drawn))) - initial)
 
 
 def initial_weights() -> Floats:
@@ -200,10 +208,10 @@ def weights_of(drawn: Floats) -> Floats:
 
 
 def draw_windows(
-    workloads: Sequence[tuple[BatchTask, JobTable]],
+    workloads: Sequence[Workload],
     search: BatchSearch,
     rng: np.random.Generator,
-) -> list[tuple[BatchTask, JobTable]]:
+) -> list[Workload]:
     """Return random windows of workloads at random loads, each with a decision to take.
 
     Raises:
@@ -244,9 +252,7 @@ def has_decision(task: BatchTask, jobs: JobTable) -> bool:
     return True
 
 
-def rule_score(
-    windows: Sequence[tuple[BatchTask, JobTable]], longest_wait_weight: float, weights: Floats
-) -> float:
+def rule_score(windows: Sequence[Workload], longest_wait_weight: float, weights: Floats) -> float:
     """Return the score of a rule on windows; see `train_batch`."""
     scores = []
     for task, jobs in windows:
