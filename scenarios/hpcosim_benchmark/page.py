@@ -13,6 +13,15 @@ from hpcosim_experiments.statistics.bootstrap import Estimate
 Boards = Mapping[str, tuple[Suite, Sequence[Ranked]]]
 """A suite and its rows, by its name."""
 
+ABOUT = (
+    "Each row is a submission whose journals were replayed; all figures are means over the "
+    "instances, computed from the replays. Less is better. A difference is that of the ratios to "
+    "the bound, paired by instance, with its 95 % bootstrap interval; below 0 is better than the "
+    "reference. What a scheduler knows, and the time of a decision, are as the submission states "
+    "them. The reference of the benchmark defines the columns."
+)
+"""What a reader must know of the tables."""
+
 NAMES: Mapping[str, str] = {
     "mean_bounded_slowdown": "slowdown",
     "mean_wait_s": "mean wait, s",
@@ -32,7 +41,7 @@ NAMES: Mapping[str, str] = {
 
 def markdown(boards: Boards) -> str:
     """Return the leaderboards of several suites in Markdown."""
-    parts: list[Sequence[str]] = []
+    parts: list[Sequence[str]] = [["# Leaderboard"], [ABOUT]]
     for suite, rows in boards.values():
         head, lines = cells(suite, rows)
         rule = ["---"] * 4 + ["---:"] * (len(head) - 4)
@@ -57,7 +66,8 @@ def page(boards: Boards) -> str:
     style = "body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:left}"
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>hpcosim benchmark"
-        f"</title><style>{style}</style></head>\n<body><h1>Leaderboards</h1>\n{''.join(parts)}"
+        f"</title><style>{style}</style></head>\n<body><h1>Leaderboard</h1>\n"
+        f"<p>{ABOUT}</p>\n{''.join(parts)}"
         "</body></html>\n"
     )
 
@@ -65,12 +75,17 @@ def page(boards: Boards) -> str:
 def sentence(suite: Suite) -> str:
     """Return what a suite measures, its score and its reference."""
     file = suite.file
-    score = " + ".join(
-        name if factor == 1 else f"{factor:g} x {name}" for name, factor in file.score.items()
-    )
     return (
-        f"{file.title} {len(file.instances)} instances; score: {score}; bound: {file.bound}; "
-        f"reference: {reference_name(suite)}."
+        f"{file.title} {len(file.instances)} instances; score: {score_text(suite)}; bound: "
+        f"{file.bound}; reference: {reference_name(suite)}."
+    )
+
+
+def score_text(suite: Suite) -> str:
+    """Return the score of a suite as a sum of metrics."""
+    return " + ".join(
+        name if factor == 1 else f"{factor:g} x {name}"
+        for name, factor in suite.file.score.items()
     )
 
 

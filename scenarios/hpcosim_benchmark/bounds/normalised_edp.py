@@ -15,8 +15,12 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_scenarios.planning.solver import scipy_for
 from hpcosim_scenarios.running.library import LoadedScenario
+from hpcosim_studies.deep_eas.optimum import optimum
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of
+
+MOST_SOLVED = 13
+"""Number of jobs up to which the optimum is computed: some seconds."""
 
 FULL = 1e-6
 """Share of a machine's cores that must be free in the last second, above the solver's tolerance."""
@@ -25,7 +29,8 @@ FULL = 1e-6
 def least_normalised_edp(suite: Suite, instance: InstanceFile, loaded: LoadedScenario) -> float:
     """Return a lower bound of `mean_normalised_edp` over all schedules without preemption.
 
-    A linear programme distributes the steps of each job over machines and seconds; it may split
+    Up to 13 jobs it is the optimum, by an integer programme (`hpcosim_studies.deep_eas.optimum`).
+    Otherwise a linear programme distributes the steps of each job over machines and seconds; it may split
     jobs. At each second the cores of a machine are its capacity. A job that runs p steps on a
     machine ends there at M + p / 2, where M is the mean of the times at which it runs. True run
     times and all submissions are known to it. Times are whole seconds, as in the paper's model;
@@ -42,7 +47,20 @@ def least_normalised_edp(suite: Suite, instance: InstanceFile, loaded: LoadedSce
     path = suite.folder / instance.scenario
     machines = machines_of(loaded.scenario, DeepEas(), path)
     jobs = step_jobs(machines.settings, machines.scale, [loaded.jobs])
+    if len(loaded.jobs) <= MOST_SOLVED:
+        return exact_cost(machines, jobs) / len(loaded.jobs)
     return least_cost(machines, jobs) / len(loaded.jobs)
+
+
+def exact_cost(machines: Machines, jobs: StepJobs) -> float:
+    """Return the least sum of normalised energy-delay products of one sequence.
+
+    Raises:
+        OracleError: SciPy is missing, or the solver found no schedule within its time limit.
+    """
+    # An optimal schedule has no second in which all machines are idle and jobs wait.
+    longest = int(jobs.actual[0].max(axis=0).sum())
+    return optimum(machines, jobs, int(jobs.submit.max()) + longest).least
 
 
 def least_cost(machines: Machines, jobs: StepJobs) -> float:
