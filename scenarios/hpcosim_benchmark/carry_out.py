@@ -9,14 +9,17 @@ from typing import Any
 from hpcosim_benchmark.instances import policy_of
 from hpcosim_benchmark.recording import record
 from hpcosim_benchmark.served import serve_instances
-from hpcosim_benchmark.submission import Author, write_submission
+from hpcosim_benchmark.submission import Author, Transport, write_submission
 from hpcosim_benchmark.suite import Suite
 from hpcosim_benchmark.verify import Verified, Verifier
-from hpcosim_client.catalogue.schedulers import short_name
+from hpcosim_client.catalogue.schedulers import SCRIPTED, short_name
 from hpcosim_server.service.keys import Access
 
 Report = Callable[[str], None]
 """Called with the name of each instance before it runs in this process."""
+
+INSTANCE = "{instance}"
+"""Stands for the name of the instance in the name of a scheduler, such as that of a schedule."""
 
 
 def run_policy(
@@ -32,7 +35,8 @@ def run_policy(
 
     Args:
         suite: the suite.
-        scheduler: name of a scheduler, PATH.py:FUNCTION, or an agent of the instances' scenarios.
+        scheduler: name of a scheduler, PATH.py:FUNCTION, or an agent of the instances' scenarios;
+            `INSTANCE` in it is replaced by the name of the instance.
         power: the power manager, as in a scenario.
         power_awareness: treatment of nodes that are not on, as in a scenario.
         out: the file to write.
@@ -48,14 +52,16 @@ def run_policy(
     for instance in suite.file.instances:
         report(instance.name)
         loaded = verifier.load(instance)
-        chosen = policy_of(suite, instance, loaded, scheduler, power, power_awareness)
+        named = scheduler.replace(INSTANCE, instance.name)
+        chosen = policy_of(suite, instance, loaded, named, power, power_awareness)
         runs[instance.name] = record(suite.file, instance.name, loaded, chosen)
     policy = {
         "scheduler": short_name(scheduler),  # without the path of a file on this machine
         "power": dict(power),
         "power_awareness": power_awareness,
     }
-    write_submission(out, suite, author, runs, transport="inproc", policy=policy)
+    transport: Transport = "schedule" if scheduler.startswith(SCRIPTED) else "inproc"
+    write_submission(out, suite, author, runs, transport=transport, policy=policy)
     return verifier(out)
 
 

@@ -56,6 +56,8 @@ def ranked(suite: Suite, submissions: Iterable[Verified]) -> list[Ranked]:
 
 def decision_class(verified: Verified) -> str:
     """Return the class of the mean decision time that a submission states."""
+    if verified.about.transport == "schedule":
+        return "unknown"
     entries = verified.about.instances.values()
     mean_s = sum(each.decision_s for each in entries) / sum(each.requests for each in entries)
     return next(name for limit_s, name in CLASSES_S if mean_s < limit_s)

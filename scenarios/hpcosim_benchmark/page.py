@@ -84,8 +84,7 @@ def sentence(suite: Suite) -> str:
 def score_text(suite: Suite) -> str:
     """Return the score of a suite as a sum of metrics."""
     return " + ".join(
-        name if factor == 1 else f"{factor:g} x {name}"
-        for name, factor in suite.file.score.items()
+        name if factor == 1 else f"{factor:g} x {name}" for name, factor in suite.file.score.items()
     )
 
 

@@ -11,16 +11,17 @@ from hpcosim_scenarios.running.run import run_chosen
 
 
 def seals_of(suite: Suite) -> Iterator[Seal]:
-    """Yield the seal of each instance of a suite that is not sealed.
+    """Yield the seal of each instance of a suite.
 
     Args:
-        suite: the suite, without seals.
+        suite: the suite; its seals are ignored.
 
     Raises:
         BenchmarkError: an instance has a part that no suite may have, or its bound is unknown.
         ScenarioError, WorkloadError, PolicyError, OracleError, RunError: an instance is invalid,
             or its reference or its bound fails.
     """
+    suite = Suite(suite.file, suite.folder, {})
     file, reference = suite.file, suite.file.reference
     for instance in file.instances:
         loaded = load_instance(suite, instance)

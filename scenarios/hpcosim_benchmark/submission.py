@@ -32,6 +32,10 @@ Information = Literal["requested", "run-times", "clairvoyant"]
 """What a scheduler knows: `requested`: what the protocol tells it; `run-times`: also the true run
 times of submitted jobs; `clairvoyant`: also the jobs to come."""
 
+Transport = Literal["inproc", "wire", "schedule"]
+"""How a scheduler decided: in the process of the simulator; in its own, so that decision times
+include the transport; or elsewhere, and its schedule was replayed, so that they are unknown."""
+
 Text = Annotated[str, Meta(max_length=200)]
 Time = Annotated[float, Meta(ge=0.0, le=1e9)]
 
@@ -77,8 +81,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         format: version of the format.
         suite: name of the suite, with its version.
         name, author, source, information: see `Author`.
-        transport: `inproc`: the scheduler ran in the process of the simulator; `wire`: in its own,
-            and decision times include the transport.
+        transport: see `Transport`.
         policy: settings of a scheduler of hpcosim, to repeat the run.
         hpcosim: version of hpcosim.
         instances: the instances, by name.
@@ -90,7 +93,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     author: Text
     source: Text
     information: Information
-    transport: Literal["inproc", "wire"]
+    transport: Transport
     policy: dict[str, Any] = {}
     hpcosim: Text
     instances: dict[InstanceName, Entry]
@@ -116,7 +119,7 @@ def write_submission(
     author: Author,
     runs: Mapping[str, Recorded],
     *,
-    transport: Literal["inproc", "wire"],
+    transport: Transport,
     policy: Mapping[str, Any],
 ) -> None:
     """Write a submission.

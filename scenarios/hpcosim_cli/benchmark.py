@@ -77,7 +77,8 @@ def run(
             metavar="NAME",
             callback=scheduler_name,
             help="Scheduler in this process: a name of `hpcosim schedulers`, PATH.py:FUNCTION, or "
-            "an agent of the instances' scenarios.",
+            "an agent of the instances' scenarios. {instance} in it is replaced by the name of the "
+            "instance, as in scripted:schedules/{instance}.csv.",
         ),
     ] = None,
     power: Annotated[

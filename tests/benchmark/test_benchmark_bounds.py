@@ -85,7 +85,7 @@ def test_seal_of_the_smallest_instance_is_computed_again(name: str) -> None:
     """The bound and the reference of the smallest instance are what the code computes."""
     pytest.importorskip("scipy")
     suite = smallest_of(name)
-    (found,) = seals_of(Suite(suite.file, suite.folder, {}))
+    (found,) = seals_of(suite)
     sealed = suite.seals[found.instance]
     assert structs.replace(found, bound=sealed.bound) == sealed
     assert found.bound == pytest.approx(sealed.bound, rel=1e-6)

@@ -30,8 +30,8 @@ def least_normalised_edp(suite: Suite, instance: InstanceFile, loaded: LoadedSce
     """Return a lower bound of `mean_normalised_edp` over all schedules without preemption.
 
     Up to 13 jobs it is the optimum, by an integer programme (`hpcosim_studies.deep_eas.optimum`).
-    Otherwise a linear programme distributes the steps of each job over machines and seconds; it may split
-    jobs. At each second the cores of a machine are its capacity. A job that runs p steps on a
+    Otherwise a linear programme distributes the steps of each job over machines and seconds; it may
+    split jobs. At each second the cores of a machine are its capacity. A job that runs p steps on a
     machine ends there at M + p / 2, where M is the mean of the times at which it runs. True run
     times and all submissions are known to it. Times are whole seconds, as in the paper's model;
     starts between two seconds can be moved to the earlier one. Source of the mean busy times:

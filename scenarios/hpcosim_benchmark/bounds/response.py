@@ -63,4 +63,5 @@ def mean_busy_times(submit_s: Sequence[float], length_s: Sequence[float]) -> Flo
             heapq.heappop(waiting)
         moment[job] += (until_s - now_s) * (until_s + now_s) / 2
         now_s = until_s
-    return np.array(moment) / np.array(length_s)
+    busy_s: Floats = np.array(moment) / np.array(length_s)
+    return busy_s
