@@ -9,7 +9,7 @@ from hpcosim_benchmark.errors import BenchmarkError
 from hpcosim_benchmark.leaderboard import ranked
 from hpcosim_benchmark.page import Boards
 from hpcosim_benchmark.submission import read_submission
-from hpcosim_benchmark.suite import SUBMISSIONS, find_suite, shipped_suites
+from hpcosim_benchmark.suite import find_suite
 from hpcosim_benchmark.verify import Verified, Verifier
 
 SUFFIX = ".zip"
@@ -27,15 +27,6 @@ def submissions_in(paths: Sequence[Path]) -> list[Path]:
     if not found:
         raise BenchmarkError(f"{paths[0]}: expected submissions ({SUFFIX}), got none")
     return found
-
-
-def shipped_submissions() -> list[Path]:
-    """Return the submissions of the shipped suites; none in an installed wheel."""
-    return [
-        path
-        for file in shipped_suites().values()
-        for path in sorted((file.parent / SUBMISSIONS).glob(f"*{SUFFIX}"))
-    ]
 
 
 def verified_in(paths: Iterable[Path], suite: str = "") -> Iterator[Verified]:

@@ -44,7 +44,9 @@ def run_policy(
         report: called with the name of each instance before it runs.
 
     Raises:
-        BenchmarkError: an instance differs from that of the suite, or the scheduler failed.
+        BenchmarkError: an instance differs from that of the suite, or the scheduler decided what
+            the suite does not allow.
+        RunError: the scheduler failed.
         ScenarioError, PolicyError, OracleError: the policy is invalid.
         StoreError: the submission cannot be written.
     """
@@ -84,7 +86,7 @@ def run_served(
         author: what to say about the scheduler.
 
     Raises:
-        BenchmarkError, BindError, CommandError: as `serve_instances`.
+        RunError, BenchmarkError, BindError, CommandError: as `serve_instances`.
         StoreError: the submission cannot be written.
     """
     verifier = Verifier(suite)

@@ -11,6 +11,7 @@ from hpcosim_benchmark.journal import Line, encode, line_of, sealed
 from hpcosim_benchmark.suite import SuiteFile
 from hpcosim_client import PolicyError, play
 from hpcosim_protocol import Decision, EventKind
+from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.library import LoadedScenario, open_loaded
 from hpcosim_scenarios.running.run import opened_with
@@ -67,7 +68,8 @@ def record(suite: SuiteFile, name: str, loaded: LoadedScenario, chosen: Chosen) 
         chosen: the policy.
 
     Raises:
-        BenchmarkError: the policy failed, or decided what the suite does not allow.
+        RunError: the policy failed.
+        BenchmarkError: it decided what the suite does not allow.
         PolicyError, OracleError: the policy cannot be made.
     """
     with opened_with(chosen, loaded) as (opened, policy):
@@ -81,7 +83,7 @@ def record(suite: SuiteFile, name: str, loaded: LoadedScenario, chosen: Chosen) 
                 wake_on_allocation=opened.simulation.rules.wake_on_allocation,
             )
         except (SimulationStuck, PolicyError) as error:
-            raise BenchmarkError(f"{name}: {error}") from error
+            raise RunError(f"{name}: {error}") from error
     return recorded(suite, name, loaded, link.lines, link.stopwatch)
 
 

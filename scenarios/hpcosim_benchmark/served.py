@@ -7,20 +7,26 @@ journals of the service, from which the journals of a submission are made.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from hpcosim_benchmark.errors import BenchmarkError
 from hpcosim_benchmark.journal import Line, line_of
 from hpcosim_benchmark.recording import Recorded, Stopwatch, recorded
 from hpcosim_benchmark.suite import SuiteFile
 from hpcosim_conformance.clients.program import Program, describe_status, started
-from hpcosim_protocol import Decisions, Hello, decode_client_message
+from hpcosim_protocol import (
+    Decisions,
+    Hello,
+    Welcome,
+    decode_client_message,
+    decode_server_message,
+)
+from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.library import LoadedScenario, open_loaded
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.reader import JournalReader
-from hpcosim_server.journal.records import ExchangeRecord
+from hpcosim_server.journal.records import ExchangeRecord, OpenedRecord
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access
@@ -49,8 +55,8 @@ def serve_instances(
         access: who may connect.
 
     Raises:
-        BenchmarkError: a session failed, the scheduler decided what the suite does not allow, or
-            the server was stopped.
+        RunError: a session failed, or the server was stopped.
+        BenchmarkError: the scheduler decided what the suite does not allow.
         BindError: the server cannot listen at the address.
         CommandError: the command cannot be started.
     """
@@ -59,31 +65,33 @@ def serve_instances(
         programs = _Programs(stack, command, address) if command else None
         service = _InstanceService(instances, journals, programs)
         reason = serve(service, address, access=access)
-        if reason != ALL_OVER:
-            raise BenchmarkError(f"the benchmark was {reason}")
-        if service.trouble:
-            raise BenchmarkError(service.trouble)
-        # Names in the order in which the sessions ended.
-        names = journals.ended_names()
+        if service.trouble or reason != ALL_OVER:
+            raise RunError(service.trouble or f"the benchmark was {reason}")
+        requests = dict(_read(journals, journal) for journal in journals.ended_names())
         return {
-            name: recorded(
-                suite, name, loaded, list(_lines_of(journals, journal)), service.stopwatches[name]
-            )
-            for (name, loaded), journal in zip(instances.items(), names, strict=True)
+            name: recorded(suite, name, loaded, requests[name], service.stopwatches[name])
+            for name, loaded in instances.items()
         }
 
 
-def _lines_of(journals: Journals, name: str) -> Iterator[Line]:
-    """Yield the requests in the journal of a session."""
+def _read(journals: Journals, name: str) -> tuple[str, list[Line]]:
+    """Return the instance of a session, and its requests, from its journal."""
     file = journals.read(name, ended=True)
+    instance, lines = "", []
     try:
         for placed in JournalReader(file):
-            if isinstance(placed.record, ExchangeRecord):
-                request = decode_client_message(placed.record.request)
+            record = placed.record
+            if isinstance(record, OpenedRecord):
+                welcome = decode_server_message(record.welcome)
+                assert isinstance(welcome, Welcome)
+                instance = welcome.scenario
+            elif isinstance(record, ExchangeRecord):
+                request = decode_client_message(record.request)
                 assert isinstance(request, Decisions)
-                yield line_of(request.decisions, request.wake_on, request.elapsed_s)
+                lines.append(line_of(request.decisions, request.wake_on, request.elapsed_s))
     finally:
         file.close()
+    return instance, lines
 
 
 class _InstanceService(Service):
@@ -131,13 +139,13 @@ class _InstanceService(Service):
     def tidy(self, *, last: bool = False) -> None:
         """See `Service`. A failed session ends the benchmark."""
         super().tidy(last=last)
-        if self.done:
-            return
         over = self.counts.over
+        if self.trouble or last:
+            return
         if self.failures:
             said = f"; {self._programs.last_lines()}" if self._programs else ""
             self.trouble = f"{self._instances[over - 1][0]}: {self.failures[0].why}{said}"
-        elif self._programs is not None:
+        elif self._programs is not None and not self.done:
             self.trouble = self._programs.tend(over, len(self._instances))
 
     def _watch(self, opened: int) -> Stopwatch:

@@ -7,8 +7,8 @@ writes a schedule for each instance. `hpcosim benchmark run backfilling-1 --sche
 'scripted:schedules/{instance}.csv' --name easyBackfill --out easyBackfill.zip` makes a submission
 of them.
 
-The scheduler speaks Batsim's protocol with `hpcosim_batsim`, which simulates the same jobs on as many
-hosts of one core. Its command runs once for each instance.
+The scheduler speaks Batsim's protocol with `hpcosim_batsim`, which simulates the same jobs on as
+many hosts of one core. Its command runs once for each instance.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ SCENARIO = """name: tiny
 platform: {nodes: [{count: 8, processors: [{cores: 1, static_w: 100, dynamic_w: 0}]}]}
 workload:
   synthetic:
-    {model: poisson, jobs: 40, mean_interarrival_s: 300, cores: [1, 8], run_s: [10, 900]}
+    {model: poisson, jobs: 40, mean_interarrival_s: 100, cores: [1, 8], run_s: [10, 900]}
 """
 SUITE = """name: tiny-1
 title: Two small instances.
