@@ -13,10 +13,11 @@ from hpcosim_benchmark.submission import Author, Transport, write_submission
 from hpcosim_benchmark.suite import Suite
 from hpcosim_benchmark.verify import Verified, Verifier
 from hpcosim_client.catalogue.schedulers import SCRIPTED, short_name
+from hpcosim_client.power.settings import PATHS
 from hpcosim_server.service.keys import Access
 
 Report = Callable[[str], None]
-"""Called with the name of each instance before it runs in this process."""
+"""Called with the name of each instance before it runs."""
 
 INSTANCE = "{instance}"
 """Stands for the name of the instance in the name of a scheduler, such as that of a schedule."""
@@ -57,9 +58,9 @@ def run_policy(
         named = scheduler.replace(INSTANCE, instance.name)
         chosen = policy_of(suite, instance, loaded, named, power, power_awareness)
         runs[instance.name] = record(suite.file, instance.name, loaded, chosen)
-    policy = {
-        "scheduler": short_name(scheduler),  # without the path of a file on this machine
-        "power": dict(power),
+    policy = {  # without the paths of files on this machine
+        "scheduler": short_name(scheduler),
+        "power": {key: Path(value).name if key in PATHS else value for key, value in power.items()},
         "power_awareness": power_awareness,
     }
     transport: Transport = "schedule" if scheduler.startswith(SCRIPTED) else "inproc"
@@ -74,6 +75,7 @@ def run_served(
     access: Access,
     out: Path,
     author: Author,
+    report: Report,
 ) -> Verified:
     """Run a suite with a scheduler in its own process; write and verify the submission.
 
@@ -84,6 +86,7 @@ def run_served(
         access: who may connect.
         out: the file to write.
         author: what to say about the scheduler.
+        report: called with the name of each instance when a session of it is opened.
 
     Raises:
         RunError, BenchmarkError, BindError, CommandError: as `serve_instances`.
@@ -91,6 +94,6 @@ def run_served(
     """
     verifier = Verifier(suite)
     instances = {each.name: verifier.load(each) for each in suite.file.instances}
-    runs = serve_instances(suite.file, instances, address, client, access)
+    runs = serve_instances(suite.file, instances, address, client, access, report)
     write_submission(out, suite, author, runs, transport="wire", policy={})
     return verifier(out)

@@ -7,7 +7,7 @@ journals of the service, from which the journals of a submission are made.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -42,6 +42,7 @@ def serve_instances(
     address: str,
     command: Sequence[str] = (),
     access: Access = LOCAL_ONLY,
+    report: Callable[[str], None] = lambda name: None,
 ) -> dict[str, Recorded]:
     """Serve the instances of a suite to a scheduler, one after the other; return the runs.
 
@@ -53,6 +54,7 @@ def serve_instances(
             is replaced by the address; empty: somebody else starts it, and it connects again after
             each session.
         access: who may connect.
+        report: called with the name of each instance when a session of it is opened.
 
     Raises:
         RunError: a session failed, or the server was stopped.
@@ -63,7 +65,7 @@ def serve_instances(
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as scratch, ExitStack() as stack:
         journals = Journals(Path(scratch), "never")
         programs = _Programs(stack, command, address) if command else None
-        service = _InstanceService(instances, journals, programs)
+        service = _InstanceService(instances, journals, programs, report)
         reason = serve(service, address, access=access)
         if service.trouble or reason != ALL_OVER:
             raise RunError(service.trouble or f"the benchmark was {reason}")
@@ -107,6 +109,7 @@ class _InstanceService(Service):
         instances: Mapping[str, LoadedScenario],
         journals: Journals,
         programs: _Programs | None,
+        report: Callable[[str], None],
     ) -> None:
         super().__init__(
             self._open_next,
@@ -119,6 +122,7 @@ class _InstanceService(Service):
         self.trouble = ""
         self._instances = list(instances.items())
         self._programs = programs
+        self._report = report
 
     @property
     def done(self) -> bool:
@@ -167,6 +171,7 @@ class _InstanceService(Service):
             raise SessionRefused("unknown_scenario", what)
         opened = open_loaded(loaded, hello.client)
         opened.run.scenario = name
+        self._report(name)
         return opened
 
 

@@ -137,7 +137,10 @@ def run(
         if scheduler is None:
             access = Access(read_server_keys(keys) if keys else None, insecure)
             words = split_command(client) if client else []
-            verified = run_served(found, bind or SERVER, words, access, out, who)
+            address = bind or SERVER
+            if not client:
+                typer.echo(f"waiting for a scheduler at {address}", err=True)
+            verified = run_served(found, address, words, access, out, who, _show_instance)
         else:
             managers = parse_power_list(power)
             if len(managers) != 1:

@@ -58,7 +58,9 @@ def test_every_transport_gives_the_same_verified_journals(name: str, tmp_path: P
     options = ("--power", json.dumps(policy.power), "--power-awareness", policy.power_awareness)
     client = (*SCHEDULE, policy.scheduler, "--connect", "{address}", *options)
     address = f"ipc://{tmp_path}/s"
-    wire = run_served(one, address, client, LOCAL_ONLY, tmp_path / "wire.zip", AUTHOR)
+    seen: list[str] = []
+    wire = run_served(one, address, client, LOCAL_ONLY, tmp_path / "wire.zip", AUTHOR, seen.append)
+    assert seen == [each.name for each in one.file.instances]
     journals = [read_submission(tmp_path / f"{each}.zip").journals for each in ("own", "wire")]
     assert journals[0] == journals[1]
     assert own.metrics == wire.metrics
@@ -81,7 +83,7 @@ def test_client_that_ends_early_ends_the_benchmark(
     client = (sys.executable, "-c", f"address = '{{address}}'; {code}")
     out = tmp_path / "out.zip"
     with pytest.raises(RunError, match=message):
-        run_served(suite, f"ipc://{tmp_path}/s", client, LOCAL_ONLY, out, AUTHOR)
+        run_served(suite, f"ipc://{tmp_path}/s", client, LOCAL_ONLY, out, AUTHOR, print)
     assert not out.exists()
 
 
