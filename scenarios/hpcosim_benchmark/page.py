@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from hpcosim_benchmark.leaderboard import Ranked, columns_of
 from hpcosim_benchmark.suite import Suite
 from hpcosim_experiments.report.markdown import document, escape, table
+from hpcosim_experiments.report.units import measure_of, with_digits
 from hpcosim_experiments.statistics.bootstrap import Estimate
 
 Boards = Mapping[str, tuple[Suite, Sequence[Ranked]]]
@@ -21,22 +22,6 @@ ABOUT = (
     "them. The reference of the benchmark defines the columns."
 )
 """What a reader must know of the tables."""
-
-NAMES: Mapping[str, str] = {
-    "mean_bounded_slowdown": "slowdown",
-    "mean_wait_s": "mean wait, s",
-    "p95_wait_s": "95 % wait, s",
-    "max_wait_s": "longest wait, s",
-    "utilization": "utilization",
-    "makespan_s": "makespan, s",
-    "wasted_energy_kwh": "wasted, kWh",
-    "node_shutdowns": "shutdowns",
-    "energy_j": "energy, J",
-    "edp_js": "EDP, J s",
-    "mean_normalised_edp": "normalised EDP, W",
-    "mean_response_s": "mean response, s",
-}
-"""Titles of columns, by metric; others have the name of the metric."""
 
 
 def markdown(boards: Boards) -> str:
@@ -101,22 +86,28 @@ def reference_name(suite: Suite) -> str:
 
 def cells(suite: Suite, rows: Sequence[Ranked]) -> tuple[list[str], list[list[str]]]:
     """Return the titles and the cells of the table of a suite."""
-    metrics = columns_of(suite)
+    means = {name: [row.mean_of(name) for row in rows] for name in columns_of(suite)}
+    measures = {
+        name: with_digits(measure_of(name, values), values) for name, values in means.items()
+    }
     head = [
         *("scheduler", "source", "knows", "decision"),
         *("ratio to the bound", "difference to the reference, 95 %", "wins"),
-        *(NAMES.get(name, name) for name in metrics),
+        *(measure.named for measure in measures.values()),
     ]
     lines = [
         [
             row.verified.about.name,
-            row.verified.about.source,
+            row.verified.about.source or row.verified.about.author,
             row.verified.about.information,
             row.decision,
             f"{row.ratio:.3f}",
             _interval(row.difference),
             f"{row.wins} of {len(suite.seals)}",
-            *(_number(row.mean_of(name)) for name in metrics),
+            *(
+                measure.text(row.mean_of(name) / measure.scale)
+                for name, measure in measures.items()
+            ),
         ]
         for row in rows
     ]
@@ -127,10 +118,6 @@ def _interval(value: Estimate) -> str:
     if not value.has_interval:
         return f"{value.value:+.3f}"
     return f"{value.value:+.3f} [{value.low:+.3f}, {value.high:+.3f}]"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _row(kind: str, line: Sequence[str]) -> str:

@@ -20,11 +20,15 @@ from hpcosim_benchmark.journal import MAX_BYTES
 from hpcosim_benchmark.recording import Recorded
 from hpcosim_benchmark.suite import Digest, InstanceName, Suite
 from hpcosim_experiments.whole_files import draft_of
+from hpcosim_protocol.files import open_regular
 from hpcosim_server.record.versions import hpcosim_version
 
 ABOUT = "submission.json"
 ABOUT_BYTES = 2**20
-MOST_FILES = 1001
+ARCHIVE_BYTES = 2**27
+"""Maximum size of a submission, bytes."""
+ALL_BYTES = 2**28
+"""Maximum size of all journals of a submission together, bytes."""
 DATE = (2026, 1, 1, 0, 0, 0)
 """Date of all files in an archive: equal submissions have equal bytes but for decision times."""
 
@@ -156,14 +160,14 @@ def read_submission(path: Path) -> Submission:
     Raises:
         VerificationError: the file is no submission, or a journal is missing or was changed.
     """
+    journals: dict[str, bytes] = {}
     try:
-        with zipfile.ZipFile(path) as archive:
-            if len(archive.namelist()) > MOST_FILES:
-                raise VerificationError(path, f"expected at most {MOST_FILES} files")
+        with open_regular(path, ARCHIVE_BYTES) as file, zipfile.ZipFile(file) as archive:
             about = _about(path, _content(path, archive, ABOUT, ABOUT_BYTES))
-            journals = {
-                name: _content(path, archive, _journal(name), MAX_BYTES) for name in about.instances
-            }
+            left = ALL_BYTES
+            for name in about.instances:
+                journals[name] = _content(path, archive, _journal(name), min(MAX_BYTES, left))
+                left -= len(journals[name])
     except OSError as error:
         raise VerificationError(path, error.strerror or str(error)) from None
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
