@@ -82,7 +82,12 @@ def run(
         ),
     ] = None,
     power: Annotated[
-        str, typer.Option(metavar="MANAGER", help="Power manager, as `hpcosim compare --power`.")
+        str,
+        typer.Option(
+            metavar="MANAGER",
+            help="Power manager, by name or as a YAML or JSON mapping. Paths in it are relative to "
+            "the scenarios of the instances.",
+        ),
     ] = "always-on",
     power_awareness: Annotated[
         str,
