@@ -149,9 +149,9 @@ def write_submission(
     )
     text = msgspec.json.format(msgspec.json.encode(about), indent=2) + b"\n"
     files = {ABOUT: text, **{_journal(name): run.journal for name, run in runs.items()}}
-    with draft_of(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_LZMA) as archive:
+    with draft_of(path) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_BZIP2) as archive:
         for name, content in files.items():
-            archive.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_LZMA)
+            archive.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_BZIP2)
 
 
 def read_submission(path: Path) -> Submission:
