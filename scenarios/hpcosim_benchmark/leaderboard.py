@@ -26,7 +26,6 @@ class Ranked(NamedTuple):
         difference: mean over the instances of (score - score of the reference) / bound, with its
             confidence interval: a paired difference of ratios.
         wins: number of instances with a smaller score than the reference.
-        losses: number of instances with a greater score than the reference.
         decision: class of the mean decision time; not verified.
     """
 
@@ -34,7 +33,6 @@ class Ranked(NamedTuple):
     ratio: float
     difference: Estimate
     wins: int
-    losses: int
     decision: str
 
     def mean_of(self, metric: str) -> float:
@@ -75,7 +73,6 @@ def _row(suite: Suite, verified: Verified) -> Ranked:
         float(pairs[:, 0].mean()),
         estimate([pairs], paired_difference, Bootstrap()),
         int((scores < references).sum()),
-        int((scores > references).sum()),
         decision_class(verified),
     )
 
