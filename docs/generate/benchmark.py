@@ -14,10 +14,11 @@ def suites() -> str:
     lines = ["| Suite | Instances | Score | Bound | Reference |", "|---|---|---|---|---|"]
     for name in shipped_suites():
         suite = find_suite(name)
-        jobs = [seal.jobs for seal in suite.seals.values()]
+        jobs = sorted({seal.jobs for seal in suite.seals.values()})
+        sizes = f"{jobs[0]} to {jobs[-1]}" if len(jobs) > 1 else f"{jobs[0]}"
         cells = (
             f"`{name}`: {suite.file.title}",
-            f"{len(jobs)} of {min(jobs)} to {max(jobs)} jobs",
+            f"{len(suite.seals)} of {sizes} jobs",
             score_text(suite),
             f"[`{suite.file.bound}`](#{suite.file.bound})",
             reference_name(suite),

@@ -87,6 +87,16 @@ def test_client_that_ends_early_ends_the_benchmark(
     assert not out.exists()
 
 
+@pytest.mark.slow
+def test_client_cannot_change_an_instance(suite: Suite, tmp_path: Path) -> None:
+    """A hello with another seed is refused, and the scheduler's error is part of the message."""
+    client = (*SCHEDULE, "fcfs", "--connect", "{address}", "--seed", "99")
+    with pytest.raises(RunError, match="the instances of a suite are fixed"):
+        run_served(
+            suite, f"ipc://{tmp_path}/s", client, LOCAL_ONLY, tmp_path / "x.zip", AUTHOR, print
+        )
+
+
 def _without_b(files: Files) -> None:
     del files["b.jsonl"]
     about_changed(files, lambda about: about["instances"].pop("b"))
