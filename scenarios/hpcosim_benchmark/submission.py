@@ -7,7 +7,9 @@ and about decision times is not verified.
 from __future__ import annotations
 
 import hashlib
+import lzma
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -31,6 +33,12 @@ ALL_BYTES = 2**28
 """Maximum size of all journals of a submission together, bytes."""
 DATE = (2026, 1, 1, 0, 0, 0)
 """Date of all files in an archive: equal submissions have equal bytes but for decision times."""
+
+UNREADABLE = (
+    *(OSError, zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError),
+    *(zlib.error, lzma.LZMAError),
+)
+"""What reading a file that is no archive, or a damaged one, raises."""
 
 Information = Literal["requested", "run-times", "clairvoyant"]
 """What a scheduler knows: `requested`: what the protocol tells it; `run-times`: also the true run
@@ -168,9 +176,9 @@ def read_submission(path: Path) -> Submission:
             for name in about.instances:
                 journals[name] = _content(path, archive, _journal(name), min(MAX_BYTES, left))
                 left -= len(journals[name])
-    except OSError as error:
-        raise VerificationError(path, error.strerror or str(error)) from None
-    except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError, ValueError) as error:
+    except UNREADABLE as error:
+        if isinstance(error, OSError) and error.filename:
+            raise VerificationError(path, error.strerror or str(error)) from None
         raise VerificationError(path, f"expected a zip archive: {error}") from None
     for name, entry in about.instances.items():
         if hashlib.sha256(journals[name]).hexdigest() != entry.journal_sha256:
