@@ -41,10 +41,11 @@ def verified_in(paths: Iterable[Path], suite: str = "") -> Iterator[Verified]:
     """
     verifiers: dict[str, Verifier] = {}
     for path in paths:
-        name = suite or read_submission(path).about.suite
+        submission = read_submission(path)
+        name = suite or submission.about.suite
         if name not in verifiers:
             verifiers[name] = Verifier(find_suite(name))
-        yield verifiers[name](path)
+        yield verifiers[name](submission)
 
 
 def boards_of(submissions: Iterable[Verified]) -> Boards:

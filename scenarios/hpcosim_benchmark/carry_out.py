@@ -9,7 +9,12 @@ from typing import Any
 from hpcosim_benchmark.instances import policy_of
 from hpcosim_benchmark.recording import record
 from hpcosim_benchmark.served import serve_instances
-from hpcosim_benchmark.submission import Author, Transport, write_submission
+from hpcosim_benchmark.submission import (
+    Author,
+    Transport,
+    read_submission,
+    write_submission,
+)
 from hpcosim_benchmark.suite import Suite
 from hpcosim_benchmark.verify import Verified, Verifier
 from hpcosim_client.catalogue.schedulers import SCRIPTED, short_name
@@ -65,7 +70,7 @@ def run_policy(
     }
     transport: Transport = "schedule" if scheduler.startswith(SCRIPTED) else "inproc"
     write_submission(out, suite, author, runs, transport=transport, policy=policy)
-    return verifier(out)
+    return verifier(read_submission(out))
 
 
 def run_served(
@@ -96,4 +101,4 @@ def run_served(
     instances = {each.name: verifier.load(each) for each in suite.file.instances}
     runs = serve_instances(suite.file, instances, address, client, access, report)
     write_submission(out, suite, author, runs, transport="wire", policy={})
-    return verifier(out)
+    return verifier(read_submission(out))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import Annotated
 
 import msgspec
@@ -133,7 +134,7 @@ def carry_out(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -
         if ended:
             raise BenchmarkError(f"the simulation is over before line {number} of the journal")
         for decision in line.decisions:
-            if (kind := snake_case(type(decision).__name__)) not in allowed:
+            if (kind := _name_of(type(decision))) not in allowed:
                 raise BenchmarkError(
                     f"line {number} of the journal has a decision {kind}; expected one of "
                     f"{', '.join(allowed)}"
@@ -155,6 +156,12 @@ def carry_out(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -
     opened.complete()
 
 
+@cache
+def _name_of(kind: type) -> str:
+    """Return the name of a kind of decisions or events, as in the protocol."""
+    return snake_case(kind.__name__)
+
+
 def _is_checked(number: int, lines: Sequence[Line]) -> bool:
     return number % CHECK_EVERY == 0 or number == len(lines)
 
@@ -163,7 +170,7 @@ def _essence(batch: Batch) -> bytes:
     """Return what a reply says, without texts for people: times, kinds, jobs and nodes."""
     events = [
         (
-            snake_case(type(event).__name__),
+            _name_of(type(event)),
             event.time_s,
             getattr(event, "job_id", None),
             getattr(event, "node", None),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcosim_benchmark.errors import BenchmarkError, VerificationError
 from hpcosim_benchmark.instances import load_instance
 from hpcosim_benchmark.journal import check, decode
-from hpcosim_benchmark.submission import About, Submission, read_submission
+from hpcosim_benchmark.submission import About, Submission
 from hpcosim_benchmark.suite import InstanceFile, Suite
 from hpcosim_scenarios.running.library import LoadedScenario, open_loaded
 from hpcosim_server.record.metrics import Metrics
@@ -46,15 +46,14 @@ class Verifier:
         self._suite = suite
         self._loaded: dict[str, LoadedScenario] = {}
 
-    def __call__(self, path: Path) -> Verified:
-        """Verify a submission.
+    def __call__(self, submission: Submission) -> Verified:
+        """Verify a submission that was read.
 
         Raises:
             VerificationError: it is not valid; says what and where.
             BenchmarkError: this installation makes other instances.
         """
-        submission = read_submission(path)
-        about, suite = submission.about, self._suite
+        path, about, suite = submission.path, submission.about, self._suite
         if about.suite != suite.file.name:
             raise VerificationError(
                 path, f"it is of the suite {about.suite!r}; expected {suite.file.name!r}"

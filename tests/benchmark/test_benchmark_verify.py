@@ -176,7 +176,7 @@ def test_changed_submission_is_refused(kind: str, suite: Suite, tmp_path: Path) 
     change, message = TAMPERINGS[kind]
     changed(path, lambda files: (change(files), None)[1])
     with pytest.raises(VerificationError, match=re.escape(message)) as error:
-        Verifier(suite)(path)
+        Verifier(suite)(read_submission(path))
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
 
@@ -190,7 +190,7 @@ def test_metrics_are_those_of_the_journal(suite: Suite, tmp_path: Path) -> None:
         path,
         lambda files: journal_changed(files, lambda lines: lines.__setitem__(slice(None), journal)),
     )
-    found = Verifier(suite)(path).metrics
+    found = Verifier(suite)(read_submission(path)).metrics
     assert found == {"a": second.metrics["a"], "b": first.metrics["b"]}
     assert first.metrics["a"] != second.metrics["a"]
 
@@ -201,7 +201,7 @@ def test_other_file_is_no_submission(content: bytes, suite: Suite, tmp_path: Pat
     path = tmp_path / "out.zip"
     path.write_bytes(content)
     with pytest.raises(VerificationError, match=re.escape(str(path))):
-        Verifier(suite)(path)
+        Verifier(suite)(read_submission(path))
 
 
 def test_commands_run_verify_and_rank(suite: Suite, tmp_path: Path) -> None:
