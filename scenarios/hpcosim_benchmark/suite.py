@@ -19,7 +19,7 @@ from hpcosim_benchmark.errors import BenchmarkError, SuiteError
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.statistics.rows import read_rows, write_rows
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.messages import scenario_error
+from hpcosim_scenarios.model.messages import nearest, scenario_error
 from hpcosim_scenarios.model.yaml_file import read_text, read_tree
 from hpcosim_scenarios.model.yaml_lines import line_of
 from hpcosim_scenarios.shipped import shipped_folder
@@ -96,7 +96,17 @@ class SuiteFile(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             raise ValueError(f"instances: expected each name once, got {twice!r} twice")
 
     def score_of(self, metrics: Mapping[str, int | float]) -> float:
-        """Return the score of an instance from its metrics."""
+        """Return the score of an instance from its metrics.
+
+        Raises:
+            BenchmarkError: the suite names a metric that the instance does not have.
+        """
+        if missing := next(
+            (name for name in (*self.score, *self.shown) if name not in metrics), ""
+        ):
+            near = nearest(missing, metrics)
+            advice = f"; did you mean {near!r}?" if near else ""
+            raise BenchmarkError(f"{self.name}: there is no metric {missing!r}{advice}")
         return sum(factor * metrics[name] for name, factor in self.score.items())
 
 

@@ -20,6 +20,8 @@ from hpcosim_scenarios.errors import RunError
 from hpcosim_server.service.keys import LOCAL_ONLY
 from support.benchmark_suites import (
     AUTHOR,
+    SCENARIO,
+    SUITE,
     Files,
     about_changed,
     changed,
@@ -214,6 +216,26 @@ def test_commands_run_verify_and_rank(suite: Suite, tmp_path: Path) -> None:
     page = tmp_path / "board.html"
     assert invoke("benchmark", "leaderboard", out, "--suite", file, "--out", page).status == 0
     assert "<td>sjf</td>" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("mean_response_s: 1", "mean_response: 1", "tiny-1: score: the bound mean-response is"),
+        ("[mean_wait_s]", "[mean_wait]", "no metric 'mean_wait'; did you mean 'mean_wait_s'?"),
+        ("{scheduler: easy}", "{scheduler: eazy}", "there is no scheduler 'eazy'"),
+        ("name: b,", "name: a,", "expected each name once, got 'a' twice"),
+        ("name: tiny-1", "name: tiny", "suite.yaml:1: name: "),
+        ("scenario: tiny.yaml", "scenario: none.yaml", "none.yaml: cannot be read"),
+    ],
+)
+def test_invalid_suite_is_one_line(before: str, after: str, message: str, tmp_path: Path) -> None:
+    """A suite with an error cannot be sealed; one line says what is wrong."""
+    (tmp_path / "tiny.yaml").write_text(SCENARIO)
+    file = tmp_path / "suite.yaml"
+    file.write_text(SUITE.replace(before, after, 1))
+    assert message in invoke("benchmark", "seal", file).error
+    assert not (tmp_path / "instances.csv").exists()
 
 
 @pytest.mark.parametrize(
