@@ -10,7 +10,6 @@ import numpy as np
 
 from hpcosim_client import Policy, make_policy
 from hpcosim_client.agents.pairing.rule import Rule, pairing_rule
-from hpcosim_client.agents.pairing.settings import Objective
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
 from hpcosim_experiments.statistics.rows import Row, Rows, where, write_rows
@@ -18,9 +17,8 @@ from hpcosim_experiments.statistics.statistic import mean
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_server.record.folder import prepare
-from hpcosim_studies.ineps.experiments import OBJECTIVES
 from hpcosim_studies.ineps.unseen_training import distil
-from hpcosim_studies.ineps.unseen_workloads import INSTANCES, KINDS, SEEDS, Unseen, unseen
+from hpcosim_studies.ineps.unseen_workloads import INSTANCES, KINDS, SEEDS, STUDY, Unseen, unseen
 from hpcosim_studies.papers import papers_folder, scenario_path
 from hpcosim_studies.pool import in_parallel
 from hpcosim_studies.study import Request
@@ -35,48 +33,28 @@ HEURISTIC, TUNED, RULE, AGENT, DISTILLED, SEARCH = (
 )
 POLICIES = (HEURISTIC, TUNED, RULE, AGENT, DISTILLED, SEARCH)
 
-BEST_HEURISTICS: Mapping[Objective, Mapping[str, str]] = {
-    "energy": {
-        "exp1": "minmin-immediate",
-        "exp2": "first-high-cores-one",
-        "exp3": "minmin-immediate",
-        "exp4_mem": "maxmin",
-        "exp4_comp": "first-high-cores",
-        "exp4_mixed": "minmin-immediate",
-    },
-    "edp": {
-        "exp1": "minmin-immediate",
-        "exp2": "minmin-immediate",
-        "exp3": "minmin-immediate",
-        "exp4_mem": "maxmin",
-        "exp4_comp": "first-high-cores",
-        "exp4_mixed": "maxmin",
-    },
+BEST_HEURISTICS: Mapping[str, str] = {
+    "exp1": "minmin-immediate",
+    "exp2": "first-high-cores-one",
+    "exp3": "minmin-immediate",
+    "exp4_mem": "maxmin",
+    "exp4_comp": "first-high-cores",
+    "exp4_mixed": "minmin-immediate",
 }
 """The best of 88 deterministic heuristics on the first validation workloads."""
 
-BEST_RULES: Mapping[Objective, Mapping[str, Rule]] = {
-    "energy": {
-        "exp1": Rule("cheapest", 0.0, 0),
-        "exp2": Rule("costliest", 0.1, 2),
-        "exp3": Rule("costliest", 0.1, 3),
-        "exp4_mem": Rule("costliest", 0.0, 3),
-        "exp4_comp": Rule("longest", 0.3, 2),
-        "exp4_mixed": Rule("longest", 0.3, 3),
-    },
-    "edp": {
-        "exp1": Rule("cheapest", 0.1, 3),
-        "exp2": Rule("costliest", 0.1, 1),
-        "exp3": Rule("cheapest", 0.3, 3),
-        "exp4_mem": Rule("costliest", 0.1, 3),
-        "exp4_comp": Rule("costliest", 0.3, 2),
-        "exp4_mixed": Rule("longest", 0.3, 2),
-    },
+BEST_RULES: Mapping[str, Rule] = {
+    "exp1": Rule("cheapest", 0.0, 0),
+    "exp2": Rule("costliest", 0.1, 2),
+    "exp3": Rule("costliest", 0.1, 3),
+    "exp4_mem": Rule("costliest", 0.0, 3),
+    "exp4_comp": Rule("longest", 0.3, 2),
+    "exp4_mixed": Rule("longest", 0.3, 3),
 }
 """The best of the 36 rules on the first validation workloads of each experiment."""
 
-METRICS: Mapping[Objective, str] = {"energy": "energy_j", "edp": "edp_js"}
-COLUMNS = ("experiment", "objective", "number", "load", "resampled", "policy", "value")
+NETWORK = "energy.safetensors"
+COLUMNS = ("experiment", "number", "load", "resampled", "policy", "energy_j")
 
 
 class Task(NamedTuple):
@@ -84,29 +62,25 @@ class Task(NamedTuple):
 
     Attributes:
         workload: the workload.
-        objective: minimised quantity.
         policy: one of `POLICIES`.
-        models: folder of the distilled networks.
+        models: folder of the distilled network.
     """
 
     workload: Unseen
-    objective: Objective
     policy: str
     models: Path
 
 
 def reproduce(request: Request) -> None:
-    """Write `results.csv` and `summary.md`; of a training also the distilled networks."""
+    """Write `results.csv` and `summary.md`; of a training also the distilled network."""
     out = request.out
     prepare(out, force=request.force or request.train)  # there is no experiment to continue
-    models = out if request.train else papers_folder() / "ineps" / request.name
+    models = out if request.train else papers_folder() / "ineps" / STUDY
     if request.train:
-        for objective in OBJECTIVES:
-            distil(objective, models / f"{objective}.safetensors", request.workers)
+        distil("energy", models / NETWORK, request.workers)
     tasks = [
-        Task(workload, objective, policy, models)
+        Task(workload, policy, models)
         for kind in KINDS
-        for objective in OBJECTIVES
         for policy in POLICIES
         for workload in unseen(kind, "final")
     ]
@@ -117,25 +91,24 @@ def reproduce(request: Request) -> None:
 
 def run_one(task: Task) -> Row:
     """Run a policy on a workload, and return a row of `results.csv`."""
-    one, objective = task.workload, task.objective
-    library = Library([scenario_path("ineps", one.kind)])
+    one, library = task.workload, Library([scenario_path("ineps", task.workload.kind)])
     opened = open_scenario(library.first, one.draw(library.first_jobs), task.policy)
     metrics: Mapping[str, Any] = run_in_process(opened, _make(task))
-    labels = (one.kind, objective, one.number, one.load, int(one.resampled), task.policy)
-    return dict(zip(COLUMNS, (*labels, metrics[METRICS[objective]]), strict=True))
+    labels = (one.kind, one.number, one.load, int(one.resampled), task.policy)
+    return dict(zip(COLUMNS, (*labels, metrics["energy_j"]), strict=True))
 
 
 def _make(task: Task) -> Policy:
-    kind, objective = task.workload.kind, task.objective
+    kind = task.workload.kind
     if task.policy == TUNED:
-        return pairing_rule(objective, BEST_RULES[objective][kind])
+        return pairing_rule("energy", BEST_RULES[kind])
     trained = papers_folder() / "ineps" / f"pairing-{kind.partition('_')[0]}"
     names = {
-        HEURISTIC: BEST_HEURISTICS[objective][kind],
-        RULE: f"pairing-rule-{objective}",
-        AGENT: f"pairing:{trained / f'{objective}.safetensors'}",
-        DISTILLED: f"pairing:{task.models / f'{objective}.safetensors'}",
-        SEARCH: f"pairing-search-{objective}",
+        HEURISTIC: BEST_HEURISTICS[kind],
+        RULE: "pairing-rule-energy",
+        AGENT: f"pairing:{trained / 'energy.safetensors'}",
+        DISTILLED: f"pairing:{task.models / NETWORK}",
+        SEARCH: "pairing-search-energy",
     }
     return make_policy(names[task.policy])
 
@@ -162,40 +135,28 @@ def difference(rows: Rows, policy: str, base: str) -> Estimate:
         base: the policy that it is compared with.
     """
     value, other = (
-        np.array([row["value"] for row in where(rows, policy=name)]) for name in (policy, base)
+        np.array([row["energy_j"] for row in where(rows, policy=name)]) for name in (policy, base)
     )
     return estimate([100.0 * (value / other - 1.0)], mean, Bootstrap())
 
 
 def summary(rows: Rows) -> str:
     """Return the comparison as Markdown."""
-    parts = []
-    for objective in OBJECTIVES:
-        lines = []
-        for kind in dict.fromkeys(row["experiment"] for row in rows):
-            found = where(rows, experiment=kind, objective=objective)
-            known = {row["policy"] for row in found}
-            lines.append(
-                [
-                    kind,
-                    *(
-                        _cell(difference(found, *pair)) if known.issuperset(pair) else ""
-                        for pair in PAIRS
-                    ),
-                ]
-            )
-        head = ["workloads of", *(f"{one} to {other}" for one, other in PAIRS)]
-        parts += [[f"## Objective {objective}"], table(head, lines)]
+    lines = []
+    for kind in dict.fromkeys(row["experiment"] for row in rows):
+        found = where(rows, experiment=kind)
+        lines.append([kind, *(_cell(difference(found, *pair)) for pair in PAIRS)])
+    head = ["workloads of", *(f"{one} to {other}" for one, other in PAIRS)]
     return document(
         ["# Unseen workloads"],
         [
-            f"Mean difference in %, with its 95 % bootstrap interval, over {INSTANCES} workloads "
-            "of each experiment; negative: the first is better. Workloads are the experiment's "
-            "jobs in random order or drawn with replacement, submitted at the experiment's rate, "
-            f"twice and a quarter of it. Their seed is {SEEDS['final']}, which no training, "
-            "validation or choice uses."
+            "Mean difference of the energy in %, with its 95 % bootstrap interval, over "
+            f"{INSTANCES} workloads of each experiment; negative: the first is better. Workloads "
+            "are the experiment's jobs in random order or drawn with replacement, submitted at the "
+            f"experiment's rate, twice and a quarter of it. Their seed is {SEEDS['final']}, which "
+            "no training, validation or choice uses."
         ],
-        *parts,
+        table(head, lines),
     )
 
 

@@ -24,7 +24,7 @@ from hpcosim_training.learners.pairing.settings import FORESEEING
 from hpcosim_training.learning.rollout import Rollout, joined
 from hpcosim_training.learning.update import behaviour_cloning
 
-DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 2, "exp4_mem": 6, "exp4_comp": 6, "exp4_mixed": 2}
+DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp": 4, "exp4_mixed": 1}
 """Number of workloads by experiment."""
 
 EPOCHS = 20

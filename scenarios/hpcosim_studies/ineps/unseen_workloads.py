@@ -9,6 +9,8 @@ import numpy as np
 
 from hpcosim_workloads.table import JobTable
 
+STUDY = "pairing-unseen"
+
 KINDS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 """Names of the scenarios that the workloads are drawn from."""
 
