@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -23,7 +25,7 @@ from hpcosim_server.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples
 from support.paths import SCENARIOS
-from support.simulating import simulate
+from support.simulating import cluster_of, jobs_of, simulate, starts
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
 CONTENTION = Contention(21_000, -1.85e-5, 1.0, 169, 25_000, 100)
@@ -96,6 +98,15 @@ def test_the_last_plan_is_what_happens(random: Random) -> None:
     simulation.cluster.settle(simulation.now_s)
     energy_j = sum(meter.energy_j for meter in simulation.cluster.meters)
     assert costs[-1][0] == pytest.approx(energy_j, rel=1e-9)
+
+
+@pytest.mark.parametrize("watts", [0.0, 5.0])
+def test_jobs_run_whatever_nodes_draw(watts: float) -> None:
+    """Also without idle power, and with limits of their energy, all jobs run."""
+    platform = cluster_of(2, 2, static_w=watts, dynamic_w=watts, idle_fraction=0.0)
+    jobs = jobs_of(*((float(second), 10.0, 1 + second % 2) for second in range(8)))
+    jobs = replace(jobs, max_energy_j=np.array([math.inf, 200.0] * 4))
+    assert len(starts(simulate(platform, jobs, "pairing-search-edp"))) == 8
 
 
 @pytest.mark.parametrize("name", ["rule", "search"])

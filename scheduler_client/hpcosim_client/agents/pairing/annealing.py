@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 
@@ -42,7 +43,8 @@ def anneal(plan: Plan, steps: int, hot: float, cold: float, rng: np.random.Gener
     if not moves.homes:
         return plan
     best, least = list(plan.lanes), plan.cost
-    heat, cooling = hot * plan.cost, (cold / hot) ** (1.0 / max(steps, 1))
+    heat = max(hot * plan.cost, sys.float_info.min)
+    cooling = (cold / hot) ** (1.0 / max(steps, 1))
     for first in range(0, steps, BLOCK):
         count = min(BLOCK, steps - first)
         chances = rng.random(count).tolist()

@@ -34,7 +34,7 @@ class Searching(NamedTuple):
         cold: last temperature, likewise.
         hold: while more jobs may be submitted, all starts are put off until the idle cluster has
             used this share of the energy beyond idle power of the waiting jobs, since the first of
-            them was submitted; 0: never.
+            them was submitted, and at most for a mean run time; 0: never.
     """
 
     steps: int = 1500
@@ -95,9 +95,11 @@ class PlanSearch:
             self._search(view, choices, forecast, rules, may_wait=may_wait)
         choice = None if self._holds else self._known.start(choices, forecast)
         self._follows = None if choice is None else (view.now_s, len(view.queue) - 1)
-        if choice is None:
-            choice = len(choices.actions) - 1 if may_wait else rules
-        return choice
+        if choice is not None:
+            return choice
+        if may_wait and (self._holds or not _limited(choices)):
+            return len(choices.actions) - 1
+        return rules
 
     def _search(
         self, view: View, choices: Choices, forecast: Forecast, rules: int, *, may_wait: bool
@@ -133,8 +135,15 @@ class PlanSearch:
         if view.no_more_jobs:
             return False
         since_s = min(job.submit_s for job in view.queue.values())
-        allowed_s = self._settings.hold * waiting_j / max(forecast.idle_w, 1e-9)
+        allowed_s = self._known.mean_run_s
+        if forecast.idle_w:
+            allowed_s = min(allowed_s, self._settings.hold * waiting_j / forecast.idle_w)
         if view.now_s >= since_s + allowed_s:
             return False
         self._alarm.set(view, since_s + allowed_s)
         return True
+
+
+def _limited(choices: Choices) -> bool:
+    """Return whether the energy of a job is limited: plans do not know where it may start."""
+    return any(job.max_energy_j < math.inf for job in choices.jobs)
