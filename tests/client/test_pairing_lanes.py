@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View
 from hpcosim_client.agents.pairing.lanes import Lanes, NodeType, Work, run_lanes
+from hpcosim_client.agents.pairing.sharing import Load
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, bandwidth_mbps
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples
@@ -68,7 +69,7 @@ def test_lanes_run_as_in_the_simulator(random: Random) -> None:
     simulation = simulate(Platform((NodeGroup(1, (processor,)),)), jobs, in_lanes(lanes))
     node = NodeType(cores, CONTENTION, 50.0 * 0.6, 7.0)
     works = [
-        Work(int(job.cores), bandwidth_mbps(job.memory_volume_mb, job.run_s), job.run_s)
+        Work(Load(job.cores, bandwidth_mbps(job.memory_volume_mb, job.run_s)), job.run_s)
         for job in jobs.rows()
     ]
     first_s = float(jobs.submit_s[0])
@@ -84,4 +85,6 @@ def test_lanes_run_as_in_the_simulator(random: Random) -> None:
 def test_a_job_larger_than_its_node_is_an_error() -> None:
     """Not a loop without end."""
     with pytest.raises(ValueError, match="more cores than its node"):
-        run_lanes(NodeType(1, None, 1.0, 1.0), 0.0, (), ((0,),), [Work(2, 0.0, 1.0)], [-math.inf])
+        run_lanes(
+            NodeType(1, None, 1.0, 1.0), 0.0, (), ((0,),), [Work(Load(2, 0.0), 1.0)], [-math.inf]
+        )

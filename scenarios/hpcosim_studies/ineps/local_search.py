@@ -12,6 +12,7 @@ from hpcosim_client.agents.pairing.annealing import anneal
 from hpcosim_client.agents.pairing.lanes import Lanes, NodeType, Work
 from hpcosim_client.agents.pairing.plans import Plan, PlanNode, Problem
 from hpcosim_client.agents.pairing.settings import Objective
+from hpcosim_client.agents.pairing.sharing import Load
 from hpcosim_protocol import bandwidth_mbps
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.optimum.bound import LowerBound
@@ -112,4 +113,4 @@ def _problem(scenario: Scenario, jobs: JobTable, instance: Instance, bound: Lowe
 
 
 def _work(cores: int, volume_mb: float, alone_s: float) -> Work:
-    return Work(cores, bandwidth_mbps(volume_mb, alone_s), alone_s)
+    return Work(Load(cores, bandwidth_mbps(volume_mb, alone_s)), alone_s)

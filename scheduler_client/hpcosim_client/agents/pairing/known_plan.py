@@ -125,7 +125,7 @@ class KnownPlan:
         nodes = [
             PlanNode(
                 site.group,
-                tuple(Running(site.work(share.kind), left_s) for share, left_s in its),
+                tuple(Running(share.load, left_s) for share, left_s in its),
                 site.state,
             )
             for site, its in zip(sites, shares, strict=True)

@@ -12,7 +12,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcosim_protocol import Contention, task_speed
+from hpcosim_client.agents.pairing.sharing import Load, speeds_of
+from hpcosim_protocol import Contention
 
 
 class NodeType(NamedTuple):
@@ -35,13 +36,11 @@ class Work(NamedTuple):
     """A job on a type of nodes.
 
     Attributes:
-        cores: number of tasks.
-        mbps: bandwidth that each task needs, in MB/s.
+        load: cores and bandwidth that it needs.
         alone_s: run time without contention, in seconds.
     """
 
-    cores: int
-    mbps: float
+    load: Load
     alone_s: float
 
 
@@ -49,11 +48,11 @@ class Running(NamedTuple):
     """A job that runs, the head of a lane.
 
     Attributes:
-        work: the job on this node.
+        load: cores and bandwidth that it needs.
         left_s: remaining work, in seconds at full speed.
     """
 
-    work: Work
+    load: Load
     left_s: float
 
 
@@ -117,19 +116,18 @@ class _LanesRunning:
     """The state of a simulation of a node."""
 
     __slots__ = (
-        *("after", "busy_s", "core_s", "end_s", "free", "going", "lanes", "left", "node", "now_s"),
-        "waiting",
+        *("after", "busy_s", "core_s", "end_s", "free", "going", "lanes", "left", "loads", "node"),
+        *("now_s", "waiting"),
     )
 
     def __init__(
         self, node: NodeType, now_s: float, running: Sequence[Running], lanes: Lanes
     ) -> None:
         self.node, self.lanes, self.now_s = node, lanes, now_s
-        self.going = [
-            (place, job.work.cores, job.work.mbps) for place, job in enumerate(running)
-        ]  # lane, cores and bandwidth of each running job
+        self.going = list(range(len(running)))  # lane of each running job
+        self.loads = [job.load for job in running]
         self.left = [job.left_s for job in running]
-        self.free = node.cores - sum(job.work.cores for job in running)
+        self.free = node.cores - sum(load.cores for load in self.loads)
         self.after = [0] * len(lanes)  # number of started jobs of each lane
         self.waiting = [place for place in range(len(running), len(lanes)) if lanes[place]]
         self.busy_s = self.core_s = 0.0
@@ -145,16 +143,17 @@ class _LanesRunning:
         wake_s, still = math.inf, []
         for place in self.waiting:
             job = self.lanes[place][self.after[place]]
-            cores, mbps, alone_s = works[job]
+            load, alone_s = works[job]
             if submits_s[job] > self.now_s:
                 wake_s = min(wake_s, submits_s[job])
                 still.append(place)
-            elif cores > self.free:
+            elif load.cores > self.free:
                 still.append(place)
             else:
-                self.free -= cores
+                self.free -= load.cores
                 self.after[place] += 1
-                self.going.append((place, cores, mbps))
+                self.going.append(place)
+                self.loads.append(load)
                 self.left.append(alone_s)
                 if starts_s is not None:
                     starts_s[job] = self.now_s
@@ -163,50 +162,27 @@ class _LanesRunning:
 
     def go_on(self, wake_s: float) -> None:
         """Advance to the next end, at most to `wake_s`."""
-        speeds = speeds_of(self.node.model, self.going)
+        speeds = speeds_of(self.node.model, self.loads) or [1.0] * len(self.loads)
         step_s = wake_s - self.now_s
         for rest_s, speed in zip(self.left, speeds, strict=True):
             step_s = min(step_s, rest_s / speed)
         self.now_s += step_s
         self.busy_s += step_s
         self.core_s += step_s * (self.node.cores - self.free)
-        going, left = [], []
-        for job, rest_s, speed in zip(self.going, self.left, speeds, strict=True):
+        before = zip(self.going, self.loads, self.left, speeds, strict=True)
+        self.going, self.loads, self.left = [], [], []
+        for place, load, rest_s, speed in before:
             rest_s -= speed * step_s
             if rest_s > 1e-9 * self.now_s:
-                going.append(job)
-                left.append(rest_s)
+                self.going.append(place)
+                self.loads.append(load)
+                self.left.append(rest_s)
             else:
-                self._end(*job[:2])
-        if len(going) < len(self.going):
-            self.waiting.sort()
-        self.going, self.left = going, left
+                self._end(place, load.cores)
+        self.waiting.sort()
 
     def _end(self, place: int, cores: int) -> None:
         self.free += cores
         self.end_s = self.now_s
         if place < len(self.lanes) and self.after[place] < len(self.lanes[place]):
             self.waiting.append(place)
-
-
-_ALONE = tuple((1.0,) * count for count in range(65))
-
-
-def speeds_of(model: Contention | None, going: Sequence[tuple[int, int, float]]) -> Sequence[float]:
-    """Return the speed of each job relative to full speed; see section 5.4 of the specification.
-
-    Args:
-        model: the contention model; None: no contention.
-        going: place, cores and bandwidth of a task of each job.
-    """
-    total_mbps, tasks = 0.0, 0
-    for _, cores, mbps in going:
-        total_mbps += cores * mbps
-        tasks += cores
-    if model is None or total_mbps < model.c_mbps:
-        return _ALONE[len(going)] if len(going) < 65 else (1.0,) * len(going)
-    known: dict[float, float] = {}
-    for _, _, mbps in going:
-        if mbps not in known:
-            known[mbps] = task_speed(model, total_mbps, mbps, tasks)
-    return [known[mbps] for _, _, mbps in going]

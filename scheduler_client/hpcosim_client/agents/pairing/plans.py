@@ -65,13 +65,13 @@ class Problem:
         self._now_s, self._types, self._works, self._submits_s = now_s, types, works, submits_s
         shared: dict[Hashable, dict[Lanes, LaneRun]] = {}
         self._known = [shared.setdefault(node.state, {}) for node in nodes]
-        least = min((work.cores for work in works[0]), default=1)
+        least = min((work.load.cores for work in works[0]), default=1)
         self.most_lanes = [types[node.group].cores // least for node in nodes]
 
     def fits(self, node: int, job: int) -> bool:
         """Return whether a job has at most as many cores as a node."""
         group = self.nodes[node].group
-        return self._works[group][job].cores <= self._types[group].cores
+        return self._works[group][job].load.cores <= self._types[group].cores
 
     def run(self, node: int, lanes: Lanes) -> LaneRun:
         """Return the schedule of a node."""

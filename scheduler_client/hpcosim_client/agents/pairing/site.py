@@ -143,7 +143,7 @@ class Site:
     def work(self, kind: Kind) -> Work:
         """Return a job of a kind on this node."""
         load, alone_s = self._demand(kind)
-        return Work(load.cores, load.mbps, alone_s)
+        return Work(load, alone_s)
 
     def requested_mbps(self) -> float:
         """Return the bandwidth that all tasks of the node need, in MB/s."""
