@@ -63,10 +63,15 @@ def what_is_left(
     problem = _problem(scenario, jobs, instance, bound)
     plan = Plan(problem, lanes_of(opened.simulation, len(instance.nodes)))
     found = anneal(plan, steps, HOT, COLD, np.random.default_rng(0))
+    least = lower_bound(instance, bound)
+    return Left(value, min(value, found.cost), least)
+
+
+def lower_bound(instance: Instance, bound: LowerBound) -> float:
+    """Return the lower bound of all schedules of an instance."""
     idle = [node.idle for node in instance.nodes]
     nothing = (0,) * len(instance.kinds)
-    least = bound(instance.start_s, idle, nothing, instance.instants[0], 0.0)
-    return Left(value, min(value, found.cost), least)
+    return bound(instance.start_s, idle, nothing, instance.instants[0], 0.0)
 
 
 def lanes_of(simulation: Simulation, nodes: int) -> list[Lanes]:

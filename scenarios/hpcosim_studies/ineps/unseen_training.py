@@ -24,8 +24,8 @@ from hpcosim_training.learners.pairing.settings import FORESEEING
 from hpcosim_training.learning.rollout import Rollout, joined
 from hpcosim_training.learning.update import behaviour_cloning
 
-DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp": 4, "exp4_mixed": 1}
-"""Number of workloads by experiment."""
+DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp": 4, "exp4_mixed": 0}
+"""Number of workloads by experiment; Experiment 4 mixed has the jobs of the two before it."""
 
 EPOCHS = 20
 TRAINING = replace(FORESEEING, iterations=0, cloning_epochs=EPOCHS)
