@@ -10,7 +10,7 @@ ARGS ?=
 LOCK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo slurm-demo slurm-packages check test fault lint docs clean
+.PHONY: help demo slurm-demo slurm-packages check test fault lint leaderboard docs clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -40,6 +40,9 @@ lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imp
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+leaderboard: $(VENV)/.installed-dev  ## Verify the submissions in scenarios/suites, and write the leaderboard of the documentation
+	$(VENV)/bin/hpcosim benchmark leaderboard scenarios/suites --out docs/reference/leaderboard.md
 
 docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute); open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict

@@ -10,7 +10,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 SUFFIXES = {".csv", ".jsonl", ".safetensors", ".yaml"}
 """Scenarios and what they read: job logs, trained networks, tables."""
 
-PATTERNS = ("*.yaml", "*.csv", "*.jsonl", "batch/**/*", "experiments/*.yaml", "papers/**/*")
+PATTERNS = (
+    *("*.yaml", "*.csv", "*.jsonl"),
+    *("batch/**/*", "experiments/*.yaml", "papers/**/*", "suites/**/*"),
+)
 
 
 class ShippedScenarios(BuildHookInterface[Any]):

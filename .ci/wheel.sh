@@ -46,7 +46,7 @@ shipped = source / "scenarios"
 data = {".csv", ".jsonl", ".safetensors", ".yaml"}
 wanted |= {
     f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
-    for pattern in ("*.*", "batch/**/*", "experiments/*", "papers/**/*")
+    for pattern in ("*.*", "batch/**/*", "experiments/*", "papers/**/*", "suites/**/*")
     for file in shipped.glob(pattern)
     if file.suffix in data
 }
@@ -91,6 +91,10 @@ YAML
 hpcosim experiment tiny.yaml >/dev/null 2>&1
 test -s results/tiny/results.parquet && test -s results/tiny/report.html
 hpcosim experiment backfilling --dry-run >/dev/null 2>&1
+
+step 'a suite of the benchmark'
+hpcosim benchmark run deep-eas-1 --scheduler esjf --out esjf.zip >/dev/null 2>&1
+hpcosim benchmark verify esjf.zip >/dev/null
 
 step 'a study of a paper'
 hpcosim reproduce pairing-exp1 --out pairing >/dev/null

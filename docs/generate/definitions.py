@@ -23,17 +23,17 @@ OF_PAIRS: tuple[Callable[..., Any], ...] = (
 def period() -> str:
     """Return the definition of the measured period, and of the utilization within it."""
     settings = joined(prose(measured.MeasureSettings.__doc__ or "").split("\n\n", 1)[1])
-    return f"{settings}\n\n{_entry(measured.utilization_within, 'utilization')}"
+    return f"{settings}\n\n{entry(measured.utilization_within, 'utilization')}"
 
 
 def values() -> str:
     """Return the definitions of the statistics of a combination."""
-    return "\n\n".join(map(_entry, OF_VALUES))
+    return "\n\n".join(map(entry, OF_VALUES))
 
 
 def pairs() -> str:
     """Return the definitions of the statistics of pairs."""
-    return "\n\n".join(map(_entry, OF_PAIRS))
+    return "\n\n".join(map(entry, OF_PAIRS))
 
 
 def intervals() -> str:
@@ -43,7 +43,7 @@ def intervals() -> str:
     return "\n\n".join(map(joined, [*definitions, *sources]))
 
 
-def _entry(function: Callable[..., Any], name: str = "") -> str:
+def entry(function: Callable[..., Any], name: str = "") -> str:
     """Return the name of a statistic, by default that of its function, and its definition."""
     name = name or function.__name__
     first, *more = map(joined, _paragraphs(function))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.generate import (
+    benchmark,
     commands,
     definitions,
     experiment,
@@ -28,6 +29,8 @@ from hpcosim_server.service.status import Failure, LivePage, Progress
 MARKER = re.compile(r"<!-- generated: (\S+) -->")
 
 GENERATED: Mapping[str, Callable[[], str]] = {
+    "benchmark-bounds": benchmark.bounds,
+    "benchmark-suites": benchmark.suites,
     "commands": commands.reference,
     "experiment": experiment.reference,
     "experiment-short-names": experiment.short_names,

@@ -65,6 +65,7 @@ def _warnings_in_one_line() -> Iterator[None]:
 def _exit_status(error: Exception) -> int:
     """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
     from hpcosim_batsim.errors import RunFailedError
+    from hpcosim_benchmark.errors import VerificationError
     from hpcosim_client import AddressError, ClientError, PolicyError
     from hpcosim_conformance import NoServerError
     from hpcosim_executors import LostTaskError
@@ -84,7 +85,7 @@ def _exit_status(error: Exception) -> int:
     failed = (
         *(BindError, ClientError, HttpBindError, LostTaskError, NoServerError, ProtocolError),
         *(ResultsError, RunError, RunFailedError, StoreError),
-        *(NoLiveViewError, NotWrittenError),
+        *(NoLiveViewError, NotWrittenError, VerificationError),
     )
     return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 

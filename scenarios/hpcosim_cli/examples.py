@@ -100,6 +100,13 @@ EXAMPLES: Mapping[str, str] = {
     "import kubernetes": _examples(
         "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
     ),
+    "benchmark run": _examples(
+        "hpcosim benchmark run backfilling-1 --scheduler easy --out easy.zip",
+        "hpcosim benchmark run backfilling-1 --client 'python mine.py --connect {address}' \\\n"
+        "    --name mine --out mine.zip",
+    ),
+    "benchmark verify": _examples("hpcosim benchmark verify mine.zip"),
+    "benchmark leaderboard": _examples("hpcosim benchmark leaderboard easy.zip mine.zip"),
     "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
 }
 """The epilog of a command's help text, by command."""

@@ -55,7 +55,7 @@ COMMANDS: Mapping[str, str] = {
     **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
     **dict.fromkeys(("squeue", "sinfo", "top", "export", "replay", "traces"), INSPECT),
     "import": CONNECT,
-    **dict.fromkeys(("train", "reproduce"), LEARN),
+    **dict.fromkeys(("train", "reproduce", "benchmark"), LEARN),
     "batsim": BATSIM,
 }
 """The panel of each command in the help text, in its order there."""
@@ -63,7 +63,7 @@ COMMANDS: Mapping[str, str] = {
 MODULES: Mapping[str, str] = {"import": "imports", "report": "report_page"}
 """The module of each command whose name is not that of its module."""
 
-GROUPS = ("import", "slurm", "traces", "train")
+GROUPS = ("benchmark", "import", "slurm", "traces", "train")
 """Commands with commands of their own."""
 
 
