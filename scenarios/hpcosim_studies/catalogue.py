@@ -41,6 +41,11 @@ STUDIES: Mapping[str, Entry] = {
     "pairing-exp2": Entry(_PAIRING, "pairing agent on InEPS Experiment 2", trains=True),
     "pairing-exp3": Entry(_PAIRING, "pairing agent on InEPS Experiment 3", trains=True),
     "pairing-exp4": Entry(_PAIRING, "pairing agent on InEPS Experiment 4", trains=True),
+    "pairing-unseen": Entry(
+        "hpcosim_studies.ineps.unseen",
+        "pairing agent, rule and search on workloads never trained on",
+        trains=True,
+    ),
     "node-centric": Entry(
         "hpcosim_studies.node_centric.reproduce",
         "HighGFlops and LowPower against MinMin; needs kit-fh2-25326",

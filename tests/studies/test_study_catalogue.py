@@ -17,6 +17,7 @@ from hpcosim_studies.catalogue import STUDIES, Request, reproduce_study
 from hpcosim_studies.deep_eas.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
 from hpcosim_studies.errors import StudyError
 from hpcosim_studies.ineps.experiments import EXPERIMENTS
+from hpcosim_studies.ineps.unseen_workloads import STUDY as UNSEEN
 from hpcosim_studies.papers import papers_folder
 from hpcosim_studies.power.reproduce import PARTS
 
@@ -33,7 +34,7 @@ def test_every_study_has_a_module(module: str) -> None:
 
 def test_papers_declare_the_studies_of_the_catalogue() -> None:
     """The catalogue has exactly the studies that the papers' packages declare."""
-    declared = {*EXPERIMENTS, *PARTS, *SWEEPS, CURVES, HELD, LENGTHS, OPTIMUM}
+    declared = {*EXPERIMENTS, UNSEEN, *PARTS, *SWEEPS, CURVES, HELD, LENGTHS, OPTIMUM}
     assert declared == set(STUDIES) - {"ineps", "node-centric"}
 
 

@@ -120,6 +120,9 @@ def _comparison(
     for title, names in contenders().items():
         name, value, others = best_of(results.runs, measure, experiment, names)
         lines.append(line(f"{title}: {with_others(name, others)}", value))
+    for title in ("rule", "search"):
+        name = f"pairing-{title}-{objective}"
+        lines.append(line(f"{title}: {name}", measure.mean(results.runs[experiment, name])))
     for label in results.labels(experiment, objective):
         found = results.shown(experiment, label, objective)
         values = measure.values(found)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError, View
 from hpcosim_client.agents.pairing.choices import Choices, Rows
+from hpcosim_client.agents.pairing.forecast import Forecast
 from hpcosim_client.agents.pairing.rounds import PairingRounds, features_of
 from hpcosim_client.agents.pairing.site import Kind, kind_of
 from hpcosim_scenarios.model.scenario import Scalar
@@ -200,6 +201,16 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
     def objective(self) -> float:
         """The objective of this episode so far: energy, J, or energy x time, J s."""
         return objective_of(self.task, self.simulation)
+
+    @property
+    def view(self) -> View:
+        """The view of the scheduler in this episode."""
+        return self._view
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast in this episode; only with `sees: foreseen`."""
+        return self._rounds.forecast
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

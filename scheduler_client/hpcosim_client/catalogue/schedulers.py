@@ -70,6 +70,13 @@ def _later(module: str, name: str, *arguments: object, **settings: object) -> Ca
     return make
 
 
+def _pairing(module: str, name: str, objective: str) -> Policy:
+    """Return a policy on the forecast of the pairing agents; its module is imported here."""
+    make = getattr(import_module(f"hpcosim_client.agents.pairing.{module}"), name)
+    policy: Policy = make(objective)
+    return policy
+
+
 def heuristic(module: str, name: str) -> Any:
     """Return a name of a module of `heuristics`, which is imported here.
 
@@ -107,6 +114,11 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
     "gpu-packing": _later("gpu_packing", "gpu_packing"),
     "best-fit": _later("gpu_packing", "best_fit"),
     "fgd": _later("fragmentation", "fgd"),
+    **{
+        f"pairing-{name}-{objective}": partial(_pairing, name, f"pairing_{name}", objective)
+        for name in ("rule", "search")
+        for objective in ("energy", "edp")
+    },
     **{f"{rule}-immediate": _later("minmin_immediate", "immediate", rule) for rule in RULES},
     **{
         f"{rule}-chained": _later("minmin_immediate", "immediate", rule, chained=True)

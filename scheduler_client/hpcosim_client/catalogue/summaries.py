@@ -58,6 +58,12 @@ SCHEDULERS: Mapping[str, str] = {
     "JOB-NODE": "the first job by rule JOB goes to the first node by rule NODE that has room "
     "(Lopez, Stafford, Bosque 2025)",
     "JOB-NODE-one": "JOB-NODE that starts at most one job at each event",
+    "pairing-rule-energy": "pairs of job and node with little forecast energy, by the forecast "
+    "that pairing:MODEL observes, without a network",
+    "pairing-rule-edp": "the same for the energy-delay product",
+    "pairing-search-energy": "plans of all waiting jobs with little forecast energy, searched at "
+    "every event by annealing",
+    "pairing-search-edp": "the same for the energy-delay product",
     "scripted:FILE": "replays schedule.csv of a results folder",
     "recorded:FILE": "replays the recorded runs of imported jobs",
     "pairing:MODEL": "trained network that pairs jobs with nodes (hpcosim train pairing)",

@@ -13,6 +13,7 @@ from safetensors.torch import load, save
 
 from hpcosim_client.agents.pairing.model import actor_of
 from hpcosim_client.agents.pairing.networks import PairingActor
+from hpcosim_client.agents.pairing.rule import RULES, Rule
 from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
 from hpcosim_executors import ParallelMap
@@ -23,8 +24,6 @@ from hpcosim_training.learners.pairing.agent import PairBatch, join, new_agent
 from hpcosim_training.learners.pairing.play import make_sampler, play_greedy, side_by_side
 from hpcosim_training.learners.pairing.settings import PairingTraining, Windows
 from hpcosim_training.learners.pairing.teacher import (
-    TEACHERS,
-    Teacher,
     TeacherAssignment,
     assign_teachers,
     demonstrate,
@@ -59,7 +58,7 @@ class EpisodeSource(NamedTuple):
     jobs: JobTable
     windows: Windows
     seed: int
-    teacher: Teacher
+    teacher: Rule
 
     def rng(self, *stream: int) -> np.random.Generator:
         """Return the generator of a stream; the same numbers give the same generator."""
@@ -168,7 +167,7 @@ def _choose_teachers(
     cloning.
     """
     if training.windows != Windows() and not training.cloning_epochs:
-        return TeacherAssignment(TEACHERS[0], [TEACHERS[0]] * len(parts))
+        return TeacherAssignment(RULES[0], [RULES[0]] * len(parts))
     pairing = msgspec.structs.replace(training.pairing, sees="foreseen", wait=True, wait_s=None)
     foreseeing = dataclasses.replace(task, settings=pairing, reward="foreseen")
     tried = parts[:1] if training.windows == Windows() else parts

@@ -2,81 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 
-from hpcosim_client.agents.pairing import forecast_features as columns
-from hpcosim_client.agents.pairing.choices import Choices, Rows
+from hpcosim_client.agents.pairing.rule import RULES, Rule
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.agents.pairing.site import Kind, kind_of
-from hpcosim_client.job import Floats
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of
 from hpcosim_training.learning.rollout import Rollout
 from hpcosim_workloads.table import JobTable
 
-Score = Callable[[Rows, Rows], Floats]
-"""Takes the rows and their cost columns under one weight; returns scores, float64[rows]."""
 
-RULES: Mapping[str, Score] = {
-    "cheapest": lambda _, costs: -costs[:, columns.COST].astype(np.float64),
-    "costliest": lambda _, costs: costs[:, columns.COST].astype(np.float64),
-    "longest": lambda rows, _: (
-        rows[:, columns.REQUESTED].astype(np.float64) * rows[:, columns.CORES]
-    ),
-}
-"""Scores by rule; of the affordable pairs the one with the highest score is placed first."""
-
-SLACKS = (0.0, 0.1, 0.3)
-
-
-class Teacher(NamedTuple):
-    """A rule that chooses a pair of job and node, or waits.
-
-    A pair is affordable if it costs at most (1 + slack) times the job's cheapest option. Without
-    an affordable pair the teacher waits; if it may not wait, it takes the pair with the smallest
-    cost ratio.
-
-    Attributes:
-        rule: a key of `RULES`.
-        slack: tolerated relative extra cost, 0 or more.
-        weight: index in `forecast_features.WEIGHTS` of the weight used for costs.
-    """
-
-    rule: str
-    slack: float
-    weight: int
-
-    def choose(self, choices: Choices) -> int:
-        """Return the index of its choice."""
-        rows = choices.rows
-        first = columns.FIRST_WEIGHT + columns.PER_WEIGHT * self.weight
-        costs = rows[:, first : first + columns.PER_WEIGHT]
-        waits = rows[:, columns.WAITS] > 0.0
-        share = np.where(waits, -1.0, costs[:, columns.LEAST])
-        cheap = share >= 1.0 / (1.0 + self.slack) - 1e-6
-        if not cheap.any():
-            return int(waits.argmax() if waits.any() else share.argmax())
-        # The cheaper pair breaks ties.
-        scores = np.where(cheap, RULES[self.rule](rows, costs), -np.inf)
-        best = np.flatnonzero(scores >= scores.max() - 1e-9)
-        return int(best[costs[best, columns.COST].argmin()])
-
-
-TEACHERS = [
-    Teacher(rule, slack, weight)
-    for rule in RULES
-    for slack in SLACKS
-    for weight in range(len(columns.WEIGHTS))
-]
-
-
-def run_teacher(teacher: Teacher, env: JobNodePairingEnv) -> float:
+def run_teacher(teacher: Rule, env: JobNodePairingEnv) -> float:
     """Run an environment with a teacher's choices, and return the objective."""
     env.reset()
     while not env.done:
@@ -93,25 +36,25 @@ class TeacherAssignment(NamedTuple):
             that improves most on it. More than two teachers would contradict each other.
     """
 
-    best: Teacher
-    by_environment: list[Teacher]
+    best: Rule
+    by_environment: list[Rule]
 
 
 def assign_teachers(envs: Sequence[JobNodePairingEnv]) -> TeacherAssignment:
     """Run all teachers in all environments, and return the best ones."""
-    found = np.array([[run_teacher(teacher, env) for teacher in TEACHERS] for env in envs])
+    found = np.array([[run_teacher(teacher, env) for teacher in RULES] for env in envs])
     ratios = found / found.min(axis=1, keepdims=True)
     best = int(ratios.mean(axis=0).argmin())
     second = int(np.minimum(ratios, ratios[:, [best]]).mean(axis=0).argmin())
     is_second = ratios[:, second] < ratios[:, best]
-    return TeacherAssignment(TEACHERS[best], [TEACHERS[second if it else best] for it in is_second])
+    return TeacherAssignment(RULES[best], [RULES[second if it else best] for it in is_second])
 
 
 RANDOM_CHOICE_PROBABILITY = 0.1  # random choices let demonstrations cover more states
 
 
 def demonstrate(
-    runs: Sequence[tuple[JobNodePairingEnv, Teacher]], rng: np.random.Generator
+    runs: Sequence[tuple[JobNodePairingEnv, Rule]], rng: np.random.Generator
 ) -> Rollout[PairBatch]:
     """Return demonstrations: the teachers' choices in the visited states, and the rewards.
 
@@ -141,7 +84,7 @@ def demonstrate(
     )
 
 
-def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Teacher) -> JobNodePairingEnv:
+def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Rule) -> JobNodePairingEnv:
     """Return the environment of a workload, with rewards relative to a teacher's.
 
     Rewards are divided by the teacher's objective. Under the reward `foreseen`, the teacher's mean

@@ -40,7 +40,7 @@ def run_on(
     ends_s = [math.inf if left > 0.0 else now_s for left in left_s]
     going = [place for place, left in enumerate(left_s) if left > 0.0]
     while going and now_s < until_s:
-        speeds = _speeds(model, [loads[place] for place in going])
+        speeds = speeds_of(model, [loads[place] for place in going])
         step_s = until_s - now_s
         if speeds is None:  # there is no contention with fewer jobs either
             for place in going:
@@ -62,8 +62,13 @@ def run_on(
     return ends_s
 
 
-def _speeds(model: Contention | None, loads: Sequence[Load]) -> list[float] | None:
-    """Return the speed of each job relative to full speed; None: all run at full speed."""
+def speeds_of(model: Contention | None, loads: Sequence[Load]) -> list[float] | None:
+    """Return the speed of each job relative to full speed; None: all run at full speed.
+
+    Args:
+        model: the contention model; None: no contention.
+        loads: cores and bandwidth of each job.
+    """
     if model is None:
         return None
     total_mbps, tasks = 0.0, 0

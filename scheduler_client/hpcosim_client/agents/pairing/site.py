@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from hpcosim_client.agents.pairing.lanes import NodeType, Work
 from hpcosim_client.agents.pairing.sharing import Load, run_on
 from hpcosim_client.job import Job
 from hpcosim_protocol import NodeGroup, bandwidth_mbps
@@ -76,6 +77,7 @@ class Site:
         cores: number of cores.
         shares: the jobs on the node.
         state: equal for nodes with equal forecasts.
+        type: the properties that a plan of the node depends on.
         busy_until_s: forecast of the end of its last job, simulated seconds; minus infinity: idle.
     """
 
@@ -90,6 +92,7 @@ class Site:
         self._model = processors[0].contention if len(processors) == 1 else None
         self._computing_w = sum(p.static_w * (1.0 - p.idle_fraction) for p in processors)
         self._core_w = node.dynamic_w
+        self.type = NodeType(node.cores, self._model, self._computing_w, self._core_w)
         self._since_s = 0.0
         self._options: dict[Kind, tuple[float, Option]] = {}  # with the time of the forecast
 
@@ -130,6 +133,17 @@ class Site:
         option = self._option(now_s, free, kind)
         self._options[kind] = (now_s, option)
         return option
+
+    def remaining(self, now_s: float) -> list[float]:
+        """Return the remaining work of each job, in seconds at full speed."""
+        left = [share.left_s for share in self.shares]
+        run_on(self._model, self._since_s, [share.load for share in self.shares], left, now_s)
+        return [rest or LATE * share.alone_s for rest, share in zip(left, self.shares, strict=True)]
+
+    def work(self, kind: Kind) -> Work:
+        """Return a job of a kind on this node."""
+        load, alone_s = self._demand(kind)
+        return Work(load, alone_s)
 
     def requested_mbps(self) -> float:
         """Return the bandwidth that all tasks of the node need, in MB/s."""
