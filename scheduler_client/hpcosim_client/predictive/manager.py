@@ -1,0 +1,116 @@
+"""The power manager that weighs energy against waits in samples of the future."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hpcosim_client.arrays import Floats, Ints
+from hpcosim_client.power.manager import IdleClock, Manager
+from hpcosim_client.power.settings import Predictive
+from hpcosim_client.power.watts import ON, SLEEPING, SWITCHING_OFF, SWITCHING_ON, Watts
+from hpcosim_client.predictive.costs import Spares, costs_j
+from hpcosim_client.predictive.futures import FutureSampler, Futures
+from hpcosim_client.predictive.need import need_of
+from hpcosim_client.view import View
+
+HOLDS = np.array([0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
+"""Times for which idle nodes may be held, relative to `Scales.break_even_s`."""
+REFRESH = 0.125
+"""Time between decisions without an event, relative to `Scales.break_even_s`."""
+
+
+def predictive(settings: Predictive) -> Manager:
+    """Return the manager that chooses the number of spare nodes of the least expected cost.
+
+    At each event in which jobs come or go, and after a time without one, it draws samples of the
+    submissions and of the ends of jobs to come, and switches nodes off and on as `costs.costs_j`
+    advises. The longest idle nodes are switched off first, and nodes that the job scheduler has
+    reserved are left alone.
+
+    Args:
+        settings: the settings.
+    """
+    return _Planner(settings).manage
+
+
+class _Planner:
+    def __init__(self, settings: Predictive) -> None:
+        self._settings = settings
+        self._idle = IdleClock()
+        self._sampler: FutureSampler | None = None
+        self._energy: NodeEnergy | None = None
+        self._due_s = -math.inf
+        self._future: Futures | None = None
+
+    def manage(self, view: View) -> float | None:
+        """Switch nodes; return the time of the next decision."""
+        if self._sampler is None or self._energy is None:
+            self._sampler = FutureSampler(self._settings.samples, view.rng)
+            self._energy = NodeEnergy(view)
+        self._idle.update(view)
+        self._sampler.update(view)
+        if view.arrived or view.left or view.now_s >= self._due_s:
+            self._decide(view, self._sampler, self._energy)
+            self._idle.update(view)
+            self._due_s = view.now_s + REFRESH * self._energy.break_even_s
+        return self._due_s
+
+    def _decide(self, view: View, sampler: FutureSampler, energy: NodeEnergy) -> None:
+        nodes, planned = view.nodes, view.power_exchange.planned
+        idle = np.flatnonzero(~np.isnan(self._idle.since_s) & ~planned)
+        idle = idle[np.argsort(-self._idle.since_s[idle], kind="stable")]
+        booting = [node for node in nodes.unused("switching_on") if not planned[node]]
+        asleep = np.array(nodes.unused("sleeping"), dtype=np.int64)
+        order = np.concatenate([idle, booting, asleep]).astype(np.int64)
+        if not len(order):
+            return
+        holds_s = HOLDS * energy.break_even_s
+        future = sampler.drawn(view.now_s, float(holds_s[-1]))
+        need = need_of(future, len(order), _slack(view))
+        spares = energy.spares(order, len(idle), len(booting))
+        price_w = self._settings.wait_price_w
+        cost_j = costs_j(need, spares, price_w, holds_s, REFRESH * energy.break_even_s)
+        best, warm = int(np.argmin(cost_j)), len(idle) + len(booting)
+        for node in idle[best:].tolist():
+            view.set_node_power(node, on=False)
+        for node in order[warm : max(best, warm)].tolist():
+            view.set_node_power(node, on=True)
+
+
+class NodeEnergy:
+    """What it costs to hold nodes, and to switch them.
+
+    Attributes:
+        break_even_s: mean over nodes of the larger of the boot time and of the idle time that costs
+            as much as switching off and on, s.
+    """
+
+    def __init__(self, view: View) -> None:
+        nodes, power_w = view.nodes, Watts(view.platform).by_state
+        extra_w = power_w - power_w[:, [SLEEPING]]
+        self._boot_s = nodes.switch_on_s
+        self._hold_w: Floats = extra_w[:, ON]
+        self._cycle_j: Floats = (
+            nodes.switch_on_s * extra_w[:, SWITCHING_ON]
+            + nodes.switch_off_s * extra_w[:, SWITCHING_OFF]
+        )
+        can = nodes.can_sleep
+        even_s = self._cycle_j[can] / np.maximum(self._hold_w[can], 1e-9)
+        self.break_even_s = float(np.maximum(self._boot_s[can], even_s).mean()) if can.any() else 1.0
+
+    def spares(self, order: Ints, idle: int, booting: int) -> Spares:
+        """Return the spare nodes in an order, the first of which are idle and booting."""
+        return Spares(
+            idle, booting, self._hold_w[order], self._cycle_j[order], self._boot_s[order]
+        )
+
+
+def _slack(view: View) -> float:
+    """Return the free cores of nodes with jobs, in nodes."""
+    nodes = view.nodes
+    if nodes.single_core:
+        return 0.0
+    shared = nodes.on & (nodes.jobs > 0)
+    return float((nodes.free[shared] / nodes.capacity[shared]).sum())
