@@ -11,14 +11,16 @@ from hpcosim_client.power.manager import IdleClock, Manager
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.power.watts import ON, SLEEPING, SWITCHING_OFF, SWITCHING_ON, Watts
 from hpcosim_client.predictive.costs import Spares, costs_j
-from hpcosim_client.predictive.futures import FutureSampler, Futures
+from hpcosim_client.predictive.futures import FutureSampler
 from hpcosim_client.predictive.need import need_of
 from hpcosim_client.view import View
 
 HOLDS = np.array([0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
-"""Times for which idle nodes may be held, relative to `Scales.break_even_s`."""
+"""Times for which idle nodes may be held, relative to `NodeEnergy.break_even_s`."""
 REFRESH = 0.125
-"""Time between decisions without an event, relative to `Scales.break_even_s`."""
+"""Time to the next decision without an event, relative to `NodeEnergy.break_even_s`."""
+SOONEST = 1.0 / 64.0
+"""Least time between two decisions, relative to `NodeEnergy.break_even_s`."""
 
 
 def predictive(settings: Predictive) -> Manager:
@@ -41,8 +43,7 @@ class _Planner:
         self._idle = IdleClock()
         self._sampler: FutureSampler | None = None
         self._energy: NodeEnergy | None = None
-        self._due_s = -math.inf
-        self._future: Futures | None = None
+        self._decided_s = self._due_s = -math.inf
 
     def manage(self, view: View) -> float | None:
         """Switch nodes; return the time of the next decision."""
@@ -51,10 +52,13 @@ class _Planner:
             self._energy = NodeEnergy(view)
         self._idle.update(view)
         self._sampler.update(view)
-        if view.arrived or view.left or view.now_s >= self._due_s:
+        even_s = self._energy.break_even_s
+        if view.arrived or view.left:
+            self._due_s = min(self._due_s, self._decided_s + SOONEST * even_s)
+        if view.now_s >= self._due_s:
             self._decide(view, self._sampler, self._energy)
             self._idle.update(view)
-            self._due_s = view.now_s + REFRESH * self._energy.break_even_s
+            self._decided_s, self._due_s = view.now_s, view.now_s + REFRESH * even_s
         return self._due_s
 
     def _decide(self, view: View, sampler: FutureSampler, energy: NodeEnergy) -> None:
