@@ -203,6 +203,7 @@ class View(JobDecisions):
             alarm_id: number of the alarm, from `new_alarm` or < `FIRST_ALLOCATED_ALARM`. An alarm
                 of the same number is replaced.
         """
+        at_s = float(at_s)  # a number of NumPy cannot be encoded
         self.pending_alarms[alarm_id] = at_s
         self.decisions.append(SetAlarm(at_s, alarm_id))
 

@@ -217,6 +217,14 @@ def test_an_alarm_is_set_again_only_for_another_time() -> None:
     assert view.decisions == [SetAlarm(7.0, number), CancelAlarm(number)]
 
 
+def test_an_alarm_at_a_numpy_number_can_be_sent() -> None:
+    """Policies calculate with NumPy; messages and results hold plain numbers."""
+    view = View(cluster_of(1))
+    view.set_alarm(np.float64(5.0), 1)
+    (decision,) = view.decisions
+    assert isinstance(decision, SetAlarm) and type(decision.at_s) is float
+
+
 def test_a_queue_may_be_started_while_it_is_walked() -> None:
     """Iteration is over a copy of the jobs; started jobs have left the queue."""
     platform = cluster_of(2)
