@@ -133,7 +133,9 @@ def _shown(power: Power) -> Iterator[str]:
             yield f"{field.name}={Path(value).name if field.name in PATHS else value}"
 
 
-def _managed(policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Rl | Adaptive) -> Policy:
+def _managed(
+    policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Rl | Adaptive
+) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_client.power.manager import managed
 

@@ -15,12 +15,16 @@ from hpcosim_client.predictive.futures import FutureSampler
 from hpcosim_client.predictive.need import need_of
 from hpcosim_client.view import View
 
-HOLDS = np.array([0.125, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0])
-"""Times for which idle nodes may be held, relative to `NodeEnergy.break_even_s`."""
-REFRESH = 0.125
-"""Time to the next decision without an event, relative to `NodeEnergy.break_even_s`."""
-SOONEST = 1.0 / 64.0
+HOLDS = 8
+"""Number of times for which idle nodes may be held, from the first to the last of a plan."""
+LONGEST_S = 10_800.0
+"""Upper bound of these times, or twice `NodeEnergy.break_even_s` if that is longer, s."""
+SOONEST = 1.0 / 32.0
 """Least time between two decisions, relative to `NodeEnergy.break_even_s`."""
+FIRST_STEP = 0.125
+"""Time from an event to the next decision without one, relative to `NodeEnergy.break_even_s`."""
+GROWTH = 1.5
+"""Ratio of one such time to that before it; they grow up to `NodeEnergy.break_even_s`."""
 
 
 def predictive(settings: Predictive) -> Manager:
@@ -44,6 +48,7 @@ class _Planner:
         self._sampler: FutureSampler | None = None
         self._energy: NodeEnergy | None = None
         self._decided_s = self._due_s = -math.inf
+        self._step_s = 0.0
 
     def manage(self, view: View) -> float | None:
         """Switch nodes; return the time of the next decision."""
@@ -55,10 +60,12 @@ class _Planner:
         even_s = self._energy.break_even_s
         if view.arrived or view.left:
             self._due_s = min(self._due_s, self._decided_s + SOONEST * even_s)
+            self._step_s = 0.0
         if view.now_s >= self._due_s:
+            self._step_s = min(max(GROWTH * self._step_s, FIRST_STEP * even_s), even_s)
             self._decide(view, self._sampler, self._energy)
             self._idle.update(view)
-            self._decided_s, self._due_s = view.now_s, view.now_s + REFRESH * even_s
+            self._decided_s, self._due_s = view.now_s, view.now_s + self._step_s
         return self._due_s
 
     def _decide(self, view: View, sampler: FutureSampler, energy: NodeEnergy) -> None:
@@ -70,12 +77,12 @@ class _Planner:
         order = np.concatenate([idle, booting, asleep]).astype(np.int64)
         if not len(order):
             return
-        holds_s = HOLDS * energy.break_even_s
+        holds_s = energy.holds_s(self._settings.wait_price_w)
         future = sampler.drawn(view.now_s, float(holds_s[-1]))
         need = need_of(future, len(order), _slack(view))
         spares = energy.spares(order, len(idle), len(booting))
         price_w = self._settings.wait_price_w
-        cost_j = costs_j(need, spares, price_w, holds_s, REFRESH * energy.break_even_s)
+        cost_j = costs_j(need, spares, price_w, holds_s, self._step_s)
         best, warm = int(np.argmin(cost_j)), len(idle) + len(booting)
         for node in idle[best:].tolist():
             view.set_node_power(node, on=False)
@@ -102,13 +109,25 @@ class NodeEnergy:
         )
         can = nodes.can_sleep
         even_s = self._cycle_j[can] / np.maximum(self._hold_w[can], 1e-9)
-        self.break_even_s = float(np.maximum(self._boot_s[can], even_s).mean()) if can.any() else 1.0
+        self.break_even_s = (
+            float(np.maximum(self._boot_s[can], even_s).mean()) if can.any() else 1.0
+        )
+
+    def holds_s(self, price_w: float) -> Floats:
+        """Return times for which nodes may be held, ascending, s.
+
+        The last is the time after which a node has cost more than a cycle and one job's wait for
+        its boot, within bounds.
+        """
+        worth_j = self._cycle_j + price_w * self._boot_s
+        worth_s = float((worth_j / np.maximum(self._hold_w, 1e-9)).mean())
+        least_s = 2.0 * self.break_even_s
+        longest_s = min(max(worth_s, least_s), max(LONGEST_S, least_s))
+        return np.geomspace(FIRST_STEP * self.break_even_s, longest_s, HOLDS)
 
     def spares(self, order: Ints, idle: int, booting: int) -> Spares:
         """Return the spare nodes in an order, the first of which are idle and booting."""
-        return Spares(
-            idle, booting, self._hold_w[order], self._cycle_j[order], self._boot_s[order]
-        )
+        return Spares(idle, booting, self._hold_w[order], self._cycle_j[order], self._boot_s[order])
 
 
 def _slack(view: View) -> float:
