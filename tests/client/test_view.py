@@ -222,7 +222,8 @@ def test_an_alarm_at_a_numpy_number_can_be_sent() -> None:
     view = View(cluster_of(1))
     view.set_alarm(np.float64(5.0), 1)
     (decision,) = view.decisions
-    assert isinstance(decision, SetAlarm) and type(decision.at_s) is float
+    assert isinstance(decision, SetAlarm)
+    assert type(decision.at_s) is float
 
 
 def test_a_queue_may_be_started_while_it_is_walked() -> None:
