@@ -3,7 +3,8 @@
 `python -m benchmarks.snf_icon [--seeds 42,1,2] [--platform AOBA] [--workloads FS1,FS2]
 [--policies "NAME;..."]` prints a table: mean and spread of this program over seeds of the switching
 times, beside the authors' figures with seed 42. It needs the authors' workloads, see
-`snf_icon_cases.SHARED`. `run` measures decision times on generated jobs.
+`snf_icon_cases.SHARED`. `run` measures decision times on generated jobs,
+also of the power manager `predictive`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from benchmarks.snf_icon_cases import (
     POLICIES,
     SHARED,
     Outcome,
+    Setting,
     clairvoyant,
     exponential,
     log,
@@ -31,6 +33,7 @@ from benchmarks.snf_icon_cases import (
 from benchmarks.snf_icon_cases import (
     run as run_case,
 )
+from hpcosim_client.power.settings import Predictive
 
 AUTHORS: Mapping[tuple[str, str], tuple[float, float, float, int]] = {
     ("FS1", "EASY, always on"): (628, 1474, 178.25, 0),
@@ -56,7 +59,10 @@ AUTHORS: Mapping[tuple[str, str], tuple[float, float, float, int]] = {
 }
 """Mean wait, s; 95 % wait, s; wasted energy, GJ; switch-ons: the authors' program on AOBA."""
 
-TIMED = ("EASY + IPM, 2 h", "SNF + IPM, 2 h", "SNF-ICON")
+TIMED: Mapping[str, Setting] = {
+    **{name: POLICIES[name] for name in ("EASY + IPM, 2 h", "SNF + IPM, 2 h", "SNF-ICON")},
+    "EASY + predictive": Setting("easy", Predictive(500.0), "planned"),
+}
 
 
 def run(smoke: bool) -> dict[str, float]:
@@ -65,8 +71,8 @@ def run(smoke: bool) -> dict[str, float]:
     figures = {}
     for nodes in (64, 128):
         jobs = exponential(200 if smoke else 3000, nodes)
-        for name in TIMED:
-            outcome = run_case(POLICIES[name], jobs, replace(AOBA, count=nodes), 1)
+        for name, setting in TIMED.items():
+            outcome = run_case(setting, jobs, replace(AOBA, count=nodes), 1)
             time_ms = 1e3 * np.array(outcome.decision_s)
             figures[f"{name}, {nodes} nodes, mean decision, ms"] = float(time_ms.mean())
             figures[f"{name}, {nodes} nodes, largest decision, ms"] = float(time_ms.max())
@@ -75,8 +81,8 @@ def run(smoke: bool) -> dict[str, float]:
 
 def _import_policies() -> None:
     """Import what the first decisions import, so that it is not measured."""
-    for name in TIMED:
-        run_case(POLICIES[name], exponential(100, 8), AOBA, 1)
+    for setting in TIMED.values():
+        run_case(setting, exponential(100, 8), AOBA, 1)
 
 
 def row_of(folder: Path, workload: str, policy: str, platform: str, seeds: Sequence[int]) -> str:

@@ -22,6 +22,7 @@ from hpcosim_client.power.settings import (
     KeepIdle,
     Oracle,
     Power,
+    Predictive,
     Rl,
     Timeout,
 )
@@ -132,7 +133,9 @@ def _shown(power: Power) -> Iterator[str]:
             yield f"{field.name}={Path(value).name if field.name in PATHS else value}"
 
 
-def _managed(policy: Policy, power: Timeout | KeepIdle | Slurm | Rl | Adaptive) -> Policy:
+def _managed(
+    policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Rl | Adaptive
+) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_client.power.manager import managed
 
@@ -149,6 +152,10 @@ def _managed(policy: Policy, power: Timeout | KeepIdle | Slurm | Rl | Adaptive) 
             from hpcosim_client.power.slurm import slurm
 
             return slurm(policy, power)
+        case Predictive():
+            from hpcosim_client.predictive.manager import predictive
+
+            return managed(policy, predictive(power))
         case Rl(model, interval_s, origin_s):
             with rl_extra("the power manager rl"):
                 from hpcosim_client.agents.node_power.manager import learned

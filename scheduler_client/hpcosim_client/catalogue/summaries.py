@@ -116,6 +116,8 @@ POWER_MANAGERS: Mapping[str, str] = {
     "slurm": "Slurm's power saving, with the options of slurm.conf",
     "icon": "SNF-ICON: wakes spare nodes while submissions and run times look exponential "
     "(Pulungan et al. 2026)",
+    "predictive": "keeps as many spare nodes as forecasts of the workload advise for a price "
+    "of waiting",
     "oracle": "least wasted energy for the schedule, with all submissions known in advance",
     "rl": "trained network that switches every node at fixed intervals (hpcosim train power)",
     "adaptive": "learned timeouts by hour and load (hpcosim train adaptive)",

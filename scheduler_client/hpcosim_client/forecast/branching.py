@@ -75,6 +75,8 @@ class _Draw:
         hours = process.now_s + np.arange(0.0, horizon_s + HOUR_S, HOUR_S)
         self._most = float(process.rhythm.of(hours).max())
         self._bound = np.where(IS_RHYTHMIC, self._most, 1.0)
+        reached = 1.0 - np.exp(-horizon_s * BETA_PER_S)
+        self._children_upto = (self._weights * self._bound * reached).cumsum(1)
 
     def spontaneous(self) -> Events:
         """Return the events without causes."""
@@ -107,17 +109,22 @@ class _Draw:
         return self._events(time_s[kept], user[kept], kernel[kept], parent)
 
     def children(self, parents: Events, offset: int) -> Events:
-        """Return the events that events cause; `offset`: the row of the first of these."""
-        left_s = self._horizon_s - parents.time_s
-        reached = 1.0 - np.exp(-left_s[:, None] * BETA_PER_S)
-        counts = self._generator.poisson(self._weights[parents.user] * self._bound * reached)
-        cause = np.repeat(np.repeat(np.arange(len(left_s)), KERNELS), counts.ravel())
-        kernel = np.repeat(np.tile(np.arange(KERNELS), len(left_s)), counts.ravel())
-        time_s = parents.time_s[cause] + self._delays(kernel, left_s[cause])
-        kept = self._kept(time_s, IS_RHYTHMIC[kernel])
-        cause, kernel = cause[kept], kernel[kept]
+        """Return the events that events cause; `offset`: the row of the first of these.
+
+        Effects are drawn up to one horizon after their cause; those after the end are left out.
+        """
+        upto = self._children_upto
+        counts = self._generator.poisson(upto[parents.user, -1])
+        cause = np.repeat(np.arange(len(counts)), counts)
+        user = parents.user[cause]
+        drawn = self._generator.random(len(cause)) * upto[user, -1]
+        kernel = (upto[user] <= drawn[:, None]).sum(1)
+        delay_s = self._delays(kernel, np.full(len(kernel), self._horizon_s))
+        time_s = parents.time_s[cause] + delay_s
+        kept = (time_s <= self._horizon_s) & self._kept(time_s, IS_RHYTHMIC[kernel])
+        cause = cause[kept]
         return Events(
-            parents.sample[cause], time_s[kept], parents.user[cause], kernel, cause + offset, []
+            parents.sample[cause], time_s[kept], user[kept], kernel[kept], cause + offset, []
         )
 
     def _delays(self, kernel: Ints, most_s: Floats) -> Floats:

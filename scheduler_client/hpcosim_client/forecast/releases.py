@@ -96,6 +96,11 @@ class Releases:
         """The numbers of the running jobs, in the order of all arrays here."""
         return list(self._job)
 
+    @property
+    def sizes(self) -> Floats:
+        """What each running job releases at its end, float64[jobs]."""
+        return self._size[: len(self)].copy()
+
     def expected(self, now_s: float, at_s: Floats) -> Floats:
         """Return the expected size released until times, float64[times]; see `probabilities`."""
         return self._size[: len(self)] @ self.probabilities(now_s, at_s)

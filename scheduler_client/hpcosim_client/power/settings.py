@@ -75,6 +75,20 @@ class Icon(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", ta
     window_s: Interval = 7200.0
 
 
+class Predictive(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="predictive"
+):
+    """Settings of `hpcosim_client.predictive.manager.predictive`.
+
+    Attributes:
+        wait_price_w: price of a job's wait in J/s, > 0.
+        samples: number of samples of the future for each decision, >= 1.
+    """
+
+    wait_price_w: Watts
+    samples: Annotated[int, Meta(ge=1, le=10_000)] = 48
+
+
 class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
     """Settings of `hpcosim_client.power.oracle.by_plan`.
 
@@ -114,7 +128,7 @@ class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     origin_s: SecondOfWeek | None = None
 
 
-Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Oracle | Rl | Adaptive
+Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Predictive | Oracle | Rl | Adaptive
 
 MANAGERS: Mapping[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Power)
