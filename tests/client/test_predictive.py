@@ -78,7 +78,7 @@ def test_the_costs_are_those_of_each_node_and_submission(
     assert found.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-6)
 
 
-def steady(jobs: int, gap_s: float = 60.0) -> list[tuple[float, ...]]:
+def steady(jobs: int, gap_s: float = 60.0) -> list[tuple[float, float, int]]:
     """Return jobs of one node that run for half of the time between submissions."""
     return [(gap_s * number, gap_s / 2.0, 1) for number in range(jobs)]
 
