@@ -59,9 +59,9 @@ def test_readme_has_the_tables_of_the_study(rows: list[Row]) -> None:
     """The README contains the rows of Experiment 1 in `tables.md`."""
     made = heuristics.tables(as_every_experiment(rows)).splitlines()
     expected = [line for line in made if line.startswith("| exp1 ")]
-    readme = README.read_text().splitlines()
+    readme = README.read_text().partition("### Unseen workloads")[0].splitlines()
     assert len(expected) == 6
-    assert [line for line in readme if line in expected] == expected
+    assert [line for line in readme if line.startswith("| exp1 ")] == expected
 
 
 def test_a_tie_is_won_by_a_scheduler_that_draws_nothing() -> None:
