@@ -184,13 +184,14 @@ def leaderboard(
     with errors_in_one_line():
         from hpcosim_benchmark.boards import boards_of, submissions_in, verified_in
         from hpcosim_benchmark.page import markdown, page
+        from hpcosim_experiments.whole_files import write_whole
 
         boards = boards_of(verified_in(submissions_in(paths), suite))
         text = page(boards) if out is not None and out.suffix == ".html" else markdown(boards)
         if out is None:
             typer.echo(text, nl=False)
         else:
-            out.write_text(text, encoding="utf-8")
+            write_whole(out, text.encode())
 
 
 def seal(
