@@ -36,7 +36,7 @@ def anneal(plan: Plan, steps: int, hot: float, cold: float, rng: np.random.Gener
         plan: the plan; it is changed.
         steps: number of moves.
         hot: first temperature, relative to the plan's cost.
-        cold: last temperature, likewise.
+        cold: last temperature, relative to the plan's cost.
         rng: generator of the moves.
     """
     moves = _Moves(plan)

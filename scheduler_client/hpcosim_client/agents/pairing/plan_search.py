@@ -31,7 +31,7 @@ class Searching(NamedTuple):
         steps: number of moves of the annealing at an event with new jobs, 0 or more.
         again: number of moves at any other event.
         hot: first temperature, relative to the cost of the plan.
-        cold: last temperature, likewise.
+        cold: last temperature, relative to the cost of the plan.
         hold: while more jobs may be submitted, all starts are put off until the idle cluster has
             used this share of the energy beyond idle power of the waiting jobs, since the first of
             them was submitted, and at most for a mean run time; 0: never.
