@@ -39,7 +39,7 @@ def costs_j(need: Need, spares: Spares, price_w: float, holds_s: Floats, next_s:
 
     - an idle node costs its power until T, and saves a cycle if T comes in time;
     - a node that is switched on costs its power from the end of the boot until T, and a cycle if T
-      does not come in time;
+      does not come in time (the boot takes the mean time over the sleeping nodes);
     - each submission that needs no more than k nodes saves its wait for the boot, at `price_w`.
 
     A submission later than `next_s` after the end of the boot is no reason to switch a node on now:

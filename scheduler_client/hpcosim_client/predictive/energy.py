@@ -20,12 +20,19 @@ LONGEST_S = 10_800.0
 class NodeEnergy:
     """What it costs to hold nodes, and to switch them.
 
+    Args:
+        view: the view.
+        price_w: price of waiting, J/s.
+
     Attributes:
         break_even_s: mean over nodes of the larger of the boot time and of the idle time that costs
             as much as switching off and on, s.
+        holds_s: float64[8], times for which nodes may be held, ascending, s. The last is the time
+            after which a node has cost more than a cycle and one job's wait for its boot, within
+            bounds.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, price_w: float) -> None:
         nodes, power_w = view.nodes, Watts(view.platform).by_state
         extra_w = power_w - power_w[:, [SLEEPING]]
         self._boot_s = nodes.switch_on_s
@@ -39,19 +46,15 @@ class NodeEnergy:
         self.break_even_s = (
             float(np.maximum(self._boot_s[can], even_s).mean()) if can.any() else 1.0
         )
+        self.holds_s: Floats = self._holds_s(price_w)
 
-    def holds_s(self, price_w: float) -> Floats:
-        """Return times for which nodes may be held, ascending, s.
+    def spares(self, order: Ints, idle: int, booting: int) -> Spares:
+        """Return the spare nodes in an order, the first of which are idle and booting."""
+        return Spares(idle, booting, self._hold_w[order], self._cycle_j[order], self._boot_s[order])
 
-        The last is the time after which a node has cost more than a cycle and one job's wait for
-        its boot, within bounds.
-        """
+    def _holds_s(self, price_w: float) -> Floats:
         worth_j = self._cycle_j + price_w * self._boot_s
         worth_s = float((worth_j / np.maximum(self._hold_w, 1e-9)).mean())
         least_s = 2.0 * self.break_even_s
         longest_s = min(max(worth_s, least_s), max(LONGEST_S, least_s))
         return np.geomspace(FIRST_HOLD * self.break_even_s, longest_s, HOLDS)
-
-    def spares(self, order: Ints, idle: int, booting: int) -> Spares:
-        """Return the spare nodes in an order, the first of which are idle and booting."""
-        return Spares(idle, booting, self._hold_w[order], self._cycle_j[order], self._boot_s[order])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.random import Generator
 
 from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.forecast import ViewForecast
@@ -41,6 +40,16 @@ class Futures(NamedTuple):
     held: Floats
 
 
+class FutureSource(Protocol):
+    """What a plan draws its futures from."""
+
+    def update(self, view: View) -> None:
+        """Take what has happened since the last call."""
+
+    def drawn(self, now_s: float, horizon_s: float) -> Futures:
+        """Return samples of the future up to a horizon, seconds after `now_s`."""
+
+
 class FutureSampler:
     """Draws futures from forecasts that learn online; see `hpcosim_client.forecast`.
 
@@ -49,19 +58,18 @@ class FutureSampler:
 
     Args:
         samples: number of samples of each future, >= 1.
-        generator: source of randomness.
+        view: the view; its generator is the source of randomness.
     """
 
-    def __init__(self, samples: int, generator: Generator) -> None:
-        self._samples, self._generator = samples, generator
-        self._node_cores = 1.0
+    def __init__(self, samples: int, view: View) -> None:
+        self._samples, self._generator = samples, view.rng
+        self._node_cores = float(view.nodes.capacity.mean())
         self._forecast = ViewForecast(self._nodes)
         self._ratios: list[float] = []
         self._runs_s: list[float] = []
 
     def update(self, view: View) -> None:
         """Take what has happened since the last call; see `ViewForecast.update`."""
-        self._node_cores = float(view.nodes.capacity.mean())
         self._forecast.update(view)
         for job in view.left:
             if job.ended_as in RAN:
