@@ -71,9 +71,16 @@ def test_after_a_silence_less_is_submitted() -> None:
 
 
 def test_jobs_that_will_be_submitted_can_delay_one_that_waits() -> None:
-    """With preferred jobs in the past, the range reaches later than without."""
+    """With preferred jobs in the past, the range reaches later than without, over several seeds.
+
+    On average by more than such a job runs at most; a single seed may draw none.
+    """
     history = [EndedJob("ann", 600.0, 300.0)] * 20
     many = [spec(number, 2970.0 + 0.2 * number, nice=-1000) for number in range(100)]
-    (calm,) = forecast_starts(state_of([], 3000.0), history, 15, seed=1)
-    (busy,) = forecast_starts(state_of(many, 3000.0), history, 15, seed=1)
-    assert busy.high_s >= calm.high_s
+
+    def mean_high_s(past: list[JobSpec]) -> float:
+        state = state_of(past, 3000.0)
+        found = [forecast_starts(state, history, 15, seed=seed)[0] for seed in range(1, 7)]
+        return float(np.mean([forecast.high_s for forecast in found]))
+
+    assert mean_high_s(many) > mean_high_s([]) + 600.0
