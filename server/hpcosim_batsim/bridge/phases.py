@@ -12,7 +12,8 @@ Loads = Mapping[int, float]
 def phases(task: HostTask) -> Iterator[tuple[float, Loads]]:
     """Yield the phases of a task in order: duration, s, and load by host number, 0 to 1."""
     if isinstance(task, SimpleTask):
-        yield task.duration_s, task.loads
+        yield task.latency_s, {}
+        yield task.duration_s - task.latency_s, task.loads
         return
     for _ in range(task.repeat):
         for part in task.tasks:

@@ -4,30 +4,32 @@ Computation follows Batsim: a task ends when its slowest host has finished. The 
 at the fraction of their speed with which they finish at the same time, so they draw less than
 their full power.
 
-Communication is a simple model. On a platform without links it takes no time. On the hosts of one
-cluster it overlaps computation and takes the time of its busiest link or of the backbone, plus the
-latency of the path. Jobs do not slow each other down. On other platforms a job that communicates
-is an error.
+Communication takes no time on a platform without links. Otherwise it overlaps computation and takes
+the time of the busiest link, plus the longest latency of a message (`demand`).
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Star
+from hpcosim_batsim.inputs.demand import (
+    ParallelProfile,
+    check_network,
+    communicates,
+    demand_of,
+)
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import (
     BatsimProfile,
     BatsimWorkload,
     Composed,
     Delay,
     Parallel,
-    ParallelHomogeneous,
 )
 
 
@@ -38,11 +40,13 @@ class SimpleTask(Struct, frozen=True):
         profile: name of its profile.
         duration_s: duration, s.
         loads: load by host number, the fraction of its speed in use, 0 to 1; default 0.
+        latency_s: time at its begin without load and progress, s.
     """
 
     profile: str
     duration_s: float
     loads: Mapping[int, float]
+    latency_s: float = 0.0
 
 
 class SequentialTask(Struct, frozen=True):
@@ -98,13 +102,15 @@ def task_of(
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, got {len(hosts)}",
         )
-    return _compute(profile, platform, hosts, pstates)
+    return _parallel_task(profile, platform, hosts, pstates)
 
 
 def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
     """Return the progress of a task after `elapsed_s` seconds, in the form of `JOB_KILLED`."""
     if isinstance(task, SimpleTask):
-        share = min(elapsed_s / task.duration_s, 1.0) if task.duration_s else 1.0
+        work_s = task.duration_s - task.latency_s
+        done_s = max(elapsed_s - task.latency_s, 0.0)
+        share = min(done_s / work_s, 1.0) if work_s else 1.0
         return {"profile_name": task.profile, "progress": share}
     times, index, rest_s = _position(task, min(elapsed_s, task.duration_s))
     return {
@@ -145,7 +151,7 @@ def _has_communication(name: str, profiles: Mapping[str, BatsimProfile], seen: s
     profile = profiles[name]
     if isinstance(profile, Composed):
         return any(_has_communication(each, profiles, seen) for each in profile.sequence)
-    return _communicates(profile)
+    return not isinstance(profile, Delay) and communicates(profile)
 
 
 def _check_profile(
@@ -163,83 +169,24 @@ def _check_profile(
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, but the job requests {res}",
         )
-    elif res > 1 and _communicates(profile):
-        _check_network(profile, platform)
+    elif res > 1 and not isinstance(profile, Delay) and communicates(profile):
+        check_network(profile, platform)
 
 
-def _compute(
-    profile: Parallel | ParallelHomogeneous,
+def _parallel_task(
+    profile: ParallelProfile,
     platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
 ) -> SimpleTask:
-    flop = dict.fromkeys(hosts, 0.0)
-    for process, host in enumerate(hosts):
-        flop[host] += _flop(profile, process, len(hosts))
-    flops = {host: platform.hosts[host].flops(pstates[host]) for host in flop}
-    duration_s = max(flop[host] / flops[host] for host in flop)
-    star = _check_network(profile, platform) if _communicates(profile) else None
-    if star is not None and len(flop) > 1:
-        duration_s = max(duration_s, _transfer_s(star, *_traffic(profile, hosts)))
-        duration_s += 2 * star.latency_s + star.backbone_latency_s
-    busy = [host for host in flop if flop[host] > 0]
-    loads = {host: min(flop[host] / flops[host] / duration_s, 1.0) for host in busy}
-    return SimpleTask(profile.name, duration_s, loads)
-
-
-def _flop(profile: Parallel | ParallelHomogeneous, process: int, processes: int) -> float:
-    if isinstance(profile, Parallel):
-        return profile.cpu_flop[process]
-    return profile.cpu_flop / processes if profile.total else profile.cpu_flop
-
-
-def _traffic(
-    profile: Parallel | ParallelHomogeneous, hosts: Sequence[int]
-) -> tuple[dict[int, float], dict[int, float]]:
-    """Return the bytes that each host sends to other hosts, and those that it receives."""
-    sent, received = dict.fromkeys(hosts, 0.0), dict.fromkeys(hosts, 0.0)
-    count = len(hosts)
-    if isinstance(profile, Parallel):
-        for pair, size in enumerate(profile.com_bytes):
-            source, target = hosts[pair // count], hosts[pair % count]
-            if source != target:
-                sent[source] += size
-                received[target] += size
-        return sent, received
-    size = profile.com_bytes / count if profile.total else profile.com_bytes
-    for host, processes in Counter(hosts).items():
-        sent[host] = received[host] = size * processes * (count - processes)
-    return sent, received
-
-
-def _transfer_s(star: Star, sent: Mapping[int, float], received: Mapping[int, float]) -> float:
-    """Return the transfer time of the busiest link or of the backbone, s."""
-    if star.split:
-        busiest_bytes = max(*sent.values(), *received.values())
-    else:
-        busiest_bytes = max(sent[host] + received[host] for host in sent)
-    link_s = busiest_bytes / star.bytes_per_s
-    if star.backbone_bytes_per_s is None:
-        return link_s
-    return max(link_s, math.fsum(sent.values()) / star.backbone_bytes_per_s)
-
-
-def _communicates(profile: BatsimProfile) -> bool:
-    if isinstance(profile, Parallel):
-        return any(profile.com_bytes)
-    return isinstance(profile, ParallelHomogeneous) and profile.com_bytes > 0
-
-
-def _check_network(profile: BatsimProfile, platform: BatsimPlatform) -> Star | None:
-    """Return the star network for a profile's communication; None: it takes no time."""
-    if platform.no_network or platform.star is not None:
-        return platform.star
-    raise InputError(
-        "",
-        f"profile {profile.name}",
-        f"communicates, but the network of {platform.path} is not supported; expected a platform "
-        "without links, or with all hosts in one cluster",
-    )
+    demand = demand_of(profile, platform, hosts, pstates, share_hosts=False)
+    loads = {
+        host: min(flop / platform.hosts[host].flops(pstates[host]) / demand.alone_s, 1.0)
+        for host, flop in demand.flop.items()
+        if flop > 0
+    }
+    duration_s = demand.latency_s + demand.alone_s
+    return SimpleTask(profile.name, duration_s, loads, demand.latency_s)
 
 
 def _named(above: Composed, name: str, profiles: Mapping[str, BatsimProfile]) -> BatsimProfile:
