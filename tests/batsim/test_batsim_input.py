@@ -17,12 +17,12 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host, SleepState, Watts
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.profile_json import MAX_TASKS, check_sequences, parse_profile
+from hpcosim_batsim.inputs.progress import progress
 from hpcosim_batsim.inputs.tasks import (
     HostTask,
     SequentialTask,
     SimpleTask,
     check_profiles,
-    progress,
     task_of,
 )
 from hpcosim_batsim.inputs.units import BANDWIDTHS, FLOPS, TIMES, amount

@@ -77,9 +77,10 @@ def _task(raw: dict[str, Any], numbers: dict[str, int]) -> MeasuredTask:
     name, flop, com = raw["name"], raw["flop"], raw["bytes"]
     hosts = tuple(numbers[host] for host in raw["hosts"])
     profile: ParallelProfile
-    if isinstance(com, int | float):
-        assert len(set(flop)) == 1
-        profile = ParallelHomogeneous(name=name, cpu_flop=flop[0], com_bytes=com)
+    if isinstance(com, int | float) and len(set(flop)) == 1:
+        profile = ParallelHomogeneous(name=name, raw={}, cpu_flop=flop[0], com_bytes=com)
     else:
-        profile = Parallel(name=name, cpu_flop=tuple(flop), com_bytes=tuple(com or ()))
+        if isinstance(com, int | float):
+            com = [0.0 if i == j else com for i in range(len(flop)) for j in range(len(flop))]
+        profile = Parallel(name=name, raw={}, cpu_flop=tuple(flop), com_bytes=tuple(com or ()))
     return MeasuredTask(name, raw["start_s"], hosts, profile, raw["end_s"])

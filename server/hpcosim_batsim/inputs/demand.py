@@ -8,13 +8,17 @@ a link, and each message by the limit of TCP.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import Parallel, ParallelHomogeneous
+from hpcosim_batsim.network.fair_bottleneck import Amount
+from hpcosim_batsim.network.routes import Network
 from hpcosim_batsim.network.traffic import Traffic, matrix_traffic, uniform_traffic
 
 ParallelProfile = Parallel | ParallelHomogeneous
@@ -31,15 +35,15 @@ class Demand(Struct):
         latency_s: time before it begins to compute and to transfer, s.
         alone_s: time for its computations and transfers if no other job uses its hosts and links,
             s; they overlap.
-        flop: amount of computation of each host, flop.
-        shared: amount on each resource that other jobs may use at the same time. Resources are
-            numbers: links have their index in the network, hosts are `host_resource`.
+        flop: computations on each host, flop; their parts are processes.
+        shared: amount on each resource that other jobs may use at the same time. A resource is a
+            number: the index of a link in the network, or -1 minus the number of a host.
     """
 
     latency_s: float
     alone_s: float
-    flop: dict[int, float]
-    shared: dict[int, float]
+    flop: dict[int, Amount]
+    shared: dict[int, Amount]
 
 
 def demand_of(
@@ -62,32 +66,21 @@ def demand_of(
     Raises:
         InputError: the profile communicates, and the network is not supported or has no route.
     """
-    amounts = [_flop(profile, process, len(hosts)) for process in range(len(hosts))]
-    flop = dict.fromkeys(hosts, 0.0)
-    core_s = 0.0
-    for host, amount in zip(hosts, amounts, strict=True):
-        flop[host] += amount
-        core_s = max(core_s, amount / platform.hosts[host].speeds[pstates[host]])
-    host_s = max(flop[host] / platform.hosts[host].flops(pstates[host]) for host in flop)
+    flop = _computations(profile, hosts)
+    cpu_s = _compute_s(flop, platform, pstates, many=len(flop) < len(hosts))
     traffic = _traffic(profile, platform, hosts)
-    links, own = platform.network.links, platform.network.own
     link_s = max(
-        (size / links[link].bytes_per_s for link, size in traffic.link_bytes.items()), default=0.0
+        (
+            size / platform.network.links[link].bytes_per_s
+            for link, size in traffic.link_bytes.items()
+        ),
+        default=0.0,
     )
     tcp_s = traffic.latency_bytes * 2.0 / TCP_GAMMA_BYTES
-    shared = {
-        link: size
-        for link, size in traffic.link_bytes.items()
-        if not links[link].fatpipe and (share_hosts or link not in own)
-    }
+    shared = _shared_links(platform.network, traffic, share_hosts=share_hosts)
     if share_hosts:
-        shared |= {host_resource(host): amount for host, amount in flop.items() if amount > 0}
-    return Demand(traffic.latency_s, max(core_s, host_s, link_s, tcp_s), flop, shared)
-
-
-def host_resource(host: int) -> int:
-    """Return the number of a host as a resource."""
-    return -1 - host
+        shared |= {-1 - host: amount for host, amount in flop.items() if amount.total > 0}
+    return Demand(traffic.latency_s, max(cpu_s, link_s, tcp_s), flop, shared)
 
 
 def capacity_of(resource: int, platform: BatsimPlatform, pstates: Sequence[int]) -> float:
@@ -134,7 +127,50 @@ def _traffic(profile: ParallelProfile, platform: BatsimPlatform, hosts: Sequence
         raise InputError(platform.path, f"profile {profile.name}", str(error)) from None
 
 
-def _flop(profile: ParallelProfile, process: int, processes: int) -> float:
-    if isinstance(profile, Parallel):
-        return profile.cpu_flop[process]
-    return profile.cpu_flop / processes if profile.total else profile.cpu_flop
+def _shared_links(network: Network, traffic: Traffic, *, share_hosts: bool) -> dict[int, Amount]:
+    """Return the traffic on links that other jobs may use at the same time and that they share."""
+    return {
+        link: Amount(size, size)
+        for link, size in traffic.link_bytes.items()
+        if not network.links[link].fatpipe and (share_hosts or link not in network.own)
+    }
+
+
+def _compute_s(
+    flop: Mapping[int, Amount], platform: BatsimPlatform, pstates: Sequence[int], *, many: bool
+) -> float:
+    """Return the time of the computations, s: each process has one core.
+
+    Args:
+        flop: computations on each host, flop.
+        platform: the platform.
+        pstates: pstate of every host of the platform.
+        many: whether a host has several processes.
+    """
+    hosts = platform.hosts
+    core_s = max(
+        amount.largest / hosts[host].speeds[pstates[host]] for host, amount in flop.items()
+    )
+    if not many:
+        return core_s
+    host_s = (amount.total / hosts[host].flops(pstates[host]) for host, amount in flop.items())
+    return max(core_s, *host_s)
+
+
+def _computations(profile: ParallelProfile, hosts: Sequence[int]) -> dict[int, Amount]:
+    """Return the computations on each host; parts are the processes with any."""
+    count = len(hosts)
+    if isinstance(profile, ParallelHomogeneous):
+        each = profile.cpu_flop / count if profile.total else profile.cpu_flop
+        flop = dict.fromkeys(hosts, Amount(each, each))
+        if len(flop) < count:
+            for host, processes in Counter(hosts).items():
+                flop[host] = Amount(processes * each, each, processes)
+        return flop
+    amounts: dict[int, list[float]] = {host: [] for host in hosts}
+    for host, amount in zip(hosts, profile.cpu_flop, strict=True):
+        amounts[host] += [amount] if amount > 0 else []
+    return {
+        host: Amount(math.fsum(found), max(found, default=0.0), len(found))
+        for host, found in amounts.items()
+    }

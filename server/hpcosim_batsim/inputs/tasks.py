@@ -11,8 +11,8 @@ the time of the busiest link, plus the longest latency of a message (`demand`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -31,6 +31,9 @@ from hpcosim_batsim.inputs.workload_model import (
     Delay,
     Parallel,
 )
+from hpcosim_batsim.network.fair_bottleneck import Amount
+
+NOTHING_SHARED: Mapping[int, Amount] = MappingProxyType({})
 
 
 class SimpleTask(Struct, frozen=True):
@@ -41,12 +44,15 @@ class SimpleTask(Struct, frozen=True):
         duration_s: duration, s.
         loads: load by host number, the fraction of its speed in use, 0 to 1; default 0.
         latency_s: time at its begin without load and progress, s.
+        shared: amounts on resources that other jobs may use at the same time, see `demand`. If
+            there are any, duration and loads are those without such jobs.
     """
 
     profile: str
     duration_s: float
     loads: Mapping[int, float]
     latency_s: float = 0.0
+    shared: Mapping[int, Amount] = NOTHING_SHARED
 
 
 class SequentialTask(Struct, frozen=True):
@@ -74,6 +80,8 @@ def task_of(
     platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
+    *,
+    share_hosts: bool = False,
 ) -> HostTask:
     """Return the task of a job on its hosts.
 
@@ -83,13 +91,21 @@ def task_of(
         platform: the platform.
         hosts: number of the host of each process, in order; a host may have several processes.
         pstates: pstate of every host of the platform.
+        share_hosts: whether a host may run several jobs.
 
     Raises:
         InputError: the profile cannot run on these hosts; names the profile.
     """
     if isinstance(profile, Composed):
         tasks = tuple(
-            task_of(_named(profile, name, profiles), profiles, platform, hosts, pstates)
+            task_of(
+                _named(profile, name, profiles),
+                profiles,
+                platform,
+                hosts,
+                pstates,
+                share_hosts=share_hosts,
+            )
             for name in profile.sequence
         )
         once_s = math.fsum(task.duration_s for task in tasks)
@@ -102,22 +118,24 @@ def task_of(
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, got {len(hosts)}",
         )
-    return _parallel_task(profile, platform, hosts, pstates)
+    return _parallel_task(profile, platform, hosts, pstates, share_hosts)
 
 
-def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
-    """Return the progress of a task after `elapsed_s` seconds, in the form of `JOB_KILLED`."""
+def parts(task: HostTask) -> Iterator[SimpleTask]:
+    """Yield the simple tasks of a task in order."""
     if isinstance(task, SimpleTask):
-        work_s = task.duration_s - task.latency_s
-        done_s = max(elapsed_s - task.latency_s, 0.0)
-        share = min(done_s / work_s, 1.0) if work_s else 1.0
-        return {"profile_name": task.profile, "progress": share}
-    times, index, rest_s = _position(task, min(elapsed_s, task.duration_s))
-    return {
-        "profile_name": task.profile,
-        "current_task_index": times * len(task.tasks) + index,
-        "current_task": progress(task.tasks[index], rest_s),
-    }
+        yield task
+        return
+    for _ in range(task.repeat):
+        for part in task.tasks:
+            yield from parts(part)
+
+
+def shares_resources(task: HostTask) -> bool:
+    """Tell whether other jobs may slow a task down."""
+    if isinstance(task, SimpleTask):
+        return bool(task.shared)
+    return any(shares_resources(each) for each in task.tasks)
 
 
 def check_profiles(workload: BatsimWorkload, platform: BatsimPlatform) -> None:
@@ -178,30 +196,19 @@ def _parallel_task(
     platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
+    share_hosts: bool,
 ) -> SimpleTask:
-    demand = demand_of(profile, platform, hosts, pstates, share_hosts=False)
+    demand = demand_of(profile, platform, hosts, pstates, share_hosts=share_hosts)
     loads = {
-        host: min(flop / platform.hosts[host].flops(pstates[host]) / demand.alone_s, 1.0)
+        host: min(flop.total / platform.hosts[host].flops(pstates[host]) / demand.alone_s, 1.0)
         for host, flop in demand.flop.items()
-        if flop > 0
+        if flop.total > 0
     }
     duration_s = demand.latency_s + demand.alone_s
-    return SimpleTask(profile.name, duration_s, loads, demand.latency_s)
+    return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared)
 
 
 def _named(above: Composed, name: str, profiles: Mapping[str, BatsimProfile]) -> BatsimProfile:
     if name not in profiles:
         raise InputError("", f"profile {above.name}", f"there is no profile {name!r}")
     return profiles[name]
-
-
-def _position(series: SequentialTask, elapsed_s: float) -> tuple[int, int, float]:
-    """Return the complete repetitions, the index of the current task, and its elapsed time, s."""
-    once_s = series.duration_s / series.repeat
-    times = min(int(elapsed_s // once_s), series.repeat - 1) if once_s else series.repeat - 1
-    rest_s = max(elapsed_s - times * once_s, 0.0)
-    for index, task in enumerate(series.tasks[:-1]):
-        if rest_s < task.duration_s:
-            return times, index, rest_s
-        rest_s -= task.duration_s
-    return times, len(series.tasks) - 1, min(rest_s, series.tasks[-1].duration_s)

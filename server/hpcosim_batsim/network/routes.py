@@ -59,7 +59,7 @@ class Network:
 
     Attributes:
         links: the links, and `LOOPBACK` as the last one.
-        own: links that only the messages of one host use.
+        own: links, other than fatpipes, that only the messages of one host use.
         unsupported: why messages cannot be simulated; "": they can.
     """
 
@@ -170,7 +170,7 @@ class Network:
                 uses.update(links)
                 if member not in self._gateways:
                     candidates |= links
-        return (link for link in candidates if uses[link] == 1)
+        return (link for link in candidates if uses[link] == 1 and not self.links[link].fatpipe)
 
     def _find_place(self, host: str) -> Place:
         name = self._zone_of[host]

@@ -39,14 +39,15 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
         ValueError: there is no route between two of the hosts.
     """
     meter, total = _Meter(network), len(hosts)
+    link_bytes = meter.traffic.link_bytes
     groups: dict[Group, list[str]] = {}
     processes = Counter(hosts)
     for host, count in processes.items():
         place = network.place(host)
         groups.setdefault(place.group, []).append(host)
         if count < total:
-            meter.add(place.up, size, count * (total - count))
-            meter.add(place.down, size, count * (total - count))
+            for link in place.up + place.down:  # no other host uses them
+                link_bytes[link] = link_bytes.get(link, 0.0) + size * count * (total - count)
         if count > 1:
             meter.add_message(network.route(host, host), size, count * (count - 1))
     sizes = {group: sum(processes[host] for host in each) for group, each in groups.items()}
