@@ -167,6 +167,27 @@ def test_times_have_six_decimals(open_session: Opener) -> None:
     assert message.startswith(b'{"now":0.100000,"events":[{"timestamp":0.100000,"type":')
 
 
+def test_numbers_of_jobs_and_profiles_have_six_decimals(open_session: Opener) -> None:
+    """Numbers are printed as Batsim does: integers as they are, others with six decimals."""
+    numbers = {"a": [1.5e9, {"b": -2.0000004}], "c": 2**70, "d": 2**64 - 1, "e": True}
+    wide = job(1, submit_s=4.709164021244639, walltime=100, more=numbers)
+    bridge = open_session(wide, forward_profiles=True).bridge
+    message = bridge.next_message(b'{"now":0.0,"events":[]}').decode()
+    assert message.startswith('{"now":4.709164,')
+    assert (
+        '"job":{"id":"w0!1","subtime":4.709164,"res":1,"profile":"d10","walltime":100,"more":'
+        '{"a":[1500000000.000000,{"b":-2.000000}],"c":1180591620717411303424.000000,'
+        '"d":18446744073709551615,"e":true}},"profile":{"type":"delay","delay":10}'
+    ) in message
+
+
+@pytest.mark.parametrize("subtime_s", [4.709163521244639, 0.1 + 0.2, 1234567.8901239])
+def test_submission_time_is_not_after_its_message(open_session: Opener, subtime_s: float) -> None:
+    """The `subtime` of a job is at most the `now` of its message."""
+    session = open_session(job(1, submit_s=subtime_s)).reply()
+    assert session.data("JOB_SUBMITTED")["job"]["subtime"] <= session.now_s
+
+
 def test_printed_time_means_now(open_session: Opener) -> None:
     """A reply with the printed time, rounded up, applies to the current instant."""
     session = open_session(job(1, submit_s=0.0000016)).reply()

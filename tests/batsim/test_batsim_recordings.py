@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -58,10 +59,15 @@ names = pytest.mark.parametrize("name", RUNS)
 
 
 class Replayed(NamedTuple):
-    """A replayed recording."""
+    """A replayed recording.
+
+    Attributes:
+        texts: the messages of the bridge as it sent them.
+    """
 
     recorded: Recording
     bridge: Bridge
+    texts: list[str]
     messages: list[dict[str, Any]]
 
     def events(self) -> list[Event]:
@@ -78,11 +84,13 @@ def replay(name: str) -> Replayed:
         run.options,
     )
     scheduler = RecordedScheduler(recorded)
-    messages = [json.loads(bridge.first_message())]
+    texts = [bridge.first_message().decode()]
+    messages = [json.loads(texts[0])]
     while not bridge.ended:
         reply = scheduler.reply(messages[-1])
-        messages.append(json.loads(bridge.next_message(json.dumps(reply).encode())))
-    return Replayed(recorded, bridge, messages)
+        texts.append(bridge.next_message(json.dumps(reply).encode()).decode())
+        messages.append(json.loads(texts[-1]))
+    return Replayed(recorded, bridge, texts, messages)
 
 
 @names
@@ -177,6 +185,22 @@ def test_energy_files_are_the_same_byte_by_byte(file: str, tmp_path: Path) -> No
     write_outputs(tmp_path / "o", results_of(replayed.bridge.run))
     theirs = replayed.recorded.folder / f"o_{file}.csv"
     assert (tmp_path / f"o_{file}.csv").read_text() == theirs.read_text()
+
+
+@names
+def test_jobs_and_profiles_are_printed_the_same(name: str) -> None:
+    """Jobs in messages equal those of the recording byte by byte, numbers included."""
+    replayed = replay(name)
+    jobs = re.compile(r'"job":\{[^{}]*\}(?:,"profile":\{[^{}]*\})?')
+    ours, theirs = replayed.texts, replayed.recorded.texts
+    assert jobs.findall("".join(ours)) == jobs.findall("".join(theirs)) != []
+
+
+def test_profiles_are_printed_the_same_at_the_start() -> None:
+    """The profiles in `SIMULATION_BEGINS` have the recorded bytes: numbers with six decimals."""
+    replayed = replay("sleeper-no_net_128")
+    ours, theirs = replayed.texts[0], replayed.recorded.texts[0]
+    assert ours[ours.index('"profiles":') :] == theirs[theirs.index('"profiles":') :]
 
 
 def test_same_input_gives_the_same_bytes() -> None:
