@@ -36,6 +36,7 @@ from support.processes import SOON_S
 HOSTS = 4
 PROFILES: dict[str, Any] = {
     "d10": {"type": "delay", "delay": 10},
+    "d0.2": {"type": "delay", "delay": 0.2},
     "bad": {"type": "delay", "delay": 10, "ret": 3},
     "cpu": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},  # 10 s in power state 0
     "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
@@ -49,12 +50,16 @@ class BridgeSession:
 
     Attributes:
         bridge: the bridge.
+        takes_end_of_jobs: `events` contain the notice that there are no more static jobs, and the
+            test replies to its message; otherwise the session sends an empty reply to it.
         now_s: time of the last message, s.
         events: events of the last message: time, type and data.
     """
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
+        self.takes_end_of_jobs = False
+        self.events: list[tuple[float, str, dict[str, Any]]] = []
         self._receive(bridge.first_message())
 
     def reply(
@@ -74,6 +79,11 @@ class BridgeSession:
         self._receive(
             self.bridge.next_message(json.dumps({"now": now_s, "events": events}).encode())
         )
+        if not self.takes_end_of_jobs:
+            notice = {"type": "no_more_static_job_to_submit"}
+            self.events = [event for event in self.events if event[2] != notice]
+            if not self.events:
+                self.reply_at(now_s)
         return self
 
     def kinds(self) -> list[str]:
@@ -85,6 +95,10 @@ class BridgeSession:
         found: dict[str, Any]
         (found,) = [data for _, its, data in self.events if its == kind]
         return found
+
+    def submitted(self) -> list[dict[str, Any]]:
+        """Return the data of all `JOB_SUBMITTED` events in the last message."""
+        return [data for _, kind, data in self.events if kind == "JOB_SUBMITTED"]
 
     def _receive(self, message: bytes) -> None:
         received = json.loads(message)
@@ -138,15 +152,17 @@ def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
 def test_conversation_from_start_to_end(open_session: Opener) -> None:
     """The first message begins the simulation, each instant has one, and the last ends it."""
     session = open_session(job(1, walltime=60), job(2, submit_s=3))
+    session.takes_end_of_jobs = True
     assert (session.now_s, session.kinds()) == (0.0, ["SIMULATION_BEGINS"])
     session.reply()
     submitted = {"id": "w0!1", "subtime": 0, "res": 1, "profile": "d10", "walltime": 60}
     assert session.events == [(0.0, "JOB_SUBMITTED", {"job_id": "w0!1", "job": submitted})]
     session.reply(execute(1, "2"))
     assert session.now_s == 3.0
-    assert session.kinds() == ["JOB_SUBMITTED", "NOTIFY"]
-    assert session.data("NOTIFY") == {"type": "no_more_static_job_to_submit"}
+    assert session.kinds() == ["JOB_SUBMITTED"]
     session.reply(execute(2, "0"))
+    assert session.events == [(3.0, "NOTIFY", {"type": "no_more_static_job_to_submit"})]
+    session.reply()
     completed = {"job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0}
     assert session.events == [
         (10.0, "JOB_COMPLETED", {"job_id": "w0!1", "alloc": "2", **completed})
@@ -237,6 +253,98 @@ def test_reply_in_the_future_applies_then(open_session: Opener) -> None:
         (15.0, "w0!1"),
         (18.0, "w0!2"),
     ]
+
+
+def test_end_of_jobs_waits_for_the_scheduler(open_session: Opener) -> None:
+    """While the scheduler is not ready, the end of jobs follows the last submission."""
+    session = open_session(job(1, submit_s=2), job(2, submit_s=3))
+    session.takes_end_of_jobs = True
+    session.reply().reply(execute(1, "0"), now_s=20.0)
+    assert [(time_s, kind) for time_s, kind, _ in session.events] == [
+        (3.0, "JOB_SUBMITTED"),
+        (3.0, "NOTIFY"),
+        (12.0, "JOB_COMPLETED"),
+    ]
+
+
+def test_events_of_one_instant_have_the_order_of_batsim(open_session: Opener) -> None:
+    """Submissions, calls and external events come before the ends of jobs."""
+    lost = '{"type": "machine_unavailable", "timestamp": 10, "resources": "3"}'
+    session = open_session(job(1), job(2, submit_s=10), events=lost).reply()
+    session.reply(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 10.0}))
+    assert session.kinds() == [
+        "JOB_SUBMITTED",
+        "REQUESTED_CALL",
+        "NOTIFY",
+        "NOTIFY",
+        "JOB_COMPLETED",
+    ]
+    types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
+    assert types == ["event_machine_unavailable", "no_more_external_event_to_occur"]
+
+
+def test_times_that_differ_by_rounding_are_one_instant(open_session: Opener) -> None:
+    """A job from 0.1 to 0.1 + 0.2, which is not 0.3 in floating point, ends in the message of 0.3.
+
+    The scheduler can use its host then.
+    """
+    session = open_session(job(1, "d0.2", submit_s=0.1), job(2, "d0.2", submit_s=0.3)).reply()
+    session.reply(execute(1, "0"))
+    assert [(time_s, kind) for time_s, kind, _ in session.events] == [
+        (0.3, "JOB_SUBMITTED"),
+        (0.3, "JOB_COMPLETED"),
+    ]
+    session.reply(execute(2, "0"))
+    assert (session.now_s, session.kinds()) == (0.5, ["JOB_COMPLETED"])
+
+
+def test_decision_for_later_follows_the_events_of_its_instant(open_session: Opener) -> None:
+    """A decision at 0.3 can use the host of a job that ends at 0.1 + 0.2."""
+    session = open_session(job(1, "d0.2", submit_s=0.1), job(2, submit_s=0.2)).reply()
+    session.reply(execute(1, "0"))
+    session.reply_at(0.3, (0.3, *execute(2, "0")))
+    assert (session.now_s, session.kinds()) == (0.3, ["JOB_COMPLETED"])
+    assert session.reply().now_s == 10.3
+
+
+TENTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=HOSTS)
+
+
+@given(TENTHS)
+def test_instants_in_exact_arithmetic_are_the_messages(
+    tmp_path_factory: pytest.TempPathFactory, times: list[tuple[int, int]]
+) -> None:
+    """Jobs of tenths of seconds that start at once: one message per instant with all its events."""
+    folder = tmp_path_factory.mktemp("tenths")
+    profiles = {f"d{tenths}": {"type": "delay", "delay": tenths / 10} for _, tenths in times}
+    jobs = [
+        job(number, f"d{tenths}", submit_s=at / 10) for number, (at, tenths) in enumerate(times)
+    ]
+    bridge = Bridge(
+        read_workloads([write_workload(folder, jobs, profiles)]),
+        read_platform(write_platform(folder, HOSTS)),
+        BatsimOptions(),
+    )
+    session = BridgeSession(bridge)
+    expected: dict[int, list[str]] = {}
+    for number, (at, _) in enumerate(times):
+        expected.setdefault(at, []).append(f"JOB_SUBMITTED w0!{number}")
+    for number, (at, tenths) in enumerate(times):
+        expected.setdefault(at + tenths, []).append(f"JOB_COMPLETED w0!{number}")
+    found = {}
+    while not session.reply(
+        *(execute(int(data["job_id"][3:]), data["job_id"][3:]) for data in session.submitted())
+    ).bridge.ended:
+        assert session.now_s not in found
+        assert {time_s for time_s, _, _ in session.events} == {session.now_s}
+        found[session.now_s] = [f"{kind} {data['job_id']}" for _, kind, data in session.events]
+    assert {at_s: sorted(said) for at_s, said in found.items()} == {
+        at / 10: sorted(said) for at, said in expected.items()
+    }
+    ends_s = {one.name: one.end_s for one in results_of(bridge.run).jobs}
+    assert ends_s == {
+        str(number): pytest.approx((at + tenths) / 10) for number, (at, tenths) in enumerate(times)
+    }
 
 
 def test_jobs_of_one_time_are_sorted_by_id_as_text(
@@ -396,6 +504,7 @@ def test_registered_job_is_acknowledged(open_session: Opener) -> None:
 def test_registered_job_can_start_at_once(open_session: Opener) -> None:
     """Without acknowledgement a job can be executed in the reply that registers it."""
     session = open_session(dynamic_jobs=True)
+    session.takes_end_of_jobs = True
     session.reply(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
     assert session.kinds() == ["NOTIFY"]  # that there is no job in the workload
     assert session.reply().events[0][:2] == (3.0, "JOB_COMPLETED")
@@ -564,7 +673,8 @@ def test_end_of_an_empty_event_file_is_notified_once(
     """The end of external events is notified once, also if their file is empty."""
     session = open_session(job(1), events="").reply()
     types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
-    assert types == ["no_more_external_event_to_occur", "no_more_static_job_to_submit"]
+    assert types == ["no_more_external_event_to_occur"]
+    assert session.reply(execute(1, "0")).kinds() == ["JOB_COMPLETED"]
 
 
 @pytest.mark.parametrize(
@@ -813,7 +923,7 @@ class Scheduler(threading.Thread):
             while True:
                 self.received.append(json.loads(socket.recv()))
                 said = len(self.received) - 1
-                if self.received[-1]["events"][0]["type"] == "SIMULATION_ENDS":
+                if self.received[-1]["events"][-1]["type"] == "SIMULATION_ENDS":
                     socket.send(READY)
                     return
                 if said >= len(self._replies) and self._then != "go on":
@@ -928,7 +1038,7 @@ def test_bad_decision_ends_the_run(tmp_path: Path) -> None:
     wrong.join(SOON_S)
     assert done.exit_code == 1
     assert "EXECUTE_JOB: job w0!1 requests 1 hosts, got an allocation of 2" in error_of(done)
-    (last,) = wrong.received[-1]["events"]
+    last = wrong.received[-1]["events"][-1]
     assert last["type"] == "SIMULATION_ENDS"
     assert "job w0!1 requests 1 hosts, got an allocation of 2" in last["data"]["error"]
     assert (tmp_path / "o_jobs.csv").exists()
@@ -942,13 +1052,13 @@ def test_stuck_simulation_ends_the_run(tmp_path: Path) -> None:
     idle.join(SOON_S)
     assert done.exit_code == 1
     assert "stuck at 0.0 s: 1 job waits (w0!1)" in error_of(done)
-    assert "stuck" in idle.received[-1]["events"][0]["data"]["error"]
+    assert "stuck" in idle.received[-1]["events"][-1]["data"]["error"]
 
 
 def test_scheduler_rejects_a_job_larger_than_the_platform(tmp_path: Path) -> None:
     """The scheduler gets a job that is too large, and the user gets a warning."""
     reject = b'{"now":0,"events":[{"timestamp":0,"type":"REJECT_JOB","data":{"job_id":"w0!1"}}]}'
-    careful = Scheduler(tmp_path, READY, reject)
+    careful = Scheduler(tmp_path, READY, reject, READY)
     careful.start()
     done = command(tmp_path, "-s", careful.address, jobs=[job(1, res=HOSTS + 1)])
     assert done.exit_code == 0

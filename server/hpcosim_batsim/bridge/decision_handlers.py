@@ -68,7 +68,7 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
 def _reject(run: BatsimRun, decision: replies.BatsimRejectJob) -> None:
     job = _waiting_job(run, decision.job_id)
     run.simulation.carry_out(RejectJob(job.number))
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
 
 
 def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
@@ -87,9 +87,9 @@ def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
             assert job.task is not None
             progresses[job.full_id] = progress(job.task, simulation.now_s - job.started_s)
             simulation.carry_out(KillJob(job.number))
-    handle_events(run, simulation.take_events())
+    handle_events(run, simulation.take_events(), simulation.now_s)
     if requested:
-        run.queue.append(messages.job_killed(simulation.now_s, requested, progresses))
+        run.queue.add(messages.job_killed(simulation.now_s, requested, progresses))
 
 
 def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
@@ -102,10 +102,10 @@ def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:
     hosts = parse_intervals(decision.resources, len(run.platform.hosts))
     switch = run.hosts.set_pstate(hosts, _integer(decision.state))
     run.switch_requests += 1
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     if not switch.remaining:
         now_s = run.simulation.now_s
-        run.queue.append(messages.resource_state_changed(now_s, switch.hosts, switch.pstate))
+        run.queue.add(messages.resource_state_changed(now_s, switch.hosts, switch.pstate))
 
 
 def _register_job(run: BatsimRun, decision: replies.RegisterJob) -> None:
@@ -113,7 +113,7 @@ def _register_job(run: BatsimRun, decision: replies.RegisterJob) -> None:
     job = run.registry.register_job(decision.job_id, decision.job)
     check_sharing(job, run.registry, run.options)
     run.simulation.submit(job.spec(run.simulation.now_s))
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
 
 
 def _register_profile(run: BatsimRun, decision: replies.RegisterProfile) -> None:
@@ -152,7 +152,7 @@ def _query(run: BatsimRun, decision: replies.Query) -> None:
         raise ValueError("the query of consumed_energy requires --energy (-E)")
     run.simulation.settle()
     energy_j = math.fsum(meter.energy_j for meter in run.simulation.cluster.meters)
-    run.queue.append(messages.consumed_energy(run.simulation.now_s, energy_j))
+    run.queue.add(messages.consumed_energy(run.simulation.now_s, energy_j))
 
 
 def _ignore(run: BatsimRun, _: replies.BatsimAnswer) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from hpcosim_batsim.bridge import messages
+from hpcosim_batsim.bridge.event_queue import EventQueue
 from hpcosim_batsim.bridge.host_states import HostStates
 from hpcosim_batsim.bridge.jobs import JobRegistry, RunJob
 from hpcosim_batsim.bridge.node_kinds import cluster_of
@@ -34,7 +35,7 @@ class BatsimRun:
         registry: jobs and profiles.
         simulation: the simulation.
         hosts: state of the hosts.
-        queue: events (JSON) of the next message.
+        queue: events of the next message.
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
         call_ids: alarm ids of `CALL_ME_LATER`.
@@ -47,7 +48,7 @@ class BatsimRun:
     registry: JobRegistry
     simulation: SteppedEngine
     hosts: HostStates
-    queue: list[str]
+    queue: EventQueue
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
@@ -71,8 +72,9 @@ def new_run(
     simulation = SteppedEngine(cluster, registry.table(), _RULES)
     hosts = HostStates(platform, simulation, slots, energy=options.energy)
     data = messages.to_json(simulation_begins_data(platform, workloads, options))
-    begins = messages.event(0.0, "SIMULATION_BEGINS", data)
-    return BatsimRun(options, platform, registry, simulation, hosts, [begins], options.dynamic_jobs)
+    queue = EventQueue()
+    queue.add(messages.event(0.0, "SIMULATION_BEGINS", data))
+    return BatsimRun(options, platform, registry, simulation, hosts, queue, options.dynamic_jobs)
 
 
 def _check(
