@@ -26,6 +26,7 @@ from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
 from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.outputs.summary import summary
 from hpcosim_cli.batsim import UNSUPPORTED, app
 from hpcosim_server.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
@@ -356,6 +357,14 @@ def test_jobs_of_one_time_are_sorted_by_id_as_text(
     assert ids == ["w0!1", "w0!10", "w0!2"]
 
 
+def test_profiles_of_jobs_are_sent_at_the_start(open_session: Opener) -> None:
+    """SIMULATION_BEGINS has the profiles that jobs use, also as parts, and no others."""
+    begins = open_session(job(1, "both"), job(2, "bad")).data("SIMULATION_BEGINS")
+    assert begins["profiles"] == {
+        "w0": {name: PROFILES[name] for name in ("d10", "bad", "cpu", "both")}
+    }
+
+
 def test_profile_is_forwarded_on_request(open_session: Opener) -> None:
     """JOB_SUBMITTED contains the profile with all its fields."""
     session = open_session(job(1, "bad"), forward_profiles=True).reply()
@@ -435,6 +444,20 @@ def test_kill_has_the_progress_of_a_job(open_session: Opener) -> None:
     assert session.data("JOB_COMPLETED")["job_state"] == "COMPLETED_KILLED"
     progress = {"w0!1": {"profile_name": "d10", "progress": 0.4}}
     assert session.data("JOB_KILLED") == {"job_ids": ["w0!1"], "job_progress": progress}
+
+
+@pytest.mark.parametrize(
+    ("profile", "killed_s", "code"),
+    [("d10", 4, -1), ("cpu", 4, -2), ("both", 5, -1), ("both", 15, -2)],
+)
+def test_killed_computation_has_a_return_code_of_its_own(
+    open_session: Opener, profile: str, killed_s: float, code: int
+) -> None:
+    """A job killed in a computation returns -2, in a delay -1."""
+    session = open_session(job(1, profile)).reply()
+    kill = (killed_s, "KILL_JOB", {"job_ids": ["w0!1"]})
+    session.reply_at(killed_s, (0.0, *execute(1, "0")), kill)
+    assert session.data("JOB_COMPLETED")["return_code"] == code
 
 
 def test_kill_has_the_task_of_a_composed_job(open_session: Opener) -> None:
@@ -604,6 +627,39 @@ def test_composed_job_draws_the_power_of_each_part(
     assert outcome.energy[-1].energy_j == energy_j + 3 * 100.0 * killed_s
     assert session.reply().kinds() == ["SIMULATION_ENDS"]
     assert session.now_s == killed_s
+
+
+def test_energy_of_the_summary_counts_from_the_first_submission(open_session: Opener) -> None:
+    """The summary has the energy from the first submission, not from the first start."""
+    session = open_session(job(1, "cpu", submit_s=2), energy=True).reply()
+    session.reply_at(5.0, (5.0, *execute(1, "0")))
+    assert session.now_s == 15.0
+    outcome = results_of(session.bridge.run)
+    assert outcome.energy_before_j == 2 * 400.0
+    assert summary(outcome)["consumed_joules"] == 3 * 400.0 + 10 * 500.0
+
+
+def test_each_request_to_switch_has_its_rows(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, each request and its end has a row, also of several at one instant."""
+    session = open_session(job(1), energy=True).reply(switch("0", 2), switch("1-2", 2))
+    assert session.now_s == 0.0
+    session.reply(switch("3", 1), execute(1, "3")).reply().reply()
+    outcome = results_of(session.bridge.run)
+    write_outputs(tmp_path / "o", outcome)
+    states = (tmp_path / "o_machine_states.csv").read_text().splitlines()[1:]
+    assert states == [
+        "0,0,0,1,3,0",
+        "0,0,0,3,1,0",
+        "0,0,0,3,1,0",
+        "0,0,0,3,0,1",
+        "4,1,0,2,0,1",
+        "4,3,0,0,0,1",
+        "10,3,0,0,1,0",
+    ]
+    pstates = (tmp_path / "o_pstate_changes.csv").read_text().splitlines()[1:]
+    assert pstates == ["0,0-3,0", "0,0,-2", "0,1-2,-2", "0,3,-1", "0,3,1", "4,0,2", "4,1-2,2"]
+    counts = summary(outcome)
+    assert (counts["nb_grouped_switches"], counts["nb_machine_switches"]) == (3, 4)
 
 
 def test_simulation_ends_after_the_last_switch(open_session: Opener) -> None:

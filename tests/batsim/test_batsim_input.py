@@ -380,6 +380,17 @@ def test_hosts_are_sorted_by_name_as_text(tmp_path: Path) -> None:
     assert platform.master.name == "master_host"
 
 
+def test_properties_of_a_cluster_are_those_of_a_zone(tmp_path: Path) -> None:
+    """A cluster is a zone: its hosts have its properties twice, as hosts and as those of a zone."""
+    inside = (
+        '<prop id="site" value="z"/><cluster id="c" prefix="a" radical="0" speed="1Gf">'
+        '<prop id="rack" value="7"/></cluster>'
+    )
+    (host,) = read_platform(platform_file(tmp_path, inside)).hosts
+    assert host.zone_properties == {"site": "z", "rack": "7"}
+    assert host.properties == {"role": "", "rack": "7"}
+
+
 def test_limit_of_hosts(tmp_path: Path) -> None:
     """The limit takes the first hosts, and must not exceed their number."""
     path = platform_file(tmp_path, '<cluster id="c" prefix="a" radical="0-11" speed="1Gf"/>')

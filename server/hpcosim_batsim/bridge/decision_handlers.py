@@ -8,13 +8,13 @@ from typing import Any
 
 from hpcosim_batsim.bridge import messages, replies
 from hpcosim_batsim.bridge.event_handlers import handle_events, start_next_phase
-from hpcosim_batsim.bridge.jobs import RunJob
+from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.phases import phases
 from hpcosim_batsim.bridge.run import BatsimRun, check_sharing
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.tasks import progress, task_of
-from hpcosim_batsim.inputs.workload_model import Delay, ParallelHomogeneous
+from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
 from hpcosim_server.errors import Rejection
 
@@ -85,11 +85,21 @@ def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
         requested.append(job.full_id)
         if job.state == "running":
             assert job.task is not None
-            progresses[job.full_id] = progress(job.task, simulation.now_s - job.started_s)
+            current = progress(job.task, simulation.now_s - job.started_s)
+            progresses[job.full_id] = current
+            if not isinstance(_current_profile(run, job, current), Delay):
+                job.return_code = CANCELLED
             simulation.carry_out(KillJob(job.number))
     handle_events(run, simulation.take_events(), simulation.now_s)
     if requested:
         run.queue.add(messages.job_killed(simulation.now_s, requested, progresses))
+
+
+def _current_profile(run: BatsimRun, job: RunJob, task: dict[str, Any]) -> BatsimProfile:
+    """Return the profile of the innermost task in the progress of a job."""
+    while "current_task" in task:
+        task = task["current_task"]
+    return run.registry.profiles_of(job)[task["profile_name"]]
 
 
 def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
@@ -101,7 +111,6 @@ def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:
         raise ValueError("pstates can be set only with --energy (-E)")
     hosts = parse_intervals(decision.resources, len(run.platform.hosts))
     switch = run.hosts.set_pstate(hosts, _integer(decision.state))
-    run.switch_requests += 1
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     if not switch.remaining:
         now_s = run.simulation.now_s

@@ -24,8 +24,6 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import Rejection
 
-_NO_RETURN_CODE = -1
-
 
 def handle_events(run: BatsimRun, events: Iterable[Event], time_s: float) -> None:
     """Update a run by events of the simulator, and queue Batsim's events for the scheduler.
@@ -58,7 +56,7 @@ def _on_completed(run: BatsimRun, event: JobCompleted, time_s: float) -> None:
     if run.phases.pop(job.number, None) is not None:
         with suppress(Rejection):  # the alarm is due at this instant
             run.simulation.carry_out(CancelAlarm(job.number))
-    return_code = _NO_RETURN_CODE
+    return_code = job.return_code
     if event.state == "completed":
         return_code = job.profile.ret
         if return_code:

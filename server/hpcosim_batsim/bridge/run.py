@@ -39,7 +39,6 @@ class BatsimRun:
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
         call_ids: alarm ids of `CALL_ME_LATER`.
-        switch_requests: number of `SET_RESOURCE_STATE` requests.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
@@ -52,7 +51,6 @@ class BatsimRun:
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
-    switch_requests: int = 0
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 

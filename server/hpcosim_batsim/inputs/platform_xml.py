@@ -142,6 +142,8 @@ class _Reader:
     def _add_group(self, group: Element, zone_properties: Mapping[str, str]) -> None:
         self._linked = True
         prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
+        if group.tag == "cluster":  # it is a zone, too
+            zone_properties = {**zone_properties, **group.properties()}
         star, like = star_of(group), host_of(group, "", zone_properties)
         for number in numbers_of(group):
             name = f"{prefix}{number}{suffix}"

@@ -137,3 +137,17 @@ class BatsimWorkload(Struct, frozen=True, kw_only=True):
     nb_res: int
     jobs: tuple[BatsimJob, ...]
     profiles: Mapping[str, BatsimProfile]
+
+
+def used_profiles(workload: BatsimWorkload) -> dict[str, BatsimProfile]:
+    """Return the profiles that the jobs of a workload use, also as a part of another, by name."""
+    used: set[str] = set()
+    names = [job.profile for job in workload.jobs]
+    while names:
+        name = names.pop()
+        if name not in used:
+            used.add(name)
+            profile = workload.profiles[name]
+            if isinstance(profile, Composed):
+                names.extend(profile.sequence)
+    return {name: profile for name, profile in workload.profiles.items() if name in used}

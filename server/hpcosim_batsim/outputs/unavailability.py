@@ -32,15 +32,19 @@ def add_unavailable_states(
         *((time_s, 1, (hosts, lost)) for time_s, hosts, lost in availability),
     ]
     for time_s, _, change in sorted(changes, key=lambda entry: entry[:2]):
+        counted = True
         if isinstance(change, StateChange):
             hosts: Sequence[int] = change.hosts
+            if not hosts:
+                result.append(change)
+            counted = change.counted
             recorded.update(dict.fromkeys(hosts, change.state))
         else:
             named, lost = change
             hosts = [host for host in named if recorded.get(host, "idle") == "idle"]
             unavailable = unavailable | set(named) if lost else unavailable - set(named)
         for state, members in _by_state(hosts, recorded, unavailable).items():
-            result.append(StateChange(time_s, members, state))
+            result.append(StateChange(time_s, members, state, counted))
     return result
 
 
