@@ -348,6 +348,18 @@ def test_instants_in_exact_arithmetic_are_the_messages(
     }
 
 
+def test_submission_times_have_no_limits(open_session: Opener) -> None:
+    """A job with a negative time is submitted at 0, and one with a very large time then."""
+    session = open_session(job(1, submit_s=-5), job(2, submit_s=1e20)).reply()
+    assert (session.now_s, session.data("JOB_SUBMITTED")["job"]["subtime"]) == (0.0, -5)
+    session.reply(execute(1, "0")).reply()
+    assert session.now_s == 1e20
+    session.reply(execute(2, "0")).reply()
+    assert session.kinds() == ["SIMULATION_ENDS"]
+    outcome = results_of(session.bridge.run)
+    assert [(one.submit_s, one.start_s) for one in outcome.jobs] == [(-5.0, 0.0), (1e20, 1e20)]
+
+
 def test_jobs_of_one_time_are_sorted_by_id_as_text(
     open_session: Opener,
 ) -> None:
@@ -1049,6 +1061,46 @@ def test_quiet_command_prints_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "o_machine_states.csv").exists()
 
 
+@pytest.mark.parametrize("verbosity", ["quiet", "network-only", "information"])
+def test_messages_are_shown_as_batsim_does(tmp_path: Path, verbosity: str) -> None:
+    """Unless it is quiet, the command prints every message and every reply."""
+    scheduler = Scheduler(tmp_path, READY, EXECUTE, READY)
+    scheduler.start()
+    done = command(tmp_path, "-s", scheduler.address, "-v", verbosity)
+    shown = [line for line in done.stderr.splitlines() if line.endswith("}'")]
+    if verbosity == "quiet":
+        assert shown == []
+        return
+    assert shown[0].startswith('Sending \'{"now":0.000000,"events":[{"timestamp":0.000000,')
+    assert shown[1] == f"Received '{READY.decode()}'"
+    assert shown[3] == f"Received '{EXECUTE.decode()}'"
+    assert len(shown) == 2 * len(scheduler.received)
+
+
+def test_no_scheduler_runs_jobs_one_by_one(tmp_path: Path) -> None:
+    """Without a scheduler each job runs alone, and one that is too large is rejected."""
+    jobs = [job(1, submit_s=5), job(2, "cpu", submit_s=5, res=2), job(3, res=HOSTS + 1)]
+    done = command(tmp_path, "--no-sched", "--enable-dynamic-jobs", jobs=jobs)
+    assert done.exit_code == 0
+    columns = ("job_id", "final_state", "starting_time", "allocated_resources")
+    assert [tuple(row[name] for name in columns) for row in rows_of(tmp_path / "o_jobs.csv")] == [
+        ("3", "REJECTED", "", ""),
+        ("1", "COMPLETED_SUCCESSFULLY", "5.000000", "0"),
+        ("2", "COMPLETED_SUCCESSFULLY", "15.000000", "0-1"),
+    ]
+
+
+def test_options_of_simgrid_have_no_effect(tmp_path: Path) -> None:
+    """SimGrid's options are accepted with a warning each."""
+    options = ("--no-sched", "--sg-cfg", "host/model:ptask_L07", "--sg-log", "network.thresh:info")
+    done = command(tmp_path, *options)
+    assert done.exit_code == 0
+    assert [line for line in done.stderr.splitlines() if line.startswith("warning")] == [
+        f"warning: {option} has no effect: hpcosim does not use SimGrid"
+        for option in ("--sg-cfg", "--sg-log")
+    ]
+
+
 @pytest.mark.slow
 def test_scheduler_that_does_not_connect(tmp_path: Path) -> None:
     """The command ends after --hello-timeout-s, names the address and keeps earlier results."""
@@ -1074,6 +1126,17 @@ def test_scheduler_that_disconnects(tmp_path: Path) -> None:
     assert "closed the connection; its output may name the reason; results" in error_of(done)
     assert [row["job_id"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["1"]
     assert not (tmp_path / "o_schedule.csv").exists()
+
+
+def test_results_of_a_run_cut_short_say_so(tmp_path: Path) -> None:
+    """A file has time and reason of the end; the next complete run removes it."""
+    dying = Scheduler(tmp_path, READY, EXECUTE, READY, then="hang up")
+    dying.start()
+    command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
+    said = (tmp_path / "o_cut_short.txt").read_text()
+    assert said.startswith("The run was cut short at 50.000000 s of simulated time: the scheduler")
+    assert command(tmp_path, "--no-sched").exit_code == 0
+    assert not (tmp_path / "o_cut_short.txt").exists()
 
 
 def test_scheduler_that_does_not_reply(tmp_path: Path) -> None:

@@ -153,18 +153,19 @@ class Bridge:
             self._notify_end_of_external(time_s)
 
     def _advance_to(self, time_s: float, where: str) -> None:
+        if time_s <= self._printed_now_s:
+            return
         if time_s > MAX_TIME_S:
             raise BadReplyError(
                 f"expected a time of at most {MAX_TIME_S:g} s, got {time_s}",
                 where,
                 self._simulation.now_s,
             )
-        if time_s > self._printed_now_s:
-            while self._next_s() <= time_s + SAME_INSTANT_S:
-                self._run_instant(self._next_s())
-            if self._simulation.now_s < time_s:
-                self.run.queue.begin_instant()
-                self._simulation.step(time_s)
+        while self._next_s() <= time_s + SAME_INSTANT_S:
+            self._run_instant(self._next_s())
+        if self._simulation.now_s < time_s:
+            self.run.queue.begin_instant()
+            self._simulation.step(time_s)
 
     def _end(self) -> None:
         now_s = self._simulation.now_s

@@ -120,7 +120,7 @@ class JobRegistry:
 
     def table(self) -> JobTable:
         """Return the jobs as the simulation's workload."""
-        specs = [job.spec(job.source.submit_s) for job in self.jobs]
+        specs = [job.spec(max(job.source.submit_s, 0.0)) for job in self.jobs]
         return job_table(
             job_id=[spec.job_id for spec in specs],
             submit_s=[spec.submit_s for spec in specs],

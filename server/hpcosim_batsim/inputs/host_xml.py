@@ -12,13 +12,16 @@ POWER, OLD_POWER = "wattage_per_state", "watt_per_state"
 _CHANGING = ("availability_file", "speed_file", "state_file")
 
 
-def host_of(element: Element, name: str, zone_properties: Mapping[str, str]) -> Host:
+def host_of(
+    element: Element, name: str, zone_properties: Mapping[str, str], *, energy: bool
+) -> Host:
     """Return the host that an element describes.
 
     Args:
         element: a host, or a cluster or cabinet of equal hosts.
         name: name of the host; "": each host of a group.
         zone_properties: properties of its zones.
+        energy: read power and sleep pstates; otherwise, as in Batsim, they are only properties.
 
     Raises:
         InputError: the host is invalid or not supported; names the line.
@@ -39,8 +42,10 @@ def host_of(element: Element, name: str, zone_properties: Mapping[str, str]) -> 
         speeds=speeds,
         cores=element.count("core", 1, 1),
         pstate=element.count("pstate", 0, 0),
-        watts=() if power is None else _watts(element, power, len(speeds)),
-        sleep_states=_sleep_states(element, given.get("sleep_pstates"), len(speeds)),
+        watts=_watts(element, power, len(speeds)) if energy and power is not None else (),
+        sleep_states=_sleep_states(
+            element, given.get("sleep_pstates") if energy else None, len(speeds)
+        ),
         properties=sent,
         zone_properties=zone_properties,
     )

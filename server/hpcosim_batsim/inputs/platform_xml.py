@@ -48,7 +48,12 @@ _ROLES = ("", "compute_node", "master", "storage")
 
 
 def read_platform(
-    path: Path, *, master: str = MASTER, roles: Mapping[str, str] = NO_ROLES, limit: int = 0
+    path: Path,
+    *,
+    master: str = MASTER,
+    roles: Mapping[str, str] = NO_ROLES,
+    limit: int = 0,
+    energy: bool = True,
 ) -> BatsimPlatform:
     """Return the platform of a file.
 
@@ -57,16 +62,18 @@ def read_platform(
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
+        energy: read the power and the sleep pstates of hosts.
 
     Raises:
         InputError: the file cannot be read or is invalid or not supported; names the line.
     """
-    return _Reader(str(path), read_xml(path)).platform(master, roles, limit)
+    return _Reader(str(path), read_xml(path), energy=energy).platform(master, roles, limit)
 
 
 class _Reader:
-    def __init__(self, path: str, root: Element) -> None:
+    def __init__(self, path: str, root: Element, *, energy: bool) -> None:
         self._path = path
+        self._energy = energy
         self._root = root
         self._hosts: dict[str, Host] = {}
         self._stars: dict[str, Star] = {}
@@ -128,7 +135,8 @@ class _Reader:
             if child.tag in _ZONES:
                 self._read_children(child, {**zone_properties, **child.properties()})
             elif child.tag == "host":
-                self._add(child, host_of(child, child.required("id"), zone_properties))
+                name = child.required("id")
+                self._add(child, host_of(child, name, zone_properties, energy=self._energy))
             elif child.tag in _GROUPS:
                 self._add_group(child, zone_properties)
             elif child.tag in _NETWORK:
@@ -144,7 +152,7 @@ class _Reader:
         prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
         if group.tag == "cluster":  # it is a zone, too
             zone_properties = {**zone_properties, **group.properties()}
-        star, like = star_of(group), host_of(group, "", zone_properties)
+        star, like = star_of(group), host_of(group, "", zone_properties, energy=self._energy)
         for number in numbers_of(group):
             name = f"{prefix}{number}{suffix}"
             self._add(group, replace(like, name=name))

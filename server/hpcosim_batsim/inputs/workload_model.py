@@ -95,7 +95,7 @@ class BatsimJob(Struct, frozen=True, kw_only=True):
     Attributes:
         workload: name of its workload.
         name: its name, unique in the workload.
-        submit_s: submission time, s.
+        submit_s: submission time, s; a job with a negative one is submitted at 0.
         res: number of requested hosts.
         profile: name of its profile in the same workload.
         walltime_s: maximum run time, s; None: unlimited.
