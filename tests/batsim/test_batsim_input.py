@@ -417,7 +417,7 @@ def test_profile_that_a_job_uses_is_supported(tmp_path: Path, profile: str) -> N
 def test_power_is_not_read_without_energy(tmp_path: Path) -> None:
     """Without energy, power and sleep pstates are only properties, whatever they contain."""
     inside = (
-        '<host id="h" speed="2Gf,1Gf" pstate="1"><prop id="wattage_per_state" value="none"/>'
+        '<host id="h" speed="0,1Gf" pstate="1"><prop id="wattage_per_state" value="none"/>'
         '<prop id="sleep_pstates" value="1:7:9"/></host>'
     )
     path = platform_file(tmp_path, inside)

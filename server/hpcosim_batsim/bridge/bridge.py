@@ -4,9 +4,9 @@ The bridge sends one message per instant that has events for the scheduler. It a
 at its timestamp, or immediately if the timestamp is in the past. The next message follows after the
 `now` of the reply.
 
-Times that differ by at most `SAME_INSTANT_S` are one instant: 0.1 + 0.2 is not 0.3 in floating
-point. The simulation processes them one after the other, at their times. Their events are in one
-message with one timestamp, in Batsim's order.
+Times that differ only by rounding are one instant: 0.1 + 0.2 is not 0.3 in floating point. The
+simulation processes them one after the other, at their times. Their events are in one message with
+one timestamp, in Batsim's order.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ from hpcosim_server.errors import waiting_jobs
 from hpcosim_workloads.table import MAX_TIME_S
 
 SAME_INSTANT_S = 1e-9
-"""Largest difference of times of one instant, s; messages print times to 1e-6 s."""
+"""Largest difference of times of one instant, s, up to times of some weeks."""
+
+SAME_INSTANT_ULPS = 4
+"""The same for later times, in units of the last place of a time."""
+
+PRINTED_S = 1e-6
+"""Resolution of times in messages, s."""
 
 
 class Bridge:
@@ -91,7 +97,7 @@ class Bridge:
             self._advance_to(decision.timestamp_s, f"{where}.timestamp")
             carry_out(self.run, decision.data, where)
         self._advance_to(decoded.now_s, "$.now")
-        if self._next_s() <= self._simulation.now_s + SAME_INSTANT_S:
+        if self._next_s() <= _end_of_instant(self._simulation.now_s):
             self._run_instant(self._simulation.now_s)
         while not self.run.queue:
             if self._next_s() == math.inf:
@@ -134,13 +140,14 @@ class Bridge:
         return min(next_s, self._external[0].time_s) if self._external else next_s
 
     def _run_instant(self, begin_s: float) -> None:
-        """Process everything that is due within `SAME_INSTANT_S` of `begin_s`.
+        """Process everything that is due in the instant of `begin_s`.
 
         Args:
             begin_s: time of the instant, at most that of the next event, s.
         """
         self.run.queue.begin_instant()
-        while (next_s := self._next_s()) <= begin_s + SAME_INSTANT_S:
+        end_s = _end_of_instant(begin_s)
+        while (next_s := self._next_s()) <= end_s:
             handle_events(self.run, self._simulation.step(next_s), begin_s)
             self._apply_external(begin_s)
         self.run.queue.end_instant()
@@ -161,7 +168,7 @@ class Bridge:
                 where,
                 self._simulation.now_s,
             )
-        while self._next_s() <= time_s + SAME_INSTANT_S:
+        while self._next_s() <= _end_of_instant(time_s):
             self._run_instant(self._next_s())
         if self._simulation.now_s < time_s:
             self.run.queue.begin_instant()
@@ -190,3 +197,9 @@ class Bridge:
             self._external_end_due = False
             no_more = messages.notify(time_s, "no_more_external_event_to_occur")
             self.run.queue.add(no_more, EventRank.EXTERNAL)
+
+
+def _end_of_instant(time_s: float) -> float:
+    """Return the latest time, s, that is the same instant as `time_s`."""
+    rounding_s = min(SAME_INSTANT_ULPS * math.ulp(time_s), PRINTED_S / 2)
+    return time_s + max(SAME_INSTANT_S, rounding_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hpcosim_batsim.inputs.platform_model import Host, SleepState, Watts
 from hpcosim_batsim.inputs.units import FLOPS
@@ -49,18 +49,20 @@ def host_of(
         properties=sent,
         zone_properties=zone_properties,
     )
-    _check(element, host)
+    _check(element, host, range(len(speeds)) if energy else (host.pstate,))
     return host
 
 
-def _check(element: Element, host: Host) -> None:
+def _check(element: Element, host: Host, pstates: Iterable[int]) -> None:
+    """Check the pstate at the start, and the speeds of the pstates that the host may enter."""
     name = host.name or "each host"
     if not host.computes_in(host.pstate):
         raise element.error(
             f"{name} starts in pstate {host.pstate}, which is not one of its computation pstates; "
             f"it has {len(host.speeds)} pstates",
         )
-    for pstate, speed in enumerate(host.speeds):
+    for pstate in pstates:
+        speed = host.speeds[pstate]
         if speed <= 0 and pstate not in host.sleep_states:
             raise element.error(
                 f"{name} has a speed of {speed:g} in pstate {pstate}; it must be > 0",
