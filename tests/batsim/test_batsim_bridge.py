@@ -677,6 +677,15 @@ def test_each_request_to_switch_has_its_rows(open_session: Opener, tmp_path: Pat
     assert (counts["nb_grouped_switches"], counts["nb_machine_switches"]) == (3, 4)
 
 
+def test_each_job_on_a_shared_host_has_its_rows(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, each start and each end of a job has a row, also if the host is shared."""
+    session = open_session(job(1), job(2), compute_sharing=True).reply()
+    session.reply(execute(1, "0"), execute(2, "0"))
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
+    rows = (tmp_path / "o_machine_states.csv").read_text().splitlines()[1:]
+    assert rows == ["0,0,0,0,3,1", "0,0,0,0,3,1", "10,0,0,0,3,1", "10,0,0,0,4,0"]
+
+
 def test_simulation_ends_after_the_last_switch(open_session: Opener) -> None:
     """The simulation ends after the last switch is acknowledged."""
     session = (

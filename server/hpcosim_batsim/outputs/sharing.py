@@ -30,8 +30,7 @@ def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
             for host in hosts:
                 running[host] = max(running[host] + step, 0)
             hosts = [host for host in hosts if running[host] == max(step, 0)]
-        if hosts or not change.hosts:
-            states.append(StateChange(change.time_s, hosts, change.state, change.counted))
+        states.append(StateChange(change.time_s, hosts, change.state, change.counted))
     outcome.states = states
     for job in outcome.jobs:
         job.hosts = hosts_of_slots(job.hosts)
