@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +87,7 @@ def run_batsim(
     Args:
         inputs: input files.
         options: options of the simulation.
-        address: ZeroMQ address on which the scheduler listens; None: there is no scheduler, and
-            the jobs run one after the other.
+        address: ZeroMQ address of the scheduler; None: the jobs run one by one without one.
         outputs: output files.
         timeouts: timeouts of the scheduler's replies.
         report: called with each line of progress.
@@ -106,7 +106,7 @@ def run_batsim(
     wall = WallTimes()
     try:
         if address is None:
-            run_one_by_one(bridge)
+            _run_without_scheduler(bridge, wall)
         else:
             report(f"waiting for the scheduler at {address}")
             exchange_messages(bridge, address, timeouts, wall, show)
@@ -120,8 +120,8 @@ def run_batsim(
             _write(bridge, outputs, wall, cut_short="the user interrupted the run")
         raise
     _write(bridge, outputs, wall)
-    simulation = bridge.run.simulation
-    report(f"{simulation.recording.over} jobs ended, simulated time {simulation.now_s:.6f} s")
+    ended, now_s = bridge.run.simulation.recording.over, bridge.run.simulation.now_s
+    report(f"{ended} jobs ended, simulated time {now_s:.6f} s")
     report(f"results: {outputs.prefix}_jobs.csv and others")
 
 
@@ -172,6 +172,12 @@ def dump_context(address: str, prefix: Path, *, scheduler: bool = True) -> str:
             "export_prefix": str(prefix),
         }
     )
+
+
+def _run_without_scheduler(bridge: Bridge, wall: WallTimes) -> None:
+    began_s = time.perf_counter()
+    run_one_by_one(bridge)
+    wall.simulation_s = time.perf_counter() - began_s
 
 
 def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:

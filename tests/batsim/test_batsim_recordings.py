@@ -218,6 +218,14 @@ def test_profiles_are_printed_the_same_at_the_start() -> None:
     assert ours[ours.index('"profiles":') :] == theirs[theirs.index('"profiles":') :]
 
 
+def test_summary_is_the_same_without_network(tmp_path: Path) -> None:
+    """Without network time every value of the summary is equal, except version and wall times."""
+    (ours,), (theirs,) = files("sleeper-no_net_128", "schedule", tmp_path)
+    for column in ("batsim_version", "scheduling_time", "simulation_time"):
+        del ours[column], theirs[column]
+    assert ours == theirs
+
+
 def test_same_input_gives_the_same_bytes() -> None:
     """Two runs have equal messages and files."""
 

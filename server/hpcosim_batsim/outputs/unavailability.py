@@ -22,6 +22,8 @@ def add_unavailable_states(
         states: state changes of the simulation, by time.
         availability: changes of availability, by time.
     """
+    if not availability:
+        return list(states)
     unavailable: set[int] = set()
     recorded: dict[int, HostState] = {}  # states in the simulation
     result: list[StateChange] = []
