@@ -66,7 +66,7 @@ def run_on(
     """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
     address = f"ipc://{folder}/s"
     ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "-p", platform, "-w", workload)
-    theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-v", "error")
+    theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-t", "60000", "-v", "error")
     said, trouble = folder / "said", folder / "trouble"
     with (
         started(said, *theirs) as client,
