@@ -1050,7 +1050,7 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
 
 
 def test_dynamic_jobs_require_no_workload(tmp_path: Path) -> None:
-    """With dynamic jobs no workload file is required."""
+    """With dynamic jobs no workload file is required, and the end of its jobs is not notified."""
     data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
     events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
     busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
@@ -1059,6 +1059,8 @@ def test_dynamic_jobs_require_no_workload(tmp_path: Path) -> None:
     options = ["-p", platform, "-s", busy.address, "-e", f"{tmp_path}/o", "--enable-dynamic-jobs"]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0
+    types = [event["type"] for message in busy.received for event in message["events"]]
+    assert types == ["SIMULATION_BEGINS", "JOB_COMPLETED", "SIMULATION_ENDS"]
     assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
 
 

@@ -74,6 +74,8 @@ def _on_power_changed(run: BatsimRun, event: NodePowerChanged, time_s: float) ->
 
 
 def _on_no_more_jobs(run: BatsimRun, _: NoMoreJobs, time_s: float) -> None:
+    if not run.registry.profiles:  # without a workload, Batsim has no submitter
+        return
     # Batsim's submitter reports its end after the server has received its last jobs.
     no_more = messages.notify(time_s, "no_more_static_job_to_submit")
     if run.registry.jobs:
