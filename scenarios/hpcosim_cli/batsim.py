@@ -109,7 +109,7 @@ def batsim(
     compute_sharing: Annotated[
         bool,
         typer.Option(
-            "--enable-compute-sharing", help="Let a host run several delay jobs at the same time."
+            "--enable-compute-sharing", help="Let a host run several jobs at the same time."
         ),
     ] = False,
     disable_storage_sharing: Annotated[

@@ -952,12 +952,6 @@ def test_simulation_without_progress_is_stuck(open_session: Opener) -> None:
         open_session(job(1), job(2)).reply().reply()
 
 
-def test_compute_sharing_requires_delays(open_session: Opener) -> None:
-    """Compute sharing with a computing profile is an error at the start."""
-    with pytest.raises(InputError, match="supports only delay profiles"):
-        open_session(job(1, "both"), compute_sharing=True)
-
-
 def test_energy_requires_power_of_hosts(tmp_path: Path) -> None:
     """With -E a host without `wattage_per_state` is an error."""
     platform = read_platform(write_platform(tmp_path, HOSTS))

@@ -61,8 +61,8 @@ def _on_completed(run: BatsimRun, event: JobCompleted, time_s: float) -> None:
         return_code = job.profile.ret
         if return_code:
             job.final = "COMPLETED_FAILED"
-    for host in job.hosts:
-        run.hosts.running[host] -= 1
+    run.executions.stop(job.number)
+    run.hosts.end_job(job.number, job.hosts)
     run.queue.add(messages.job_completed(time_s, job.full_id, job.final, return_code, job.hosts))
 
 
@@ -117,7 +117,7 @@ def start_next_phase(run: BatsimRun, job: RunJob) -> None:
     begin_s = run.simulation.now_s
     for duration_s, loads in run.phases[job.number]:
         if duration_s > 0:
-            run.hosts.set_loads(job.hosts, loads)
+            run.hosts.set_loads(job.number, job.hosts, loads)
         if begin_s + duration_s > begin_s:
             # `_on_completed` cancels the alarm of the last phase.
             run.simulation.carry_out(SetAlarm(begin_s + duration_s, job.number))

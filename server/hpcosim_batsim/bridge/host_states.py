@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -56,11 +57,14 @@ class HostStates:
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
         self.log = SwitchLog()
+        self._loads: list[dict[int, float]] = [
+            {} for _ in platform.hosts
+        ]  # by job, of shared hosts
         self._switches: dict[int, PstateSwitch] = {}
         self._pstates_of_shape: dict[_Shape, tuple[int, int]] = {}
-        self._kinds: dict[tuple[int, int, float, int | None], NodeGroup] = {}
+        self._kinds: dict[tuple[int, int, float, int, int | None], NodeGroup] = {}
         for host in range(len(platform.hosts)):
-            self._kind(host, 0.0, None)
+            self._kind(host, 0.0, 1, None)
 
     def name(self, host: int) -> str:
         """Return the number and name of a host, for messages."""
@@ -82,16 +86,35 @@ class HostStates:
             if self.running[host] >= self._slots:
                 raise ValueError(f"{self.name(host)} runs a job")
 
-    def set_loads(self, hosts: Sequence[int], loads: Mapping[int, float]) -> None:
-        """Set the load of hosts, 0 to 1, which determines their power while they run a job.
+    def set_loads(
+        self, job: int, hosts: Sequence[int], loads: Mapping[int, float], speed: float = 1.0
+    ) -> None:
+        """Set the load of hosts by a job, which determines their power while they run jobs.
 
         Args:
+            job: number of the job.
             hosts: the hosts.
-            loads: load by host; default 0.
+            loads: load by host, 0 to 1; default 0.
+            speed: factor of the loads.
         """
-        if self._energy:
+        if not self._energy:
+            return
+        for host in hosts:
+            load = loads.get(host, 0.0) * speed
+            if self._slots == 1:
+                self._set_kind(host, load=load)
+            else:
+                self._loads[host][job] = load
+                self._set_shared_kind(host)
+
+    def end_job(self, job: int, hosts: Sequence[int]) -> None:
+        """Note that a job has ended on its hosts."""
+        for host in hosts:
+            self.running[host] -= 1
+        if self._slots > 1:
             for host in hosts:
-                self._set_kind(host, load=loads.get(host, 0.0))
+                if self._loads[host].pop(job, None) is not None and self._loads[host]:
+                    self._set_shared_kind(host)
 
     def set_pstate(self, hosts: Sequence[int], pstate: int) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
@@ -153,12 +176,18 @@ class HostStates:
         self._switches[host] = switch
         self._simulation.carry_out(SetNodePower(host, "on" if on else "sleeping"))
 
-    def _set_kind(self, host: int, *, load: float = 0.0, sleeps_in: int | None = None) -> None:
-        self._simulation.node_kinds.change(host, self._kind(host, load, sleeps_in))
+    def _set_shared_kind(self, host: int) -> None:
+        loads = self._loads[host]
+        self._set_kind(host, load=min(math.fsum(loads.values()), 1.0), jobs=len(loads))
 
-    def _kind(self, host: int, load: float, sleeps_in: int | None) -> NodeGroup:
+    def _set_kind(
+        self, host: int, *, load: float = 0.0, jobs: int = 1, sleeps_in: int | None = None
+    ) -> None:
+        self._simulation.node_kinds.change(host, self._kind(host, load, jobs, sleeps_in))
+
+    def _kind(self, host: int, load: float, jobs: int, sleeps_in: int | None) -> NodeGroup:
         pstate = self.pstates[host]
-        key = host, pstate, load, sleeps_in
+        key = host, pstate, load, jobs, sleeps_in
         kind = self._kinds.get(key)
         if kind is None:
             description = self._platform.hosts[host]
@@ -168,6 +197,7 @@ class HostStates:
                 self._slots,
                 energy=self._energy,
                 load=load,
+                jobs=jobs,
                 sleeps_in=sleeps_in,
             )
             self._kinds[key] = kind

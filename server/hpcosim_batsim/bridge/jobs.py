@@ -14,7 +14,6 @@ from hpcosim_batsim.inputs.workload_model import (
     BatsimJob,
     BatsimProfile,
     BatsimWorkload,
-    Composed,
     Delay,
 )
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
@@ -178,19 +177,9 @@ class JobRegistry:
             raise ValueError(f"workload {workload!r} has no profile {job.profile!r}")
         return self._add(job, dynamic=True)
 
-    def computes(self, job: RunJob) -> bool:
-        """Tell whether a job's profile contains anything but delays."""
-        return _computes(job.profile, self.profiles_of(job))
-
     def _add(self, source: BatsimJob, *, dynamic: bool) -> RunJob:
         profile = self.profiles[source.workload][source.profile]
         job = RunJob(source, profile, len(self.jobs), dynamic=dynamic)
         self.jobs.append(job)
         self._by_id[job.full_id] = job
         return job
-
-
-def _computes(profile: BatsimProfile, profiles: Mapping[str, BatsimProfile]) -> bool:
-    if isinstance(profile, Composed):
-        return any(_computes(profiles[name], profiles) for name in profile.sequence)
-    return not isinstance(profile, Delay)

@@ -8,13 +8,15 @@ from itertools import count
 
 from hpcosim_batsim.bridge import messages
 from hpcosim_batsim.bridge.event_queue import EventQueue
+from hpcosim_batsim.bridge.executions import Executions
 from hpcosim_batsim.bridge.host_states import HostStates
-from hpcosim_batsim.bridge.jobs import JobRegistry, RunJob
+from hpcosim_batsim.bridge.jobs import JobRegistry
 from hpcosim_batsim.bridge.node_kinds import cluster_of
 from hpcosim_batsim.bridge.phases import Loads
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions, simulation_begins_data
 from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.inputs.demand import capacity_of
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_server.engine.rules import Rules
@@ -38,6 +40,7 @@ class BatsimRun:
         queue: events of the next message.
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
+        executions: running jobs whose tasks share resources.
         call_ids: alarm ids of `CALL_ME_LATER`.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
@@ -47,6 +50,7 @@ class BatsimRun:
     registry: JobRegistry
     simulation: SteppedEngine
     hosts: HostStates
+    executions: Executions
     queue: EventQueue
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
@@ -63,7 +67,8 @@ def new_run(
         InputError: the combination of platform, workloads and options is not supported.
     """
     registry = JobRegistry(workloads)
-    _check(platform, workloads, registry, options)
+    if options.energy:
+        _check_power(platform)
     slots = SHARED_SLOTS if options.compute_sharing else 1
     pstates = [host.pstate for host in platform.hosts]
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
@@ -72,42 +77,21 @@ def new_run(
     data = messages.to_json(simulation_begins_data(platform, workloads, options))
     queue = EventQueue()
     queue.add(messages.event(0.0, "SIMULATION_BEGINS", data))
-    return BatsimRun(options, platform, registry, simulation, hosts, queue, options.dynamic_jobs)
+    executions = Executions(
+        simulation,
+        lambda resource: capacity_of(resource, platform, hosts.pstates),
+        hosts.set_loads,
+    )
+    return BatsimRun(
+        options, platform, registry, simulation, hosts, executions, queue, options.dynamic_jobs
+    )
 
 
-def _check(
-    platform: BatsimPlatform,
-    workloads: Sequence[BatsimWorkload],
-    registry: JobRegistry,
-    options: BatsimOptions,
-) -> None:
-    if options.energy:
-        for host in platform.hosts:
-            if not host.watts:
-                raise InputError(
-                    platform.path,
-                    f"host {host.name}",
-                    "has no wattage_per_state; --energy (-E) requires it",
-                )
-    for job in registry.jobs:
-        try:
-            check_sharing(job, registry, options)
-        except ValueError as error:
-            raise InputError(_path_of(job, workloads), "", str(error)) from None
-
-
-def _path_of(job: RunJob, workloads: Sequence[BatsimWorkload]) -> str:
-    return next(one.path for one in workloads if one.name == job.source.workload)
-
-
-def check_sharing(job: RunJob, registry: JobRegistry, options: BatsimOptions) -> None:
-    """Check that compute sharing supports a job.
-
-    Raises:
-        ValueError: the job computes, and hosts may be shared.
-    """
-    if options.compute_sharing and registry.computes(job):
-        raise ValueError(
-            f"job {job.full_id} computes; --enable-compute-sharing supports only delay profiles, "
-            "because the slowdown of jobs that share a host is not simulated"
-        )
+def _check_power(platform: BatsimPlatform) -> None:
+    for host in platform.hosts:
+        if not host.watts:
+            raise InputError(
+                platform.path,
+                f"host {host.name}",
+                "has no wattage_per_state; --energy (-E) requires it",
+            )
