@@ -311,13 +311,35 @@ def test_energy_of_jobs_that_share_a_host(tmp_path: Path) -> None:
     assert energy_j == pytest.approx(5 * 160 + 5 * 200 + 5 * 160 + 30 * 100)
 
 
-def test_energy_of_a_job_that_waits_for_the_network(tmp_path: Path) -> None:
-    """A host computes at the rate of its messages, and not at all during their latency."""
+def test_energy_of_a_composed_job_over_several_hosts(tmp_path: Path) -> None:
+    """Hosts draw the power of each part, and idle power during latencies."""
     xml = flat(2, 'bw="100MBps" lat="1ms" bb_bw="100MBps"', WATTS)
-    profiles = {"both": {"type": "parallel", "cpu": [1e9, 0], "com": [0, 4e8, 0, 0]}}
-    jobs = [job(1, "both", 2)]
+    profiles = {
+        "work": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},
+        "both": {"type": "parallel", "cpu": [1e9, 0], "com": [0, 4e8, 0, 0]},
+        "all": {"type": "composed", "seq": ["work", "both"]},
+    }
+    jobs = [job(1, "all", 2)]
     bridge, _ = play(tmp_path, xml, jobs, profiles, [execute(0, 1, "0-1")], energy=True)
-    assert ends_s(bridge) == {"1": pytest.approx(4.002)}
+    assert ends_s(bridge) == {"1": pytest.approx(1 + 0.002 + 4)}
     (row,) = results_of(bridge.run).jobs
-    # A quarter of the speed of the first host: 140 W; both wait for 2 ms at 100 W.
-    assert row.energy_j == pytest.approx(2 * 0.002 * 100 + 4 * (140 + 100))
+    # Both compute for 1 s; then one computes at a quarter of its speed, at the rate of its message.
+    assert row.energy_j == pytest.approx(2 * 200 + 2 * 0.002 * 100 + 4 * (140 + 100))
+
+
+def test_a_fatpipe_link_limits_each_message(tmp_path: Path) -> None:
+    """A slow job leaves a fast one the bandwidth of the link, and no more, unlike in SimGrid."""
+    xml = (
+        '<platform version="4.1"><zone id="z" routing="Full"><host id="master_host" speed="1Gf"/>'
+        '<host id="a" speed="1"/><host id="b" speed="1"/><host id="c" speed="1"/>'
+        '<link id="fat" bandwidth="1kBps" sharing_policy="FATPIPE"/>'
+        '<link id="slow" bandwidth="100Bps"/>'
+        '<route src="a" dst="b"><link_ctn id="fat"/></route>'
+        '<route src="a" dst="c"><link_ctn id="fat"/><link_ctn id="slow"/></route>'
+        "</zone></platform>"
+    )
+    profiles = {"send": {"type": "parallel", "cpu": [0, 0], "com": [0, 1e4, 0, 0]}}
+    jobs = [job(1, "send", 2), job(2, "send", 2)]
+    starts = [execute(0, 1, "0 1"), execute(0, 2, "0 2")]
+    bridge, _ = play(tmp_path, xml, jobs, profiles, starts, compute_sharing=True)
+    assert ends_s(bridge) == {"1": 10.0, "2": 100.0}
