@@ -69,7 +69,8 @@ class Execution:
         self.part: SimpleTask | None = None
         self.number = -1
         self.waits = False
-        self.left = self.since_s = self.rate_per_s = 0.0
+        self.left = 1.0
+        self.since_s = self.rate_per_s = 0.0
         self.until_s = math.inf
 
     def begin_next(self, now_s: float) -> bool:

@@ -88,18 +88,19 @@ class EnergyLog:
 
     def _add_kind(self, change: KindChange) -> None:
         """Add a change of kind if the pstate changes; otherwise only the load has changed."""
-        point = self._point(change.time_s, "p")
         before = {node: self._pstate(node) for node in change.nodes}
+        if any(self._pstate(node, change.kind) != pstate for node, pstate in before.items()):
+            self.points.append(self._point(change.time_s, "p"))
         self._apply(change)
-        if any(self._pstate(node) != pstate for node, pstate in before.items()):
-            self.points.append(point)
-            self._add_pstates(change.time_s, change.nodes, before)
+        self._add_pstates(change.time_s, change.nodes, before)
 
     def _apply(self, change: NodeChange) -> None:
         power = self._replay.power
         self._count.subtract((self._kind_of[node], power[node]) for node in change.nodes)
         self._replay.apply(change)
         self._count.update((self._kind_of[node], power[node]) for node in change.nodes)
+        for key in [key for key, count in self._count.items() if not count]:
+            del self._count[key]
 
     def _add_pstates(self, now_s: float, nodes: Iterable[int], before: Mapping[int, int]) -> None:
         """Add the pstates of nodes that differ from those before."""
@@ -111,8 +112,9 @@ class EnergyLog:
         for pstate, members in sorted(together.items()):
             self.pstates.append(PstateChange(now_s, hosts_of_nodes(self._hosts, members), pstate))
 
-    def _pstate(self, node: int) -> int:
-        on, asleep = self._pstates_of_kind[self._kind_of[node]]
+    def _pstate(self, node: int, kind: int | None = None) -> int:
+        """Return the pstate of a node, also if it were of another kind."""
+        on, asleep = self._pstates_of_kind[self._kind_of[node] if kind is None else kind]
         numbers = {
             "on": on,
             "down": on,
