@@ -29,7 +29,8 @@ def of_log(
 ) -> Floats:
     """Return how often the demand of a log exceeds its record, by ratio, float64[ratios]."""
     first = generator.integers(len(jobs) // 10, 9 * len(jobs) // 10, INSTANTS)
-    return np.mean([_rise(jobs, node_cores, at, seen_s) > RATIOS for at in first], axis=0)
+    rises = np.array([_rise(jobs, node_cores, int(at), seen_s) for at in first])
+    return _exceeded(rises)
 
 
 def _rise(jobs: JobTable, node_cores: int, first: int, seen_s: float) -> float:
@@ -51,7 +52,12 @@ def of_samples(seen_s: float, generator: np.random.Generator) -> Floats:
     records.update(0.0, 100.0, 1)
     surges = records.surges(seen_s, AHEAD_S, 100.0, DRAWS, generator)
     rise = 1.0 + np.bincount(surges.sample, weights=surges.nodes, minlength=DRAWS) / 100.0
-    return (rise[:, None] > RATIOS).mean(axis=0)
+    return _exceeded(rise)
+
+
+def _exceeded(rises: Floats) -> Floats:
+    found: Floats = (rises[:, None] > RATIOS).mean(axis=0)
+    return found
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from hpcosim_batsim.bridge.node_kinds import kind_of
 from hpcosim_batsim.bridge.stepping import SteppedEngine
+from hpcosim_batsim.bridge.switch_log import SwitchLog
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_protocol import NodeGroup, PowerStates, Processor, SetNodePower
 
@@ -42,6 +43,7 @@ class HostStates:
         pstates: pstate of each host; of a switching host, the requested pstate.
         running: number of running jobs of each host.
         unavailable: hosts that cannot be allocated.
+        log: the changes of pstates so far.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class HostStates:
         self.pstates = [host.pstate for host in platform.hosts]
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
+        self.log = SwitchLog()
         self._loads: list[dict[int, float]] = [
             {} for _ in platform.hosts
         ]  # by job, of shared hosts
@@ -126,6 +129,7 @@ class HostStates:
             self._check_switch(host, pstate)
         switch = PstateSwitch(hosts, pstate, 0)
         power = self._simulation.power.state
+        self._log_request(hosts, pstate)
         for host in hosts:
             if power[host] == "sleeping":
                 self.pstates[host] = pstate
@@ -137,19 +141,35 @@ class HostStates:
                 self._set_kind(host, sleeps_in=pstate)
                 self.pstates[host] = pstate
                 self._start_switch(host, switch, on=False)
+        if not switch.remaining:
+            self.log.completed(self._simulation.now_s, hosts, pstate)
         return switch
 
     def complete_switch(self, host: int) -> PstateSwitch:
         """Record that a host reached the requested pstate, and return the request."""
-        if self._simulation.power.state[host] == "on":
+        on = self._simulation.power.state[host] == "on"
+        if on:
             self._set_kind(host)
         switch = self._switches.pop(host)
         switch.remaining -= 1
+        now_s, last = self._simulation.now_s, not switch.remaining
+        self.log.switched(self._job_changes(), now_s, host, on=on, last=last)
+        if last:
+            self.log.completed(now_s, switch.hosts, switch.pstate)
         return switch
 
     def pstates_of(self, kind: NodeGroup) -> tuple[int, int]:
         """Return the pstates of a kind of node: while on, and while asleep."""
         return self._pstates_of_shape.get((kind.processors, kind.power_states), (0, 0))
+
+    def _job_changes(self) -> int:
+        return len(self._simulation.recording.changes)
+
+    def _log_request(self, hosts: Sequence[int], pstate: int) -> None:
+        power = self._simulation.power.state
+        on = self._platform.hosts[hosts[0]].computes_in(pstate)
+        switching = [host for host in hosts if power[host] == "sleeping" or not on]
+        self.log.requested(self._job_changes(), self._simulation.now_s, hosts, switching, on=on)
 
     def _start_switch(self, host: int, switch: PstateSwitch, *, on: bool) -> None:
         switch.remaining += 1

@@ -18,6 +18,12 @@ from hpcosim_batsim.inputs.workload_model import (
 )
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 
+STOPPED, CANCELLED = -1, -2
+"""Return codes of jobs that do not complete: at the walltime or in a delay, and in a computation.
+
+Batsim cancels the computation of a job that the scheduler kills; it stops the process of a delay.
+"""
+
 
 class RunJob:
     """A job of a run.
@@ -34,6 +40,7 @@ class RunJob:
         task: its task on these hosts; None: it has not started.
         started_s: start time, s.
         kill_requested: the scheduler requested to kill it.
+        return_code: its return code if it does not complete.
         metadata: text that the scheduler set, for the results.
     """
 
@@ -46,6 +53,7 @@ class RunJob:
         "metadata",
         "number",
         "profile",
+        "return_code",
         "source",
         "started_s",
         "state",
@@ -66,6 +74,7 @@ class RunJob:
         self.task: HostTask | None = None
         self.started_s = math.nan
         self.kill_requested = False
+        self.return_code = STOPPED
         self.metadata = ""
 
     @property
@@ -110,7 +119,7 @@ class JobRegistry:
 
     def table(self) -> JobTable:
         """Return the jobs as the simulation's workload."""
-        specs = [job.spec(job.source.submit_s) for job in self.jobs]
+        specs = [job.spec(max(job.source.submit_s, 0.0)) for job in self.jobs]
         return job_table(
             job_id=[spec.job_id for spec in specs],
             submit_s=[spec.submit_s for spec in specs],

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from hpcosim_batsim.bridge import messages
+from hpcosim_batsim.bridge.event_queue import EventQueue
 from hpcosim_batsim.bridge.executions import Executions
 from hpcosim_batsim.bridge.host_states import HostStates
 from hpcosim_batsim.bridge.jobs import JobRegistry
@@ -36,12 +37,11 @@ class BatsimRun:
         registry: jobs and profiles.
         simulation: the simulation.
         hosts: state of the hosts.
-        queue: events (JSON) of the next message.
+        queue: events of the next message.
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
         call_ids: alarm ids of `CALL_ME_LATER`.
-        switch_requests: number of `SET_RESOURCE_STATE` requests.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
@@ -51,11 +51,10 @@ class BatsimRun:
     simulation: SteppedEngine
     hosts: HostStates
     executions: Executions
-    queue: list[str]
+    queue: EventQueue
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
-    switch_requests: int = 0
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 
@@ -76,14 +75,15 @@ def new_run(
     simulation = SteppedEngine(cluster, registry.table(), _RULES)
     hosts = HostStates(platform, simulation, slots, energy=options.energy)
     data = messages.to_json(simulation_begins_data(platform, workloads, options))
-    begins = messages.event(0.0, "SIMULATION_BEGINS", data)
+    queue = EventQueue()
+    queue.add(messages.event(0.0, "SIMULATION_BEGINS", data))
     executions = Executions(
         simulation,
         lambda resource: capacity_of(resource, platform, hosts.pstates),
         hosts.set_loads,
     )
     return BatsimRun(
-        options, platform, registry, simulation, hosts, executions, [begins], options.dynamic_jobs
+        options, platform, registry, simulation, hosts, executions, queue, options.dynamic_jobs
     )
 
 

@@ -37,7 +37,12 @@ _ROLES = ("", "compute_node", "master", "storage")
 
 
 def read_platform(
-    path: Path, *, master: str = MASTER, roles: Mapping[str, str] = NO_ROLES, limit: int = 0
+    path: Path,
+    *,
+    master: str = MASTER,
+    roles: Mapping[str, str] = NO_ROLES,
+    limit: int = 0,
+    energy: bool = True,
 ) -> BatsimPlatform:
     """Return the platform of a file.
 
@@ -46,16 +51,18 @@ def read_platform(
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
+        energy: read the power and the sleep pstates of hosts.
 
     Raises:
         InputError: the file cannot be read or is invalid or not supported; names the line.
     """
-    return _Reader(str(path), read_xml(path)).platform(master, roles, limit)
+    return _Reader(str(path), read_xml(path), energy=energy).platform(master, roles, limit)
 
 
 class _Reader:
-    def __init__(self, path: str, root: Element) -> None:
+    def __init__(self, path: str, root: Element, *, energy: bool) -> None:
         self._path = path
+        self._energy = energy
         self._root = root
         self._hosts: dict[str, Host] = {}
         self._linked = False
@@ -111,7 +118,8 @@ class _Reader:
             if child.tag in ZONES:
                 self._read_children(child, {**zone_properties, **child.properties()})
             elif child.tag == "host":
-                self._add(child, host_of(child, child.required("id"), zone_properties))
+                name = child.required("id")
+                self._add(child, host_of(child, name, zone_properties, energy=self._energy))
             elif child.tag in GROUPS:
                 self._add_group(child, zone_properties)
             elif child.tag in NETWORK:
@@ -124,7 +132,9 @@ class _Reader:
 
     def _add_group(self, group: Element, zone_properties: Mapping[str, str]) -> None:
         self._linked = True
-        like = host_of(group, "", zone_properties)
+        if group.tag == "cluster":  # it is a zone, too
+            zone_properties = {**zone_properties, **group.properties()}
+        like = host_of(group, "", zone_properties, energy=self._energy)
         for name in hosts_of(group):
             self._add(group, replace(like, name=name))
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
+from hpcosim_batsim.bridge.switch_log import SWITCHING_OFF, SWITCHING_ON
 from hpcosim_batsim.outputs.host_changes import Hosts, hosts_of_nodes
-from hpcosim_batsim.outputs.model import SWITCHING_OFF, SWITCHING_ON, EnergyPoint, PstateChange
+from hpcosim_batsim.outputs.model import EnergyPoint, PstateChange
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.replay import (
     Change,
@@ -50,7 +51,7 @@ class EnergyLog:
     Attributes:
         points: energy of all hosts at each event, by time.
         pstates: pstate changes by time, the initial pstates first.
-        energy_before_j: energy before the first submission, J.
+        energy_before_j: energy before the first submission, J; None: nothing changed after it.
     """
 
     def __init__(self, record: RunRecord, hosts: Hosts, pstates_of: PstatesOf) -> None:
@@ -61,13 +62,13 @@ class EnergyLog:
         self._count = Counter(zip(self._kind_of, self._replay.power, strict=True))
         self.points: list[EnergyPoint] = []
         self.pstates: list[PstateChange] = []
-        self.energy_before_j = 0.0
+        self.energy_before_j: float | None = None
         self._add_pstates(0.0, range(len(hosts)), {})
         self._first_s = min(record.recording.submit_s, default=record.start_s)
 
     def add(self, change: Change) -> None:
         """Add the next change of the recording."""
-        if self._first_s <= change.time_s and not self.points:
+        if self._first_s <= change.time_s and self.energy_before_j is None:
             self.energy_before_j = self._energy_j(self._first_s)
         if isinstance(change, JobChange):
             self._replay.apply(change)
