@@ -68,19 +68,15 @@ def demand_of(
     """
     flop = _computations(profile, hosts)
     cpu_s = _compute_s(flop, platform, pstates, many=len(flop) < len(hosts))
+    demand = Demand(0.0, cpu_s, flop, {})
     traffic = _traffic(profile, platform, hosts)
-    link_s = max(
-        (
-            size / platform.network.links[link].bytes_per_s
-            for link, size in traffic.link_bytes.items()
-        ),
-        default=0.0,
-    )
-    tcp_s = traffic.latency_bytes * 2.0 / TCP_GAMMA_BYTES
-    shared = _shared_links(platform.network, traffic, share_hosts=share_hosts)
+    if traffic is not None:
+        demand.latency_s = traffic.latency_s
+        demand.alone_s = max(cpu_s, _transfer_s(traffic, platform.network))
+        demand.shared = _shared_links(platform.network, traffic, share_hosts=share_hosts)
     if share_hosts:
-        shared |= {-1 - host: amount for host, amount in flop.items() if amount.total > 0}
-    return Demand(traffic.latency_s, max(cpu_s, link_s, tcp_s), flop, shared)
+        demand.shared |= {-1 - host: amount for host, amount in flop.items() if amount.total > 0}
+    return demand
 
 
 def capacity_of(resource: int, platform: BatsimPlatform, pstates: Sequence[int]) -> float:
@@ -113,9 +109,12 @@ def check_network(profile: ParallelProfile, platform: BatsimPlatform) -> None:
         )
 
 
-def _traffic(profile: ParallelProfile, platform: BatsimPlatform, hosts: Sequence[int]) -> Traffic:
+def _traffic(
+    profile: ParallelProfile, platform: BatsimPlatform, hosts: Sequence[int]
+) -> Traffic | None:
+    """Return the traffic of a profile; None: there is none."""
     if platform.no_network or len(hosts) == 1 or not communicates(profile):
-        return Traffic({})  # as in SimGrid, a task with one process has no messages
+        return None  # as in SimGrid, a task with one process has no messages
     check_network(profile, platform)
     names = [platform.hosts[host].name for host in hosts]
     try:
@@ -125,6 +124,13 @@ def _traffic(profile: ParallelProfile, platform: BatsimPlatform, hosts: Sequence
         return uniform_traffic(platform.network, names, size)
     except ValueError as error:
         raise InputError(platform.path, f"profile {profile.name}", str(error)) from None
+
+
+def _transfer_s(traffic: Traffic, network: Network) -> float:
+    """Return the time of the slowest transfer without other jobs, s."""
+    tcp_s = traffic.latency_bytes * 2.0 / TCP_GAMMA_BYTES
+    times_s = (size / network.links[link].bytes_per_s for link, size in traffic.link_bytes.items())
+    return max(tcp_s, max(times_s, default=0.0))
 
 
 def _shared_links(network: Network, traffic: Traffic, *, share_hosts: bool) -> dict[int, Amount]:
