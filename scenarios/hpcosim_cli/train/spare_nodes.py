@@ -41,9 +41,9 @@ def spare_nodes(
         int, typer.Option(min=2, help="Random clusters with windows of the workloads.")
     ] = 260,
     jobs: Annotated[int, typer.Option(min=40, help="Most jobs of a short window.")] = 300,
-    samples: Annotated[int, typer.Option(min=1, help="Samples of the future per decision.")] = 48,
+    samples: Annotated[int, typer.Option(min=1, help="Samples of the future per moment.")] = 48,
     hidden: Annotated[int, typer.Option(min=1, max=4096, help="Width of the hidden layer.")] = 24,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the recorded decisions.")] = 20,
+    epochs: Annotated[int, typer.Option(min=1, help="Passes over the recorded moments.")] = 10,
     also: Also = None,
     changes: Set = None,
     lenient: Lenient = False,
@@ -54,8 +54,8 @@ def spare_nodes(
 ) -> None:
     """Train the network of the power manager `learned`.
 
-    The manager `predictive` runs on random clusters, windows and prices of waiting. From its
-    decisions, and what came after them, the network learns to correct the forecasts.
+    EASY runs with timeouts on random clusters with windows of the workloads. From the forecasts at
+    random moments, and what came after them, the network learns to correct the forecasts.
     """
     with training_into(out, force=force):
         from hpcosim_training.learners.spare_nodes.train import (

@@ -60,7 +60,8 @@ def epochs(
     of the waits saved, whose minimum is the conditional mean.
 
     Args:
-        training, validation: the examples.
+        training: the examples to learn from.
+        validation: other examples.
         count: number of epochs, >= 1.
         hidden: width of the hidden layer, >= 1.
         learning_rate: largest learning rate of AdamW (one cycle).
@@ -81,10 +82,10 @@ def epochs(
     for number in range(1, count + 1):
         order = torch.from_numpy(rng.permutation(len(training.seen)))
         total = 0.0
-        for part in order[: steps * batch].split(batch):
+        for part in order[: steps * batch].reshape(steps, batch):
             value = _loss(weights, _Tensors(*(each[part] for each in learn)))
             optimizer.zero_grad()
-            value.backward()
+            value.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
             rates.step()
             total += float(value.detach()) / steps

@@ -58,13 +58,13 @@ def workload_of(
     """Return a scenario and its jobs.
 
     Raises:
-        ScenarioError: the scenario is invalid, or a node of it has no power states.
+        ScenarioError: the scenario is invalid, or a node has several cores or no power states.
         WorkloadError: the workload is invalid.
     """
     library = Library([path], overrides)
     groups = library.first.platform.nodes
-    if any(group.power_states is None for group in groups):
-        what = "expected power_states for all nodes; they are changed at random in training"
+    if any(group.power_states is None or group.cores != 1 for group in groups):
+        what = "expected nodes of one core with power_states, which the training changes at random"
         raise ScenarioError(what, path, field="$.platform.nodes")
     return library.first, library.first_jobs
 
@@ -82,7 +82,7 @@ def drawn(
         most_jobs: number of jobs of a window that is not long, >= 40.
         rng: random number generator.
     """
-    scenario, jobs = workloads[rng.integers(len(workloads))]
+    scenario, jobs = workloads[int(rng.integers(len(workloads)))]
     on_s, off = _log_uniform(rng, SWITCH_ON_S), rng.uniform(*SWITCH_OFF)
     on_w, price = rng.uniform(*SWITCH_ON_W), _log_uniform(rng, PRICE)
     load, long = _log_uniform(rng, LOAD), bool(rng.random() < LONG)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,8 +59,12 @@ def recorded(instance: Instance, samples: int, seed: int) -> Examples:
     recorder = _Recorder(instance, samples, np.random.default_rng(seed))
     opened = open_scenario(instance.scenario, instance.jobs, "recorded")
     run_in_process(opened, managed(make_policy("easy", "planned"), recorder.manage))
-    parts = [np.concatenate(rows).astype(np.float32) for rows in zip(*recorder.rows, strict=True)]
-    return Examples(*parts)
+    return joined(recorder.rows)
+
+
+def joined(parts: Sequence[Examples]) -> Examples:
+    """Return the examples of all parts."""
+    return Examples(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
 
 class _Recorder:
@@ -108,7 +113,7 @@ class _Recorder:
         seen = features(view, plan, said, self._usage)
         some = self._rng.permutation(len(order.nodes))[:NODES]
         by_node = (seen.T, said.used, said.saved, came.used > 0.5, came.saved)
-        self.rows.append(Examples(*(np.asarray(each)[:, some].T for each in by_node)))
+        self.rows.append(Examples(*(each[:, some].T.astype(np.float32) for each in by_node)))
 
 
 def true_future(view: View, jobs: JobTable, horizon_s: float) -> Futures:
