@@ -14,6 +14,7 @@ pytest.importorskip("safetensors", reason="the extra rl is not installed")
 from typer.testing import CliRunner
 
 from hpcosim_cli.train import app as train_app
+from hpcosim_client import PolicyError
 from hpcosim_client.agents.spare_nodes.features import COLUMNS, NodeForecast
 from hpcosim_client.agents.spare_nodes.model import changes, load_network
 from hpcosim_client.predictive.energy import HOLDS
@@ -99,3 +100,15 @@ def test_other_nodes_are_an_error(change: tuple[str, str], night: Path, tmp_path
         train_spare_nodes(night, tmp_path / "out", QUICK)
     with pytest.raises(ValueError, match="expected at least 2 instances of 40 jobs, got 1 of 40"):
         train_spare_nodes(night, tmp_path / "out", dataclasses.replace(QUICK, instances=1))
+
+
+def test_a_workload_without_idle_nodes_is_an_error(night: Path, tmp_path: Path) -> None:
+    """There is nothing to learn from."""
+    busy = {
+        "platform.nodes.0.count": 1,
+        "workload.synthetic.cores": [1, 1],
+        "workload.synthetic.run_s": [5000, 7200],
+        "workload.synthetic.mean_interarrival_s": 1,
+    }
+    with pytest.raises(PolicyError, match="no node was without a job"):
+        train_spare_nodes(night, tmp_path / "out", QUICK, overrides=busy)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client import make_policy, managed
-from hpcosim_client.agents.spare_nodes.features import features, forecast_of
+from hpcosim_client.agents.spare_nodes.features import COLUMNS, features, forecast_of
 from hpcosim_client.agents.spare_nodes.usage import Usage
 from hpcosim_client.power.manager import IdleClock
 from hpcosim_client.power.timeout import timeout
-from hpcosim_client.predictive.energy import NodeEnergy
-from hpcosim_client.predictive.futures import Futures, FutureSampler
+from hpcosim_client.predictive.energy import HOLDS, NodeEnergy
+from hpcosim_client.predictive.futures import Futures, FutureSampler, FutureSource
 from hpcosim_client.predictive.manager import FIRST_STEP, GROWTH, plan_of, spare_order
 from hpcosim_client.predictive.need import need_of
 from hpcosim_client.view import View
@@ -63,8 +63,10 @@ def recorded(instance: Instance, samples: int, seed: int) -> Examples:
 
 
 def joined(parts: Sequence[Examples]) -> Examples:
-    """Return the examples of all parts."""
-    return Examples(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    """Return the examples of all parts; none without a part."""
+    none = np.empty((0, HOLDS), np.float32)
+    empty = Examples(np.empty((0, COLUMNS), np.float32), none, none, none, none)
+    return Examples(*(np.concatenate(each) for each in zip(empty, *parts, strict=True)))
 
 
 class _Recorder:
@@ -79,34 +81,34 @@ class _Recorder:
         self._share = MOMENTS / (4.0 * len(jobs))
         self._moment_s = self._event_s = -math.inf
         self._idle = IdleClock()
+        self._source: FutureSampler | None = None
         self.rows: list[Examples] = []
 
     def manage(self, view: View) -> float | None:
         """Return the time of the next call."""
-        if not self.rows and self._moment_s < 0.0:
-            self._energy = NodeEnergy(view, self._instance.wait_price_w)
+        if self._source is None:
             self._source = FutureSampler(self._samples, view)
+            self._energy = NodeEnergy(view, self._instance.wait_price_w)
             self._usage = Usage(view, self._energy.break_even_s)
-            self._moment_s = view.now_s
         self._source.update(view)
         self._usage.update(view)
         self._idle.update(view)
         if view.arrived or view.left:
             self._event_s = view.now_s
         if view.now_s >= self._moment_s or self._rng.random() < self._share:
-            self._record(view)
+            self._record(view, self._source)
             self._moment_s = view.now_s + float(self._rng.exponential(self._pause_s))
         due_s = self._timeout(view)
         return self._moment_s if due_s is None else min(self._moment_s, due_s)
 
-    def _record(self, view: View) -> None:
+    def _record(self, view: View, source: FutureSource) -> None:
         order = spare_order(view, self._idle.since_s)
         if not len(order.nodes):
             return
         energy, price_w = self._energy, self._instance.wait_price_w
         even_s, passed_s = energy.break_even_s, view.now_s - self._event_s
         next_s = min(FIRST_STEP * even_s + (GROWTH - 1.0) * passed_s, even_s)
-        plan = plan_of(view, self._source, order, energy, price_w, next_s)
+        plan = plan_of(view, source, order, energy, price_w, next_s)
         future = true_future(view, self._instance.jobs, float(energy.holds_s[-1]))
         came = forecast_of(plan._replace(need=need_of(future, len(order.nodes))))
         said = forecast_of(plan)

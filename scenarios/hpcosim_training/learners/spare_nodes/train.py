@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client import PolicyError
 from hpcosim_client.agents.spare_nodes.model import Facts, save_network
 from hpcosim_executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
 from hpcosim_scenarios.model.scenario import Scalar
@@ -89,6 +90,7 @@ def train_spare_nodes(
 
     Raises:
         ScenarioError, WorkloadError: a scenario is invalid.
+        PolicyError: no node was ever without a job.
         ValueError: a setting is out of range.
         OSError: the folder cannot be written.
     """
@@ -104,6 +106,8 @@ def train_spare_nodes(
     found = _examples(instances, training, on_recorded)
     checked = found[::VALIDATED]
     learned = [each for number, each in enumerate(found) if number % VALIDATED]
+    if not all(sum(len(each.seen) for each in part) for part in (learned, checked)):
+        raise PolicyError("no node was without a job; expected workloads with a lower load")
     best = _fitted(out, joined(learned), joined(checked), training, on_epoch)
     facts: Facts = {
         "seed": training.seed,
