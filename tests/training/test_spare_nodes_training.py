@@ -107,8 +107,8 @@ def test_a_workload_without_idle_nodes_is_an_error(night: Path, tmp_path: Path) 
     busy = {
         "platform.nodes.0.count": 1,
         "workload.synthetic.cores": [1, 1],
-        "workload.synthetic.run_s": [5000, 7200],
-        "workload.synthetic.mean_interarrival_s": 1,
+        "workload.synthetic.run_s": [600, 900],
+        "workload.synthetic.mean_interarrival_s": 100,
     }
     with pytest.raises(PolicyError, match="no node was without a job"):
         train_spare_nodes(night, tmp_path / "out", QUICK, overrides=busy)

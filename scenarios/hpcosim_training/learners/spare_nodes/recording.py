@@ -26,6 +26,8 @@ from hpcosim_workloads.table import JobTable
 
 MOMENTS = 80
 """Number of moments of a window that are recorded, about: one half at events, one half between."""
+MOST_MOMENTS = 50 * MOMENTS
+"""Largest number of moments, for windows whose jobs wait long after the last submission."""
 NODES = 24
 """Largest number of spare nodes that are recorded of a moment, chosen at random."""
 
@@ -80,6 +82,7 @@ class _Recorder:
         self._pause_s = max(2.0 * span_s / MOMENTS, 1.0)
         self._share = MOMENTS / (4.0 * len(jobs))
         self._moment_s = self._event_s = -math.inf
+        self._moments = 0
         self._idle = IdleClock()
         self._source: FutureSampler | None = None
         self.rows: list[Examples] = []
@@ -97,9 +100,13 @@ class _Recorder:
             self._event_s = view.now_s
         if view.now_s >= self._moment_s or self._rng.random() < self._share:
             self._record(view, self._source)
-            self._moment_s = view.now_s + float(self._rng.exponential(self._pause_s))
+            self._moments += 1
+            pause_s = float(self._rng.exponential(self._pause_s))
+            self._moment_s = view.now_s + pause_s if self._moments < MOST_MOMENTS else math.inf
         due_s = self._timeout(view)
-        return self._moment_s if due_s is None else min(self._moment_s, due_s)
+        if due_s is not None:
+            return min(self._moment_s, due_s)
+        return self._moment_s if self._moments < MOST_MOMENTS else None
 
     def _record(self, view: View, source: FutureSource) -> None:
         order = spare_order(view, self._idle.since_s)
