@@ -104,11 +104,8 @@ def test_other_nodes_are_an_error(change: tuple[str, str], night: Path, tmp_path
 
 def test_a_workload_without_idle_nodes_is_an_error(night: Path, tmp_path: Path) -> None:
     """There is nothing to learn from."""
-    busy = {
-        "platform.nodes.0.count": 1,
-        "workload.synthetic.cores": [1, 1],
-        "workload.synthetic.run_s": [600, 900],
-        "workload.synthetic.mean_interarrival_s": 100,
-    }
+    text = SCENARIO.replace("count: 6", "count: 1").replace("cores: [1, 4]", "cores: [1, 1]")
+    busy = text.replace("mean_interarrival_s: 300", "mean_interarrival_s: 100, run_s: [600, 900]")
+    night.write_text(busy)
     with pytest.raises(PolicyError, match="no node was without a job"):
-        train_spare_nodes(night, tmp_path / "out", QUICK, overrides=busy)
+        train_spare_nodes(night, tmp_path / "out", QUICK)
