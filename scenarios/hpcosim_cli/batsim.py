@@ -33,7 +33,6 @@ UNSUPPORTED: Mapping[str, str] = {
     "--redis-hostname": "jobs and profiles are sent in messages, not through Redis",
     "--redis-port": "jobs and profiles are sent in messages, not through Redis",
     "--redis-prefix": "jobs and profiles are sent in messages, not through Redis",
-    "--no-sched": "a run needs a scheduler",
     "--simgrid-version": "hpcosim does not use SimGrid",
 }
 
@@ -110,7 +109,7 @@ def batsim(
     compute_sharing: Annotated[
         bool,
         typer.Option(
-            "--enable-compute-sharing", help="Let a host run several delay jobs at the same time."
+            "--enable-compute-sharing", help="Let a host run several jobs at the same time."
         ),
     ] = False,
     disable_storage_sharing: Annotated[
@@ -139,12 +138,17 @@ def batsim(
         list[str] | None,
         typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
     ] = None,
+    no_sched: Annotated[
+        bool,
+        typer.Option("--no-sched", help="Run the jobs one after the other, without a scheduler."),
+    ] = False,
     verbosity: Annotated[
         Verbosity,
         typer.Option(
             "--verbosity",
             "-v",
-            help="quiet, network-only: only errors; information, debug: progress, too.",
+            help="quiet: only errors; network-only: messages, too; information, debug: messages "
+            "and progress.",
         ),
     ] = "information",
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")] = False,
@@ -188,7 +192,7 @@ def batsim(
             typer.echo(VERSION)
             return
         if dump:
-            typer.echo(dump_context(socket, export))
+            typer.echo(dump_context(socket, export, scheduler=not no_sched))
             return
         if install is not None:
             typer.echo(install_as_batsim(install))
@@ -200,7 +204,8 @@ def batsim(
                 "no workload; name a workload file with --workload (-w), or use "
                 "--enable-dynamic-jobs"
             )
-        report = _discard if quiet or verbosity in ("quiet", "network-only") else _print
+        level = "quiet" if quiet else verbosity
+        report = _print if level in ("information", "debug") else _discard
         for option in [*["--sg-cfg"] * bool(sg_cfg), *["--sg-log"] * bool(sg_log)]:
             report(f"warning: {option} has no effect: hpcosim does not use SimGrid")
         run_batsim(
@@ -218,16 +223,17 @@ def batsim(
                 compute_sharing=compute_sharing,
                 storage_sharing=not disable_storage_sharing,
                 forward_profiles=forward_profiles,
-                dynamic_jobs=dynamic_jobs,
+                dynamic_jobs=dynamic_jobs and not no_sched,
                 acknowledge_dynamic_jobs=acknowledge_dynamic_jobs,
                 profile_reuse=profile_reuse,
                 forward_unknown_events=forward_unknown_events,
                 sched_config=_config(sched_cfg, sched_cfg_file),
             ),
-            socket,
+            None if no_sched else socket,
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
             BatsimTimeouts(hello_timeout_s, timeout_s),
             report=report,
+            show=None if level == "quiet" else _print,
         )
 
 

@@ -1,12 +1,13 @@
 """A scheduler of Batsim's protocol (4.2.1) as a scheduler of this one.
 
-    pybatsim easyBackfill -s tcp://127.0.0.1:28000 &
+    pybatsim easyBackfill -s tcp://127.0.0.1:28000 -t 0 &
     python batsim_scheduler.py tcp://127.0.0.1:28080 tcp://127.0.0.1:28000
 
-The Batsim scheduler listens at the second address. It gives hosts to jobs, so the nodes of the
-cluster have one core each. Times are s after the start. Its decisions EXECUTE_JOB, REJECT_JOB,
-KILL_JOB and CALL_ME_LATER are carried out. Batsim has no message for a rejected EXECUTE_JOB: the
-scheduler is told nothing then, and the job waits.
+The Batsim scheduler listens at the second address. pybatsim ends when it gets no message for the
+timeout `-t`, by default 2000 ms; 0 is none, for a live cluster. It gives hosts to jobs, so the
+nodes of the cluster have one core each. Times are s after the start. Its decisions EXECUTE_JOB,
+REJECT_JOB, KILL_JOB and CALL_ME_LATER are carried out. Batsim has no message for a rejected
+EXECUTE_JOB: the scheduler is told nothing then, and the job waits.
 """
 
 import json

@@ -26,6 +26,10 @@ class InputError(BatsimError):
         return ": ".join(part for part in (self.path, self.where, self.what) if part)
 
 
+class UnsupportedProfileError(InputError):
+    """A profile has a type of Batsim that is not supported."""
+
+
 class RunFailedError(BatsimError):
     """The run failed because of the scheduler. Results are written if the scheduler replied."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from hpcosim_batsim.bridge.bridge import Bridge
+from hpcosim_batsim.bridge.one_by_one import run_one_by_one
 from hpcosim_batsim.bridge.requester import (
     BatsimTimeouts,
     WallTimes,
@@ -24,6 +26,9 @@ from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_batsim.outputs.csv_files import files_of, summary_file
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_server.record.folder import prepare, write_together
+
+CUT_SHORT = "_cut_short.txt"
+"""End of the name of a file that says that the results are incomplete, and why."""
 
 Report = Callable[[str], None]
 """Called with each line of progress for the user."""
@@ -71,20 +76,22 @@ class Outputs:
 def run_batsim(
     inputs: Inputs,
     options: BatsimOptions,
-    address: str,
+    address: str | None,
     outputs: Outputs,
     timeouts: BatsimTimeouts,
     report: Report,
+    show: Report | None = None,
 ) -> None:
     """Run a simulation with the scheduler at an address, and write the results.
 
     Args:
         inputs: input files.
         options: options of the simulation.
-        address: ZeroMQ address on which the scheduler listens.
+        address: ZeroMQ address of the scheduler; None: the jobs run one by one without one.
         outputs: output files.
         timeouts: timeouts of the scheduler's replies.
         report: called with each line of progress.
+        show: called with each message and each reply; None: they are not shown.
 
     Raises:
         InputError: an input file or the address is invalid.
@@ -92,25 +99,29 @@ def run_batsim(
         ResultsFolderError: the folder of the output files cannot be written to; nothing has run.
         ResultsError: the results cannot be written.
     """
-    check_address(address)
+    if address is not None:
+        check_address(address)
     prepare(outputs.prefix.parent, force=True)  # like Batsim, replace the files of an earlier run
     bridge = open_bridge(inputs, options, report)
-    report(f"waiting for the scheduler at {address}")
     wall = WallTimes()
     try:
-        exchange_messages(bridge, address, timeouts, wall)
+        if address is None:
+            _run_without_scheduler(bridge, wall)
+        else:
+            report(f"waiting for the scheduler at {address}")
+            exchange_messages(bridge, address, timeouts, wall, show)
     except SchedulerError as error:
         if not bridge.replied:  # keep the files of an earlier run
             raise RunFailedError(str(error)) from error
-        _write(bridge, outputs, wall, complete=False)
+        _write(bridge, outputs, wall, cut_short=str(error))
         raise RunFailedError(f"{error}; results so far: {outputs.prefix}_jobs.csv") from error
     except KeyboardInterrupt:
         if bridge.replied:
-            _write(bridge, outputs, wall, complete=False)
+            _write(bridge, outputs, wall, cut_short="the user interrupted the run")
         raise
-    _write(bridge, outputs, wall, complete=True)
-    simulation = bridge.run.simulation
-    report(f"{simulation.recording.over} jobs ended, simulated time {simulation.now_s:.6f} s")
+    _write(bridge, outputs, wall)
+    ended, now_s = bridge.run.simulation.recording.over, bridge.run.simulation.now_s
+    report(f"{ended} jobs ended, simulated time {now_s:.6f} s")
     report(f"results: {outputs.prefix}_jobs.csv and others")
 
 
@@ -126,6 +137,7 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
         master=inputs.master,
         roles=inputs.roles,
         limit=_max_hosts(inputs, workloads),
+        energy=options.energy,
     )
     for workload in workloads:
         check_profiles(workload, platform)
@@ -147,11 +159,11 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
     return Bridge(workloads, platform, options, external)
 
 
-def dump_context(address: str, prefix: Path) -> str:
+def dump_context(address: str, prefix: Path, *, scheduler: bool = True) -> str:
     """Return the execution context as JSON, which tools of Batsim request before a run."""
     return json.dumps(
         {
-            "external_scheduler": True,
+            "external_scheduler": scheduler,
             "socket_endpoint": address,
             "redis_enabled": False,
             "redis_hostname": "127.0.0.1",
@@ -162,6 +174,12 @@ def dump_context(address: str, prefix: Path) -> str:
     )
 
 
+def _run_without_scheduler(bridge: Bridge, wall: WallTimes) -> None:
+    began_s = time.perf_counter()
+    run_one_by_one(bridge)
+    wall.simulation_s = time.perf_counter() - began_s
+
+
 def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
     if not inputs.mmax_workload:
         return inputs.mmax
@@ -169,12 +187,21 @@ def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
     return min(wanted, inputs.mmax) if inputs.mmax else wanted
 
 
-def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes, *, complete: bool) -> None:
+def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes, *, cut_short: str = "") -> None:
+    """Write the results, also those of a run that was cut short for the given reason."""
     outcome = results_of(bridge.run)
     if outputs.wall_times:
         outcome.scheduling_s, outcome.simulation_s = wall.scheduling_s, wall.simulation_s
-    files = files_of(outcome, outputs.prefix.name, complete=complete)
+    name = outputs.prefix.name
+    files = files_of(outcome, name, complete=not cut_short)
     if not outputs.machine_states:
-        del files[f"{outputs.prefix.name}_machine_states.csv"]
-    seal = summary_file(outputs.prefix.name)
-    write_together(outputs.prefix.parent, files, (seal,), seal=seal)
+        del files[f"{name}_machine_states.csv"]
+    notice = f"{name}{CUT_SHORT}"
+    if cut_short:
+        files[notice] = [
+            f"The run was cut short at {bridge.run.simulation.now_s:.6f} s of simulated time: "
+            f"{cut_short}\n"
+            "The other files have the results until then. There is no summary.\n"
+        ]
+    seal = summary_file(name)
+    write_together(outputs.prefix.parent, files, (seal, notice), seal=seal)

@@ -26,6 +26,7 @@ from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
 from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.outputs.summary import summary
 from hpcosim_cli.batsim import UNSUPPORTED, app
 from hpcosim_server.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
@@ -36,6 +37,7 @@ from support.processes import SOON_S
 HOSTS = 4
 PROFILES: dict[str, Any] = {
     "d10": {"type": "delay", "delay": 10},
+    "d0.2": {"type": "delay", "delay": 0.2},
     "bad": {"type": "delay", "delay": 10, "ret": 3},
     "cpu": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},  # 10 s in power state 0
     "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
@@ -49,12 +51,16 @@ class BridgeSession:
 
     Attributes:
         bridge: the bridge.
+        takes_end_of_jobs: `events` contain the notice that there are no more static jobs, and the
+            test replies to its message; otherwise the session sends an empty reply to it.
         now_s: time of the last message, s.
         events: events of the last message: time, type and data.
     """
 
     def __init__(self, bridge: Bridge) -> None:
         self.bridge = bridge
+        self.takes_end_of_jobs = False
+        self.events: list[tuple[float, str, dict[str, Any]]] = []
         self._receive(bridge.first_message())
 
     def reply(
@@ -74,6 +80,11 @@ class BridgeSession:
         self._receive(
             self.bridge.next_message(json.dumps({"now": now_s, "events": events}).encode())
         )
+        if not self.takes_end_of_jobs:
+            notice = {"type": "no_more_static_job_to_submit"}
+            self.events = [event for event in self.events if event[2] != notice]
+            if not self.events:
+                self.reply_at(now_s)
         return self
 
     def kinds(self) -> list[str]:
@@ -85,6 +96,10 @@ class BridgeSession:
         found: dict[str, Any]
         (found,) = [data for _, its, data in self.events if its == kind]
         return found
+
+    def submitted(self) -> list[dict[str, Any]]:
+        """Return the data of all `JOB_SUBMITTED` events in the last message."""
+        return [data for _, kind, data in self.events if kind == "JOB_SUBMITTED"]
 
     def _receive(self, message: bytes) -> None:
         received = json.loads(message)
@@ -138,15 +153,17 @@ def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
 def test_conversation_from_start_to_end(open_session: Opener) -> None:
     """The first message begins the simulation, each instant has one, and the last ends it."""
     session = open_session(job(1, walltime=60), job(2, submit_s=3))
+    session.takes_end_of_jobs = True
     assert (session.now_s, session.kinds()) == (0.0, ["SIMULATION_BEGINS"])
     session.reply()
     submitted = {"id": "w0!1", "subtime": 0, "res": 1, "profile": "d10", "walltime": 60}
     assert session.events == [(0.0, "JOB_SUBMITTED", {"job_id": "w0!1", "job": submitted})]
     session.reply(execute(1, "2"))
     assert session.now_s == 3.0
-    assert session.kinds() == ["JOB_SUBMITTED", "NOTIFY"]
-    assert session.data("NOTIFY") == {"type": "no_more_static_job_to_submit"}
+    assert session.kinds() == ["JOB_SUBMITTED"]
     session.reply(execute(2, "0"))
+    assert session.events == [(3.0, "NOTIFY", {"type": "no_more_static_job_to_submit"})]
+    session.reply()
     completed = {"job_state": "COMPLETED_SUCCESSFULLY", "return_code": 0}
     assert session.events == [
         (10.0, "JOB_COMPLETED", {"job_id": "w0!1", "alloc": "2", **completed})
@@ -165,6 +182,27 @@ def test_times_have_six_decimals(open_session: Opener) -> None:
     bridge = open_session(job(1, submit_s=0.1)).bridge
     message = bridge.next_message(b'{"now":0.0,"events":[]}')
     assert message.startswith(b'{"now":0.100000,"events":[{"timestamp":0.100000,"type":')
+
+
+def test_numbers_of_jobs_and_profiles_have_six_decimals(open_session: Opener) -> None:
+    """Numbers are printed as Batsim does: integers as they are, others with six decimals."""
+    numbers = {"a": [1.5e9, {"b": -2.0000004}], "c": 2**70, "d": 2**64 - 1, "e": True}
+    wide = job(1, submit_s=4.709164021244639, walltime=100, more=numbers)
+    bridge = open_session(wide, forward_profiles=True).bridge
+    message = bridge.next_message(b'{"now":0.0,"events":[]}').decode()
+    assert message.startswith('{"now":4.709164,')
+    assert (
+        '"job":{"id":"w0!1","subtime":4.709164,"res":1,"profile":"d10","walltime":100,"more":'
+        '{"a":[1500000000.000000,{"b":-2.000000}],"c":1180591620717411303424.000000,'
+        '"d":18446744073709551615,"e":true}},"profile":{"type":"delay","delay":10}'
+    ) in message
+
+
+@pytest.mark.parametrize("subtime_s", [4.709163521244639, 0.1 + 0.2, 1234567.8901239])
+def test_submission_time_is_not_after_its_message(open_session: Opener, subtime_s: float) -> None:
+    """The `subtime` of a job is at most the `now` of its message."""
+    session = open_session(job(1, submit_s=subtime_s)).reply()
+    assert session.data("JOB_SUBMITTED")["job"]["subtime"] <= session.now_s
 
 
 def test_printed_time_means_now(open_session: Opener) -> None:
@@ -218,6 +256,113 @@ def test_reply_in_the_future_applies_then(open_session: Opener) -> None:
     ]
 
 
+def test_end_of_jobs_waits_for_the_scheduler(open_session: Opener) -> None:
+    """While the scheduler is not ready, the end of jobs follows the last submission."""
+    session = open_session(job(1, submit_s=2), job(2, submit_s=3))
+    session.takes_end_of_jobs = True
+    session.reply().reply(execute(1, "0"), now_s=20.0)
+    assert [(time_s, kind) for time_s, kind, _ in session.events] == [
+        (3.0, "JOB_SUBMITTED"),
+        (3.0, "NOTIFY"),
+        (12.0, "JOB_COMPLETED"),
+    ]
+
+
+def test_events_of_one_instant_have_the_order_of_batsim(open_session: Opener) -> None:
+    """Submissions, calls and external events come before the ends of jobs."""
+    lost = '{"type": "machine_unavailable", "timestamp": 10, "resources": "3"}'
+    session = open_session(job(1), job(2, submit_s=10), events=lost).reply()
+    session.reply(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 10.0}))
+    assert session.kinds() == [
+        "JOB_SUBMITTED",
+        "REQUESTED_CALL",
+        "NOTIFY",
+        "NOTIFY",
+        "JOB_COMPLETED",
+    ]
+    types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
+    assert types == ["event_machine_unavailable", "no_more_external_event_to_occur"]
+
+
+@pytest.mark.parametrize("begin_s", [0.0, 1e7, 1.7e9])
+def test_times_that_differ_by_rounding_are_one_instant(
+    open_session: Opener, begin_s: float
+) -> None:
+    """A job from 0.1 to 0.1 + 0.2, which is not 0.3 in floating point, ends in the message of 0.3.
+
+    The scheduler can use its host then. Rounding is coarser after months, and in Unix time.
+    """
+    jobs = [job(number, "d0.2", submit_s=begin_s + at) for number, at in ((1, 0.1), (2, 0.3))]
+    session = open_session(*jobs).reply()
+    session.reply(execute(1, "0"))
+    assert session.kinds() == ["JOB_SUBMITTED", "JOB_COMPLETED"]
+    assert {time_s for time_s, _, _ in session.events} == {round(begin_s + 0.3, 6)}
+    session.reply(execute(2, "0"))
+    assert session.kinds() == ["JOB_COMPLETED"]
+    assert session.now_s == pytest.approx(begin_s + 0.5)
+
+
+def test_decision_for_later_follows_the_events_of_its_instant(open_session: Opener) -> None:
+    """A decision at 0.3 can use the host of a job that ends at 0.1 + 0.2."""
+    session = open_session(job(1, "d0.2", submit_s=0.1), job(2, submit_s=0.2)).reply()
+    session.reply(execute(1, "0"))
+    session.reply_at(0.3, (0.3, *execute(2, "0")))
+    assert (session.now_s, session.kinds()) == (0.3, ["JOB_COMPLETED"])
+    assert session.reply().now_s == 10.3
+
+
+TENTHS = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 40)), min_size=1, max_size=HOSTS)
+
+
+@given(TENTHS)
+def test_instants_in_exact_arithmetic_are_the_messages(
+    tmp_path_factory: pytest.TempPathFactory, times: list[tuple[int, int]]
+) -> None:
+    """Jobs of tenths of seconds that start at once: one message per instant with all its events."""
+    folder = tmp_path_factory.mktemp("tenths")
+    profiles = {f"d{tenths}": {"type": "delay", "delay": tenths / 10} for _, tenths in times}
+    jobs = [
+        job(number, f"d{tenths}", submit_s=at / 10) for number, (at, tenths) in enumerate(times)
+    ]
+    bridge = Bridge(
+        read_workloads([write_workload(folder, jobs, profiles)]),
+        read_platform(write_platform(folder, HOSTS)),
+        BatsimOptions(),
+    )
+    session = BridgeSession(bridge)
+    expected: dict[int, list[str]] = {}
+    for number, (at, _) in enumerate(times):
+        expected.setdefault(at, []).append(f"JOB_SUBMITTED w0!{number}")
+    for number, (at, tenths) in enumerate(times):
+        expected.setdefault(at + tenths, []).append(f"JOB_COMPLETED w0!{number}")
+    found = {}
+    while not session.reply(
+        *(execute(int(data["job_id"][3:]), data["job_id"][3:]) for data in session.submitted())
+    ).bridge.ended:
+        assert session.now_s not in found
+        assert {time_s for time_s, _, _ in session.events} == {session.now_s}
+        found[session.now_s] = [f"{kind} {data['job_id']}" for _, kind, data in session.events]
+    assert {at_s: sorted(said) for at_s, said in found.items()} == {
+        at / 10: sorted(said) for at, said in expected.items()
+    }
+    ends_s = {one.name: one.end_s for one in results_of(bridge.run).jobs}
+    assert ends_s == {
+        str(number): pytest.approx((at + tenths) / 10) for number, (at, tenths) in enumerate(times)
+    }
+
+
+def test_submission_times_have_no_limits(open_session: Opener) -> None:
+    """A job with a negative time is submitted at 0, and one with a very large time then."""
+    session = open_session(job(1, submit_s=-5), job(2, submit_s=1e20)).reply()
+    assert (session.now_s, session.data("JOB_SUBMITTED")["job"]["subtime"]) == (0.0, -5)
+    session.reply(execute(1, "0")).reply()
+    assert session.now_s == 1e20
+    session.reply(execute(2, "0")).reply()
+    assert session.kinds() == ["SIMULATION_ENDS"]
+    outcome = results_of(session.bridge.run)
+    assert [(one.submit_s, one.start_s) for one in outcome.jobs] == [(-5.0, 0.0), (1e20, 1e20)]
+
+
 def test_jobs_of_one_time_are_sorted_by_id_as_text(
     open_session: Opener,
 ) -> None:
@@ -225,6 +370,14 @@ def test_jobs_of_one_time_are_sorted_by_id_as_text(
     session = open_session(job(2), job(10), job(1)).reply()
     ids = [data["job_id"] for _, kind, data in session.events if kind == "JOB_SUBMITTED"]
     assert ids == ["w0!1", "w0!10", "w0!2"]
+
+
+def test_profiles_of_jobs_are_sent_at_the_start(open_session: Opener) -> None:
+    """SIMULATION_BEGINS has the profiles that jobs use, also as parts, and no others."""
+    begins = open_session(job(1, "both"), job(2, "bad")).data("SIMULATION_BEGINS")
+    assert begins["profiles"] == {
+        "w0": {name: PROFILES[name] for name in ("d10", "bad", "cpu", "both")}
+    }
 
 
 def test_profile_is_forwarded_on_request(open_session: Opener) -> None:
@@ -308,6 +461,20 @@ def test_kill_has_the_progress_of_a_job(open_session: Opener) -> None:
     assert session.data("JOB_KILLED") == {"job_ids": ["w0!1"], "job_progress": progress}
 
 
+@pytest.mark.parametrize(
+    ("profile", "killed_s", "code"),
+    [("d10", 4, -1), ("cpu", 4, -2), ("both", 5, -1), ("both", 15, -2)],
+)
+def test_killed_computation_has_a_return_code_of_its_own(
+    open_session: Opener, profile: str, killed_s: float, code: int
+) -> None:
+    """A job killed in a computation returns -2, in a delay -1."""
+    session = open_session(job(1, profile)).reply()
+    kill = (killed_s, "KILL_JOB", {"job_ids": ["w0!1"]})
+    session.reply_at(killed_s, (0.0, *execute(1, "0")), kill)
+    assert session.data("JOB_COMPLETED")["return_code"] == code
+
+
 def test_kill_has_the_task_of_a_composed_job(open_session: Opener) -> None:
     """The index of the current task counts the tasks of all repetitions."""
     session = open_session(job(1, "both")).reply()
@@ -375,6 +542,7 @@ def test_registered_job_is_acknowledged(open_session: Opener) -> None:
 def test_registered_job_can_start_at_once(open_session: Opener) -> None:
     """Without acknowledgement a job can be executed in the reply that registers it."""
     session = open_session(dynamic_jobs=True)
+    session.takes_end_of_jobs = True
     session.reply(PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED)
     assert session.kinds() == ["NOTIFY"]  # that there is no job in the workload
     assert session.reply().events[0][:2] == (3.0, "JOB_COMPLETED")
@@ -476,6 +644,48 @@ def test_composed_job_draws_the_power_of_each_part(
     assert session.now_s == killed_s
 
 
+def test_energy_of_the_summary_counts_from_the_first_submission(open_session: Opener) -> None:
+    """The summary has the energy from the first submission, not from the first start."""
+    session = open_session(job(1, "cpu", submit_s=2), energy=True).reply()
+    session.reply_at(5.0, (5.0, *execute(1, "0")))
+    assert session.now_s == 15.0
+    outcome = results_of(session.bridge.run)
+    assert outcome.energy_before_j == 2 * 400.0
+    assert summary(outcome)["consumed_joules"] == 3 * 400.0 + 10 * 500.0
+
+
+def test_each_request_to_switch_has_its_rows(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, each request and its end has a row, also of several at one instant."""
+    session = open_session(job(1), energy=True).reply(switch("0", 2), switch("1-2", 2))
+    assert session.now_s == 0.0
+    session.reply(switch("3", 1), execute(1, "3")).reply().reply()
+    outcome = results_of(session.bridge.run)
+    write_outputs(tmp_path / "o", outcome)
+    states = (tmp_path / "o_machine_states.csv").read_text().splitlines()[1:]
+    assert states == [
+        "0,0,0,1,3,0",
+        "0,0,0,3,1,0",
+        "0,0,0,3,1,0",
+        "0,0,0,3,0,1",
+        "4,1,0,2,0,1",
+        "4,3,0,0,0,1",
+        "10,3,0,0,1,0",
+    ]
+    pstates = (tmp_path / "o_pstate_changes.csv").read_text().splitlines()[1:]
+    assert pstates == ["0,0-3,0", "0,0,-2", "0,1-2,-2", "0,3,-1", "0,3,1", "4,0,2", "4,1-2,2"]
+    counts = summary(outcome)
+    assert (counts["nb_grouped_switches"], counts["nb_machine_switches"]) == (3, 4)
+
+
+def test_each_job_on_a_shared_host_has_its_rows(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, each start and each end of a job has a row, also if the host is shared."""
+    session = open_session(job(1), job(2), compute_sharing=True).reply()
+    session.reply(execute(1, "0"), execute(2, "0"))
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
+    rows = (tmp_path / "o_machine_states.csv").read_text().splitlines()[1:]
+    assert rows == ["0,0,0,0,3,1", "0,0,0,0,3,1", "10,0,0,0,3,1", "10,0,0,0,4,0"]
+
+
 def test_simulation_ends_after_the_last_switch(open_session: Opener) -> None:
     """The simulation ends after the last switch is acknowledged."""
     session = (
@@ -543,7 +753,8 @@ def test_end_of_an_empty_event_file_is_notified_once(
     """The end of external events is notified once, also if their file is empty."""
     session = open_session(job(1), events="").reply()
     types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
-    assert types == ["no_more_external_event_to_occur", "no_more_static_job_to_submit"]
+    assert types == ["no_more_external_event_to_occur"]
+    assert session.reply(execute(1, "0")).kinds() == ["JOB_COMPLETED"]
 
 
 @pytest.mark.parametrize(
@@ -741,12 +952,6 @@ def test_simulation_without_progress_is_stuck(open_session: Opener) -> None:
         open_session(job(1), job(2)).reply().reply()
 
 
-def test_compute_sharing_requires_delays(open_session: Opener) -> None:
-    """Compute sharing with a computing profile is an error at the start."""
-    with pytest.raises(InputError, match="supports only delay profiles"):
-        open_session(job(1, "both"), compute_sharing=True)
-
-
 def test_energy_requires_power_of_hosts(tmp_path: Path) -> None:
     """With -E a host without `wattage_per_state` is an error."""
     platform = read_platform(write_platform(tmp_path, HOSTS))
@@ -792,7 +997,7 @@ class Scheduler(threading.Thread):
             while True:
                 self.received.append(json.loads(socket.recv()))
                 said = len(self.received) - 1
-                if self.received[-1]["events"][0]["type"] == "SIMULATION_ENDS":
+                if self.received[-1]["events"][-1]["type"] == "SIMULATION_ENDS":
                     socket.send(READY)
                     return
                 if said >= len(self._replies) and self._then != "go on":
@@ -839,7 +1044,7 @@ def test_command_runs_a_scheduler(tmp_path: Path) -> None:
 
 
 def test_dynamic_jobs_require_no_workload(tmp_path: Path) -> None:
-    """With dynamic jobs no workload file is required."""
+    """With dynamic jobs no workload file is required, and the end of its jobs is not notified."""
     data = [PROFILE, JOB, ("EXECUTE_JOB", {"job_id": "dyn!a", "alloc": "0"}), FINISHED]
     events = [{"timestamp": 0, "type": kind, "data": said} for kind, said in data]
     busy = Scheduler(tmp_path, json.dumps({"now": 0, "events": events}).encode(), READY)
@@ -848,6 +1053,8 @@ def test_dynamic_jobs_require_no_workload(tmp_path: Path) -> None:
     options = ["-p", platform, "-s", busy.address, "-e", f"{tmp_path}/o", "--enable-dynamic-jobs"]
     done = CliRunner().invoke(app, options)
     assert done.exit_code == 0
+    types = [event["type"] for message in busy.received for event in message["events"]]
+    assert types == ["SIMULATION_BEGINS", "JOB_COMPLETED", "SIMULATION_ENDS"]
     assert [row["workload_name"] for row in rows_of(tmp_path / "o_jobs.csv")] == ["dyn"]
 
 
@@ -860,6 +1067,46 @@ def test_quiet_command_prints_nothing(tmp_path: Path) -> None:
     )
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
     assert not (tmp_path / "o_machine_states.csv").exists()
+
+
+@pytest.mark.parametrize("verbosity", ["quiet", "network-only", "information"])
+def test_messages_are_shown_as_batsim_does(tmp_path: Path, verbosity: str) -> None:
+    """Unless it is quiet, the command prints every message and every reply."""
+    scheduler = Scheduler(tmp_path, READY, EXECUTE, READY)
+    scheduler.start()
+    done = command(tmp_path, "-s", scheduler.address, "-v", verbosity)
+    shown = [line for line in done.stderr.splitlines() if line.endswith("}'")]
+    if verbosity == "quiet":
+        assert shown == []
+        return
+    assert shown[0].startswith('Sending \'{"now":0.000000,"events":[{"timestamp":0.000000,')
+    assert shown[1] == f"Received '{READY.decode()}'"
+    assert shown[3] == f"Received '{EXECUTE.decode()}'"
+    assert len(shown) == 2 * len(scheduler.received)
+
+
+def test_no_scheduler_runs_jobs_one_by_one(tmp_path: Path) -> None:
+    """Without a scheduler each job runs alone, and one that is too large is rejected."""
+    jobs = [job(1, submit_s=5), job(2, "cpu", submit_s=5, res=2), job(3, res=HOSTS + 1)]
+    done = command(tmp_path, "--no-sched", "--enable-dynamic-jobs", jobs=jobs)
+    assert done.exit_code == 0
+    columns = ("job_id", "final_state", "starting_time", "allocated_resources")
+    assert [tuple(row[name] for name in columns) for row in rows_of(tmp_path / "o_jobs.csv")] == [
+        ("3", "REJECTED", "", ""),
+        ("1", "COMPLETED_SUCCESSFULLY", "5.000000", "0"),
+        ("2", "COMPLETED_SUCCESSFULLY", "15.000000", "0-1"),
+    ]
+
+
+def test_options_of_simgrid_have_no_effect(tmp_path: Path) -> None:
+    """SimGrid's options are accepted with a warning each."""
+    options = ("--no-sched", "--sg-cfg", "host/model:ptask_L07", "--sg-log", "network.thresh:info")
+    done = command(tmp_path, *options)
+    assert done.exit_code == 0
+    assert [line for line in done.stderr.splitlines() if line.startswith("warning")] == [
+        f"warning: {option} has no effect: hpcosim does not use SimGrid"
+        for option in ("--sg-cfg", "--sg-log")
+    ]
 
 
 @pytest.mark.slow
@@ -889,6 +1136,17 @@ def test_scheduler_that_disconnects(tmp_path: Path) -> None:
     assert not (tmp_path / "o_schedule.csv").exists()
 
 
+def test_results_of_a_run_cut_short_say_so(tmp_path: Path) -> None:
+    """A file has time and reason of the end; the next complete run removes it."""
+    dying = Scheduler(tmp_path, READY, EXECUTE, READY, then="hang up")
+    dying.start()
+    command(tmp_path, "-s", dying.address, jobs=[job(1), job(2, submit_s=50)])
+    said = (tmp_path / "o_cut_short.txt").read_text()
+    assert said.startswith("The run was cut short at 50.000000 s of simulated time: the scheduler")
+    assert command(tmp_path, "--no-sched").exit_code == 0
+    assert not (tmp_path / "o_cut_short.txt").exists()
+
+
 def test_scheduler_that_does_not_reply(tmp_path: Path) -> None:
     """The command ends after --timeout-s."""
     slow = Scheduler(tmp_path, READY, then="be silent")
@@ -907,7 +1165,7 @@ def test_bad_decision_ends_the_run(tmp_path: Path) -> None:
     wrong.join(SOON_S)
     assert done.exit_code == 1
     assert "EXECUTE_JOB: job w0!1 requests 1 hosts, got an allocation of 2" in error_of(done)
-    (last,) = wrong.received[-1]["events"]
+    last = wrong.received[-1]["events"][-1]
     assert last["type"] == "SIMULATION_ENDS"
     assert "job w0!1 requests 1 hosts, got an allocation of 2" in last["data"]["error"]
     assert (tmp_path / "o_jobs.csv").exists()
@@ -921,13 +1179,13 @@ def test_stuck_simulation_ends_the_run(tmp_path: Path) -> None:
     idle.join(SOON_S)
     assert done.exit_code == 1
     assert "stuck at 0.0 s: 1 job waits (w0!1)" in error_of(done)
-    assert "stuck" in idle.received[-1]["events"][0]["data"]["error"]
+    assert "stuck" in idle.received[-1]["events"][-1]["data"]["error"]
 
 
 def test_scheduler_rejects_a_job_larger_than_the_platform(tmp_path: Path) -> None:
     """The scheduler gets a job that is too large, and the user gets a warning."""
     reject = b'{"now":0,"events":[{"timestamp":0,"type":"REJECT_JOB","data":{"job_id":"w0!1"}}]}'
-    careful = Scheduler(tmp_path, READY, reject)
+    careful = Scheduler(tmp_path, READY, reject, READY)
     careful.start()
     done = command(tmp_path, "-s", careful.address, jobs=[job(1, res=HOSTS + 1)])
     assert done.exit_code == 0

@@ -66,7 +66,7 @@ def run_on(
     """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
     address = f"ipc://{folder}/s"
     ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "-p", platform, "-w", workload)
-    theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-v", "error")
+    theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-t", "60000", "-v", "error")
     said, trouble = folder / "said", folder / "trouble"
     with (
         started(said, *theirs) as client,
@@ -121,6 +121,28 @@ def test_first_come_first_served_by_pybatsim_starts_jobs_in_order(
     rows.sort(key=lambda row: (float(row["submission_time"]), f"w0!{row['job_id']}"))
     starts_s = [float(row["starting_time"]) for row in rows]
     assert starts_s == sorted(starts_s)
+
+
+@pytest.mark.parametrize("scheduler", ["schedFcfs", "schedFiller", "schedEasySjfBackfill"])
+def test_decimals_of_submission_times_do_not_change_the_schedule(
+    batsim_programs: Path, scheduler: str, tmp_path: Path
+) -> None:
+    """Submission times with all digits give the mean wait of those with six decimals.
+
+    These schedulers compare the submission time of a job with the time of the message.
+    """
+    rng = np.random.default_rng(3)
+    jobs, profiles = delays(JOBS, HOSTS, rng)
+    exact_s = np.sort(1 + rng.uniform(0, 1000, JOBS))
+    waits_s = []
+    for name, submit_s in (("exact", exact_s), ("rounded", np.round(exact_s, 6))):
+        folder = tmp_path / name
+        folder.mkdir()
+        arrivals = [{**job, "subtime": at} for job, at in zip(jobs, submit_s.tolist(), strict=True)]
+        files = write_platform(folder, HOSTS), write_workload(folder, arrivals, profiles)
+        rows = run_on(*files, batsim_programs, scheduler, folder)
+        waits_s.append(np.mean([float(row["waiting_time"]) for row in rows]))
+    assert waits_s[0] == pytest.approx(waits_s[1], abs=1e-6)
 
 
 def test_backfilling_by_pybatsim_is_the_same_twice(batsim_programs: Path, tmp_path: Path) -> None:

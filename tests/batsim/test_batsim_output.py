@@ -141,7 +141,7 @@ def test_a_row_of_jobs(changes: dict[str, Any], line: str) -> None:
 
 
 def test_ways_to_end_are_counted() -> None:
-    """Jobs at their walltime count as killed, and rejected ones have not finished."""
+    """Jobs that ran without success count as killed, and rejected ones have not finished."""
     never = {"state": "REJECTED", "start_s": None, "end_s": None, "hosts": ()}
     jobs = [
         job(),
@@ -155,10 +155,21 @@ def test_ways_to_end_are_counted() -> None:
     assert counted == {
         "nb_jobs": "5",
         "nb_jobs_finished": "4",
-        "nb_jobs_killed": "2",
+        "nb_jobs_killed": "3",
         "nb_jobs_rejected": "1",
         "nb_jobs_success": "1",
         "success_rate": "0.200000",
+    }
+
+
+def test_means_are_over_all_jobs() -> None:
+    """As in Batsim, means are divided by the number of all jobs, with those rejected."""
+    never = {"state": "REJECTED", "start_s": None, "end_s": None, "hosts": ()}
+    (row,) = rows(texts(outcome_of_jobs(job(), job(**never)))["schedule"])
+    assert {name: row[name] for name in row if name.startswith("mean")} == {
+        "mean_slowdown": "0.625000",
+        "mean_turnaround_time": "2.500000",
+        "mean_waiting_time": "0.500000",
     }
 
 

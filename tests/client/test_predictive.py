@@ -107,6 +107,14 @@ def test_nodes_beyond_the_need_are_switched_off() -> None:
     assert {node for _, node in switched_off(simulation)} >= {1, 2, 3}
 
 
+def test_all_nodes_stay_on_at_first() -> None:
+    """Nothing is known of the demand when the first job comes."""
+    policy = with_power("easy", Predictive(1000.0), "planned")
+    jobs = jobs_of(*[(float(number), 300.0, 1) for number in range(20)])
+    simulation = simulate(nodes_of(20, BOOTS), jobs, policy)
+    assert list(starts(simulation).values()) == [float(at) for at in range(20)]
+
+
 def test_a_low_price_lets_jobs_wait() -> None:
     """With rare jobs no idle node is worth its power."""
     jobs = jobs_of(*steady(30, 2000.0))
@@ -121,7 +129,7 @@ def test_a_low_price_lets_jobs_wait() -> None:
 
 def test_the_same_seed_gives_the_same_switches() -> None:
     """All samples come from the generator of the policy."""
-    jobs = jobs_of(*[(37.0 * number, 90.0, 1 + number % 3) for number in range(60)])
+    jobs = jobs_of(*[(370.0 * number, 90.0, 1 + number % 3) for number in range(30)])
     first, second = (
         simulate(nodes_of(4, BOOTS), jobs, with_power("easy", Predictive(500.0), "planned"))
         for _ in range(2)

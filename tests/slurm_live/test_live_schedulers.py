@@ -80,9 +80,12 @@ def test_the_client_in_c_places_twenty_jobs(cluster: SlurmCluster, tmp_path: Pat
 def test_a_scheduler_of_pybatsim_places_twenty_jobs(
     cluster: SlurmCluster, tmp_path: Path, batsim_programs: Path
 ) -> None:
-    """It speaks Batsim's protocol to an example of the SDK, which speaks ours."""
+    """It speaks Batsim's protocol to an example of the SDK, which speaks ours.
+
+    By default it ends when it gets no message for 2 s, which a job needs to start.
+    """
     batsim = f"ipc://{tmp_path}/batsim"
-    pybatsim = (batsim_programs / "pybatsim", "easyBackfill", "-s", batsim, "-v", "error")
+    pybatsim = (batsim_programs / "pybatsim", "easyBackfill", "-s", batsim, "-t", "0")
     with LiveBridge(cluster, tmp_path, *PLACE) as bridge:
         proxy = (sys.executable, EXAMPLES / "batsim_scheduler.py", bridge.address, batsim)
         with running(*pybatsim), running(*proxy):

@@ -21,9 +21,14 @@ Message = dict[str, Any]
 
 @dataclass
 class Recording:
-    """A recorded run: each message of Batsim with the scheduler's reply."""
+    """A recorded run: each message of Batsim with the scheduler's reply.
+
+    Attributes:
+        texts: the messages of Batsim as it sent them.
+    """
 
     folder: Path
+    texts: list[str]
     messages: list[Message]
     replies: list[Message]
 
@@ -41,9 +46,12 @@ def recording(name: str) -> Recording:
     path = FOLDER / name / "messages.jsonl"
     if not path.is_file():
         pytest.skip(f"the recorded conversations are not on this machine: no {path}")
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    texts = path.read_text(encoding="utf-8").splitlines()
+    lines = [json.loads(text) for text in texts]
+    start = '{"dir":"B2S","msg":'
     return Recording(
         FOLDER / name,
+        [text.removeprefix(start).removesuffix("}") for text in texts if text.startswith(start)],
         [line["msg"] for line in lines if line["dir"] == "B2S"],
         [line["msg"] for line in lines if line["dir"] == "S2B"],
     )

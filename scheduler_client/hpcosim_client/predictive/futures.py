@@ -10,6 +10,7 @@ from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.forecast import ViewForecast
 from hpcosim_client.forecast.watching import RAN
 from hpcosim_client.job import Job
+from hpcosim_client.predictive.records import Records
 from hpcosim_client.view import View
 
 REMEMBERED = 512
@@ -54,7 +55,8 @@ class FutureSampler:
     """Draws futures from forecasts that learn online; see `hpcosim_client.forecast`.
 
     The run time of a submission is its requested time multiplied by the ratio of one of the last
-    jobs that ended.
+    jobs that ended. Submissions that raise the demand above all that was seen come in addition,
+    and do not end; see `Records`.
 
     Args:
         samples: number of samples of each future, >= 1.
@@ -65,12 +67,16 @@ class FutureSampler:
         self._samples, self._generator = samples, view.rng
         self._node_cores = float(view.nodes.capacity.mean())
         self._forecast = ViewForecast(self._nodes)
+        self._records = Records(len(view.nodes.capacity))
         self._ratios: list[float] = []
         self._runs_s: list[float] = []
 
     def update(self, view: View) -> None:
         """Take what has happened since the last call; see `ViewForecast.update`."""
         self._forecast.update(view)
+        waiting, running = view.queue.values(), float(self._forecast.releases.sizes.sum())
+        demand = running + sum(self._nodes(job) for job in waiting)
+        self._records.update(view.now_s, demand, len(waiting) + len(view.running))
         for job in view.left:
             if job.ended_as in RAN:
                 run_s = view.now_s - job.start_s - job.suspended_s
@@ -84,14 +90,20 @@ class FutureSampler:
         forecast, generator = self._forecast, self._generator
         jobs = forecast.arrivals.scenarios(now_s, horizon_s, self._samples, generator)
         ends_s = forecast.releases.drawn_ends_s(now_s, self._samples, generator) - now_s
+        held = forecast.releases.sizes
+        surges = self._records.surges(now_s, horizon_s, float(held.sum()), self._samples, generator)
+        runs_s = self._drawn_runs_s(jobs.requested_s)
+        sample = np.concatenate([jobs.sample, surges.sample])
+        after_s = np.concatenate([jobs.submit_s - now_s, surges.after_s])
+        order = np.lexsort((after_s, sample))
         return Futures(
             self._samples,
-            jobs.sample,
-            jobs.submit_s - now_s,
-            jobs.size,
-            self._drawn_runs_s(jobs.requested_s),
+            sample[order],
+            after_s[order],
+            np.concatenate([jobs.size, surges.nodes])[order],
+            np.concatenate([runs_s, np.full(len(surges.sample), np.inf)])[order],
             ends_s,
-            forecast.releases.sizes,
+            held,
         )
 
     def _drawn_runs_s(self, requested_s: Floats) -> Floats:

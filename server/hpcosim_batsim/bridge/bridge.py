@@ -3,6 +3,10 @@
 The bridge sends one message per instant that has events for the scheduler. It applies each decision
 at its timestamp, or immediately if the timestamp is in the past. The next message follows after the
 `now` of the reply.
+
+Times that differ only by rounding are one instant: 0.1 + 0.2 is not 0.3 in floating point. The
+simulation processes them one after the other, at their times. Their events are in one message with
+one timestamp, in Batsim's order.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from hpcosim_batsim.bridge import messages, replies
 from hpcosim_batsim.bridge.decision_handlers import carry_out
 from hpcosim_batsim.bridge.event_handlers import apply_external_event, handle_events
+from hpcosim_batsim.bridge.event_queue import EventRank
 from hpcosim_batsim.bridge.run import new_run
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.errors import BadReplyError, StuckError
@@ -22,6 +27,15 @@ from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_server.errors import waiting_jobs
 from hpcosim_workloads.table import MAX_TIME_S
+
+SAME_INSTANT_S = 1e-9
+"""Largest difference of times of one instant, s, up to times of some weeks."""
+
+SAME_INSTANT_ULPS = 4
+"""The same for later times, in units of the last place of a time."""
+
+PRINTED_S = 1e-6
+"""Resolution of times in messages, s."""
 
 
 class Bridge:
@@ -62,7 +76,8 @@ class Bridge:
     def first_message(self) -> bytes:
         """Return the message with `SIMULATION_BEGINS`."""
         message = self._message()
-        self._notify_end_of_external()  # the list of external events may be empty
+        handle_events(self.run, self._simulation.take_events(), 0.0)  # there may be no jobs
+        self._notify_end_of_external(0.0)  # the list of external events may be empty
         return message
 
     def next_message(self, reply: bytes) -> bytes:
@@ -75,36 +90,34 @@ class Bridge:
         self.replied = True
         decoded = replies.read_reply(reply)
         self._check_order(decoded.now_s)
-        while self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
-            self._step(math.inf)
+        if self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
+            self._run_instant(self._simulation.now_s)
         for place, decision in enumerate(decoded.decisions):
             where = f"$.events[{place}]"
             self._advance_to(decision.timestamp_s, f"{where}.timestamp")
             carry_out(self.run, decision.data, where)
         self._advance_to(decoded.now_s, "$.now")
-        while True:
-            next_s = self._next_s()
-            if next_s > self._simulation.now_s and self.run.queue:  # the instant is complete
-                break
-            if next_s == math.inf:
+        if self._next_s() <= _end_of_instant(self._simulation.now_s):
+            self._run_instant(self._simulation.now_s)
+        while not self.run.queue:
+            if self._next_s() == math.inf:
                 self._end()
-                break
-            self._step(math.inf)
+            else:
+                self._run_instant(self._next_s())
         return self._message()
 
     def error_message(self, why: Exception) -> bytes:
         """Return the message that ends the simulation because of an error of the scheduler."""
         self.ended = True
         data = messages.to_json({"error": " ".join(str(why).split())})
-        self.run.queue.append(messages.event(self._simulation.now_s, "SIMULATION_ENDS", data))
+        self.run.queue.add(messages.event(self._simulation.now_s, "SIMULATION_ENDS", data))
         return self._message()
 
     def _message(self) -> bytes:
         now_s = self._simulation.now_s
         # Messages have six decimals; a scheduler that sends the printed time back means now.
         self._printed_now_s = float(f"{now_s:.6f}")
-        queue, self.run.queue = self.run.queue, []
-        return messages.message(now_s, queue)
+        return messages.message(now_s, self.run.queue.take())
 
     # Time
 
@@ -126,26 +139,40 @@ class Bridge:
         next_s = self._simulation.next_s()
         return min(next_s, self._external[0].time_s) if self._external else next_s
 
-    def _step(self, until_s: float) -> None:
-        """Process the next instant if it is not after `until_s`; otherwise advance to `until_s`."""
+    def _run_instant(self, begin_s: float) -> None:
+        """Process everything that is due in the instant of `begin_s`.
+
+        Args:
+            begin_s: time of the instant, at most that of the next event, s.
+        """
+        self.run.queue.begin_instant()
+        end_s = _end_of_instant(begin_s)
+        while (next_s := self._next_s()) <= end_s:
+            handle_events(self.run, self._simulation.step(next_s), begin_s)
+            self._apply_external(begin_s)
+        self.run.queue.end_instant()
+
+    def _apply_external(self, time_s: float) -> None:
+        """Apply the external events that are due now; their time in messages is `time_s`."""
         external = self._external
-        if external:
-            until_s = min(until_s, external[0].time_s)
-        handle_events(self.run, self._simulation.step(until_s))
         while external and external[0].time_s <= self._simulation.now_s:
-            apply_external_event(self.run, external.popleft())
-            self._notify_end_of_external()
+            apply_external_event(self.run, external.popleft(), time_s)
+            self._notify_end_of_external(time_s)
 
     def _advance_to(self, time_s: float, where: str) -> None:
+        if time_s <= self._printed_now_s:
+            return
         if time_s > MAX_TIME_S:
             raise BadReplyError(
                 f"expected a time of at most {MAX_TIME_S:g} s, got {time_s}",
                 where,
                 self._simulation.now_s,
             )
-        if time_s > self._printed_now_s:
-            while self._simulation.now_s < time_s:
-                self._step(time_s)
+        while self._next_s() <= _end_of_instant(time_s):
+            self._run_instant(self._next_s())
+        if self._simulation.now_s < time_s:
+            self.run.queue.begin_instant()
+            self._simulation.step(time_s)
 
     def _end(self) -> None:
         now_s = self._simulation.now_s
@@ -163,11 +190,16 @@ class Bridge:
                 "NOTIFY registration_finished",
             )
         self.ended = True
-        self.run.queue.append(messages.event(now_s, "SIMULATION_ENDS"))
+        self.run.queue.add(messages.event(now_s, "SIMULATION_ENDS"))
 
-    def _notify_end_of_external(self) -> None:
+    def _notify_end_of_external(self, time_s: float) -> None:
         if self._external_end_due and not self._external:
             self._external_end_due = False
-            self.run.queue.append(
-                messages.notify(self._simulation.now_s, "no_more_external_event_to_occur")
-            )
+            no_more = messages.notify(time_s, "no_more_external_event_to_occur")
+            self.run.queue.add(no_more, EventRank.EXTERNAL)
+
+
+def _end_of_instant(time_s: float) -> float:
+    """Return the latest time, s, that is the same instant as `time_s`."""
+    rounding_s = min(SAME_INSTANT_ULPS * math.ulp(time_s), PRINTED_S / 2)
+    return time_s + max(SAME_INSTANT_S, rounding_s)

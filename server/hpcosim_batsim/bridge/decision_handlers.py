@@ -8,13 +8,14 @@ from typing import Any
 
 from hpcosim_batsim.bridge import messages, replies
 from hpcosim_batsim.bridge.event_handlers import handle_events, start_next_phase
-from hpcosim_batsim.bridge.jobs import RunJob
+from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.phases import phases
-from hpcosim_batsim.bridge.run import BatsimRun, check_sharing
+from hpcosim_batsim.bridge.run import BatsimRun
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
-from hpcosim_batsim.inputs.tasks import progress, task_of
-from hpcosim_batsim.inputs.workload_model import Delay, ParallelHomogeneous
+from hpcosim_batsim.inputs.progress import progress
+from hpcosim_batsim.inputs.tasks import shares_resources, task_of
+from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
 from hpcosim_server.errors import Rejection
 
@@ -51,13 +52,23 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
         )
     run.hosts.check_available(hosts)
     profiles = run.registry.profiles_of(job)
-    task = task_of(profile, profiles, run.platform, processes, run.hosts.pstates)
-    simulation = run.simulation
+    task = task_of(
+        profile,
+        profiles,
+        run.platform,
+        processes,
+        run.hosts.pstates,
+        share_hosts=run.options.compute_sharing,
+    )
+    simulation, shares = run.simulation, shares_resources(task)
     if len(hosts) != res or not isinstance(profile, Delay):
-        simulation.reshape(job.number, len(hosts), job.run_s(task.duration_s))
+        run_s = math.inf if shares else job.run_s(task.duration_s)
+        simulation.reshape(job.number, len(hosts), run_s)
     job.state, job.hosts, job.task = "running", hosts, task
     job.started_s = simulation.now_s
-    if run.options.energy:
+    if shares:
+        run.executions.start(job.number, hosts, task)
+    elif run.options.energy:
         run.phases[job.number] = phases(task)
         start_next_phase(run, job)
     simulation.carry_out(AllocateJob(job.number, hosts, [1] * len(hosts)))
@@ -68,7 +79,7 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
 def _reject(run: BatsimRun, decision: replies.BatsimRejectJob) -> None:
     job = _waiting_job(run, decision.job_id)
     run.simulation.carry_out(RejectJob(job.number))
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
 
 
 def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
@@ -85,11 +96,23 @@ def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
         requested.append(job.full_id)
         if job.state == "running":
             assert job.task is not None
-            progresses[job.full_id] = progress(job.task, simulation.now_s - job.started_s)
+            current = run.executions.progress(job.number) or progress(
+                job.task, simulation.now_s - job.started_s
+            )
+            progresses[job.full_id] = current
+            if not isinstance(_current_profile(run, job, current), Delay):
+                job.return_code = CANCELLED
             simulation.carry_out(KillJob(job.number))
-    handle_events(run, simulation.take_events())
+    handle_events(run, simulation.take_events(), simulation.now_s)
     if requested:
-        run.queue.append(messages.job_killed(simulation.now_s, requested, progresses))
+        run.queue.add(messages.job_killed(simulation.now_s, requested, progresses))
+
+
+def _current_profile(run: BatsimRun, job: RunJob, task: dict[str, Any]) -> BatsimProfile:
+    """Return the profile of the innermost task in the progress of a job."""
+    while "current_task" in task:
+        task = task["current_task"]
+    return run.registry.profiles_of(job)[task["profile_name"]]
 
 
 def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
@@ -101,19 +124,17 @@ def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:
         raise ValueError("pstates can be set only with --energy (-E)")
     hosts = parse_intervals(decision.resources, len(run.platform.hosts))
     switch = run.hosts.set_pstate(hosts, _integer(decision.state))
-    run.switch_requests += 1
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     if not switch.remaining:
         now_s = run.simulation.now_s
-        run.queue.append(messages.resource_state_changed(now_s, switch.hosts, switch.pstate))
+        run.queue.add(messages.resource_state_changed(now_s, switch.hosts, switch.pstate))
 
 
 def _register_job(run: BatsimRun, decision: replies.RegisterJob) -> None:
     _check_registering(run)
     job = run.registry.register_job(decision.job_id, decision.job)
-    check_sharing(job, run.registry, run.options)
     run.simulation.submit(job.spec(run.simulation.now_s))
-    handle_events(run, run.simulation.take_events())
+    handle_events(run, run.simulation.take_events(), run.simulation.now_s)
 
 
 def _register_profile(run: BatsimRun, decision: replies.RegisterProfile) -> None:
@@ -152,7 +173,7 @@ def _query(run: BatsimRun, decision: replies.Query) -> None:
         raise ValueError("the query of consumed_energy requires --energy (-E)")
     run.simulation.settle()
     energy_j = math.fsum(meter.energy_j for meter in run.simulation.cluster.meters)
-    run.queue.append(messages.consumed_energy(run.simulation.now_s, energy_j))
+    run.queue.add(messages.consumed_energy(run.simulation.now_s, energy_j))
 
 
 def _ignore(run: BatsimRun, _: replies.BatsimAnswer) -> None:

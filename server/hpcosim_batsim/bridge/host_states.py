@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hpcosim_batsim.bridge.node_kinds import kind_of
 from hpcosim_batsim.bridge.stepping import SteppedEngine
+from hpcosim_batsim.bridge.switch_log import SwitchLog
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_protocol import NodeGroup, PowerStates, Processor, SetNodePower
 
@@ -41,6 +43,7 @@ class HostStates:
         pstates: pstate of each host; of a switching host, the requested pstate.
         running: number of running jobs of each host.
         unavailable: hosts that cannot be allocated.
+        log: the changes of pstates so far.
     """
 
     def __init__(
@@ -53,11 +56,15 @@ class HostStates:
         self.pstates = [host.pstate for host in platform.hosts]
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
+        self.log = SwitchLog()
+        self._loads: list[dict[int, float]] = [
+            {} for _ in platform.hosts
+        ]  # by job, of shared hosts
         self._switches: dict[int, PstateSwitch] = {}
         self._pstates_of_shape: dict[_Shape, tuple[int, int]] = {}
-        self._kinds: dict[tuple[int, int, float, int | None], NodeGroup] = {}
+        self._kinds: dict[tuple[int, int, float, int, int | None], NodeGroup] = {}
         for host in range(len(platform.hosts)):
-            self._kind(host, 0.0, None)
+            self._kind(host, 0.0, 1, None)
 
     def name(self, host: int) -> str:
         """Return the number and name of a host, for messages."""
@@ -79,16 +86,35 @@ class HostStates:
             if self.running[host] >= self._slots:
                 raise ValueError(f"{self.name(host)} runs a job")
 
-    def set_loads(self, hosts: Sequence[int], loads: Mapping[int, float]) -> None:
-        """Set the load of hosts, 0 to 1, which determines their power while they run a job.
+    def set_loads(
+        self, job: int, hosts: Sequence[int], loads: Mapping[int, float], speed: float = 1.0
+    ) -> None:
+        """Set the load of hosts by a job, which determines their power while they run jobs.
 
         Args:
+            job: number of the job.
             hosts: the hosts.
-            loads: load by host; default 0.
+            loads: load by host, 0 to 1; default 0.
+            speed: factor of the loads.
         """
-        if self._energy:
+        if not self._energy:
+            return
+        for host in hosts:
+            load = loads.get(host, 0.0) * speed
+            if self._slots == 1:
+                self._set_kind(host, load=load)
+            else:
+                self._loads[host][job] = load
+                self._set_shared_kind(host)
+
+    def end_job(self, job: int, hosts: Sequence[int]) -> None:
+        """Note that a job has ended on its hosts."""
+        for host in hosts:
+            self.running[host] -= 1
+        if self._slots > 1:
             for host in hosts:
-                self._set_kind(host, load=loads.get(host, 0.0))
+                if self._loads[host].pop(job, None) is not None and self._loads[host]:
+                    self._set_shared_kind(host)
 
     def set_pstate(self, hosts: Sequence[int], pstate: int) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
@@ -103,6 +129,7 @@ class HostStates:
             self._check_switch(host, pstate)
         switch = PstateSwitch(hosts, pstate, 0)
         power = self._simulation.power.state
+        self._log_request(hosts, pstate)
         for host in hosts:
             if power[host] == "sleeping":
                 self.pstates[host] = pstate
@@ -114,31 +141,53 @@ class HostStates:
                 self._set_kind(host, sleeps_in=pstate)
                 self.pstates[host] = pstate
                 self._start_switch(host, switch, on=False)
+        if not switch.remaining:
+            self.log.completed(self._simulation.now_s, hosts, pstate)
         return switch
 
     def complete_switch(self, host: int) -> PstateSwitch:
         """Record that a host reached the requested pstate, and return the request."""
-        if self._simulation.power.state[host] == "on":
+        on = self._simulation.power.state[host] == "on"
+        if on:
             self._set_kind(host)
         switch = self._switches.pop(host)
         switch.remaining -= 1
+        now_s, last = self._simulation.now_s, not switch.remaining
+        self.log.switched(self._job_changes(), now_s, host, on=on, last=last)
+        if last:
+            self.log.completed(now_s, switch.hosts, switch.pstate)
         return switch
 
     def pstates_of(self, kind: NodeGroup) -> tuple[int, int]:
         """Return the pstates of a kind of node: while on, and while asleep."""
         return self._pstates_of_shape.get((kind.processors, kind.power_states), (0, 0))
 
+    def _job_changes(self) -> int:
+        return len(self._simulation.recording.changes)
+
+    def _log_request(self, hosts: Sequence[int], pstate: int) -> None:
+        power = self._simulation.power.state
+        on = self._platform.hosts[hosts[0]].computes_in(pstate)
+        switching = [host for host in hosts if power[host] == "sleeping" or not on]
+        self.log.requested(self._job_changes(), self._simulation.now_s, hosts, switching, on=on)
+
     def _start_switch(self, host: int, switch: PstateSwitch, *, on: bool) -> None:
         switch.remaining += 1
         self._switches[host] = switch
         self._simulation.carry_out(SetNodePower(host, "on" if on else "sleeping"))
 
-    def _set_kind(self, host: int, *, load: float = 0.0, sleeps_in: int | None = None) -> None:
-        self._simulation.node_kinds.change(host, self._kind(host, load, sleeps_in))
+    def _set_shared_kind(self, host: int) -> None:
+        loads = self._loads[host]
+        self._set_kind(host, load=min(math.fsum(loads.values()), 1.0), jobs=len(loads))
 
-    def _kind(self, host: int, load: float, sleeps_in: int | None) -> NodeGroup:
+    def _set_kind(
+        self, host: int, *, load: float = 0.0, jobs: int = 1, sleeps_in: int | None = None
+    ) -> None:
+        self._simulation.node_kinds.change(host, self._kind(host, load, jobs, sleeps_in))
+
+    def _kind(self, host: int, load: float, jobs: int, sleeps_in: int | None) -> NodeGroup:
         pstate = self.pstates[host]
-        key = host, pstate, load, sleeps_in
+        key = host, pstate, load, jobs, sleeps_in
         kind = self._kinds.get(key)
         if kind is None:
             description = self._platform.hosts[host]
@@ -148,6 +197,7 @@ class HostStates:
                 self._slots,
                 energy=self._energy,
                 load=load,
+                jobs=jobs,
                 sleeps_in=sleeps_in,
             )
             self._kinds[key] = kind

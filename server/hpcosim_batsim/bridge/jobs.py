@@ -14,10 +14,15 @@ from hpcosim_batsim.inputs.workload_model import (
     BatsimJob,
     BatsimProfile,
     BatsimWorkload,
-    Composed,
     Delay,
 )
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
+
+STOPPED, CANCELLED = -1, -2
+"""Return codes of jobs that do not complete: at the walltime or in a delay, and in a computation.
+
+Batsim cancels the computation of a job that the scheduler kills; it stops the process of a delay.
+"""
 
 
 class RunJob:
@@ -35,6 +40,7 @@ class RunJob:
         task: its task on these hosts; None: it has not started.
         started_s: start time, s.
         kill_requested: the scheduler requested to kill it.
+        return_code: its return code if it does not complete.
         metadata: text that the scheduler set, for the results.
     """
 
@@ -47,6 +53,7 @@ class RunJob:
         "metadata",
         "number",
         "profile",
+        "return_code",
         "source",
         "started_s",
         "state",
@@ -67,6 +74,7 @@ class RunJob:
         self.task: HostTask | None = None
         self.started_s = math.nan
         self.kill_requested = False
+        self.return_code = STOPPED
         self.metadata = ""
 
     @property
@@ -111,7 +119,7 @@ class JobRegistry:
 
     def table(self) -> JobTable:
         """Return the jobs as the simulation's workload."""
-        specs = [job.spec(job.source.submit_s) for job in self.jobs]
+        specs = [job.spec(max(job.source.submit_s, 0.0)) for job in self.jobs]
         return job_table(
             job_id=[spec.job_id for spec in specs],
             submit_s=[spec.submit_s for spec in specs],
@@ -169,19 +177,9 @@ class JobRegistry:
             raise ValueError(f"workload {workload!r} has no profile {job.profile!r}")
         return self._add(job, dynamic=True)
 
-    def computes(self, job: RunJob) -> bool:
-        """Tell whether a job's profile contains anything but delays."""
-        return _computes(job.profile, self.profiles_of(job))
-
     def _add(self, source: BatsimJob, *, dynamic: bool) -> RunJob:
         profile = self.profiles[source.workload][source.profile]
         job = RunJob(source, profile, len(self.jobs), dynamic=dynamic)
         self.jobs.append(job)
         self._by_id[job.full_id] = job
         return job
-
-
-def _computes(profile: BatsimProfile, profiles: Mapping[str, BatsimProfile]) -> bool:
-    if isinstance(profile, Composed):
-        return any(_computes(profiles[name], profiles) for name in profile.sequence)
-    return not isinstance(profile, Delay)

@@ -1,4 +1,7 @@
-"""Batsim's messages to a scheduler, protocol version 4.2.1; times have six decimals.
+"""Batsim's messages to a scheduler, protocol version 4.2.1.
+
+As in Batsim, all numbers that are not integers have six decimals (C's `%f`), also those of jobs and
+profiles: a scheduler compares them with the time of the message.
 
 Each function except `to_json` and `message` returns one event as JSON.
 """
@@ -14,10 +17,12 @@ from hpcosim_server.record.table_rows import intervals
 
 Json = Mapping[str, Any]
 
+_INTEGERS = range(-(2**63), 2**64)  # Batsim's JSON reader reads other integers as double precision
+
 
 def to_json(value: object) -> str:
-    """Return a value as JSON on one line."""
-    return msgspec.json.encode(value).decode()
+    """Return a value as JSON on one line; numbers that are not integers have six decimals."""
+    return msgspec.json.encode(_with_six_decimals(value)).decode()
 
 
 def message(now_s: float, events: Iterable[str]) -> bytes:
@@ -82,6 +87,16 @@ def availability(time_s: float, hosts: Sequence[int], unavailable: bool) -> str:
 def consumed_energy(time_s: float, energy_j: float) -> str:
     """Return the `ANSWER` to a query of the consumed energy, J."""
     return event(time_s, "ANSWER", f'{{"consumed_energy":{energy_j:.6f}}}')
+
+
+def _with_six_decimals(value: Any) -> Any:
+    if isinstance(value, float) or (isinstance(value, int) and value not in _INTEGERS):
+        return msgspec.Raw(f"{value:.6f}".encode())
+    if isinstance(value, dict):
+        return {key: _with_six_decimals(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_six_decimals(each) for each in value]
+    return value
 
 
 def _progress(task: Json) -> str:

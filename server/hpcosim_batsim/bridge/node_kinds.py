@@ -46,6 +46,7 @@ def kind_of(
     *,
     energy: bool,
     load: float = 0.0,
+    jobs: int = 1,
     sleeps_in: int | None = None,
 ) -> protocol.NodeGroup:
     """Return the node that represents a host.
@@ -55,8 +56,8 @@ def kind_of(
         pstate: pstate in which it computes.
         slots: maximum number of jobs on the host at the same time.
         energy: use the host's power.
-        load: fraction of its speed in use while it runs jobs, 0 to 1. Each of the `slots` draws
-            an equal part of the power of this load.
+        load: fraction of its speed in use while it runs jobs, 0 to 1.
+        jobs: number of jobs that it runs then. Each draws an equal part of the power of this load.
         sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.
     """
     clock_ghz = host.flops(pstate) / GIGA
@@ -67,7 +68,7 @@ def kind_of(
         cores=slots,
         clock_ghz=clock_ghz,
         static_w=watts.idle_w,
-        dynamic_w=watts.at(load) - watts.idle_w,
+        dynamic_w=(watts.at(load) - watts.idle_w) / jobs,
     )
     states = None if sleeps_in is None else _power_states(host, sleeps_in)
     return protocol.NodeGroup(1, (processor,), 0.0, states)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpcosim_batsim.inputs.tasks import HostTask, SimpleTask
+from hpcosim_batsim.inputs.tasks import HostTask, parts
 
 Loads = Mapping[int, float]
 
 
 def phases(task: HostTask) -> Iterator[tuple[float, Loads]]:
     """Yield the phases of a task in order: duration, s, and load by host number, 0 to 1."""
-    if isinstance(task, SimpleTask):
-        yield task.duration_s, task.loads
-        return
-    for _ in range(task.repeat):
-        for part in task.tasks:
-            yield from phases(part)
+    for part in parts(task):
+        yield part.latency_s, {}
+        yield part.duration_s - part.latency_s, part.loads

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import zmq
@@ -57,7 +58,11 @@ def check_address(address: str) -> None:
 
 
 def exchange_messages(
-    bridge: Bridge, address: str, timeouts: BatsimTimeouts, wall: WallTimes
+    bridge: Bridge,
+    address: str,
+    timeouts: BatsimTimeouts,
+    wall: WallTimes,
+    show: Callable[[str], None] | None = None,
 ) -> None:
     """Exchange messages with the scheduler at an address until the simulation ends.
 
@@ -68,6 +73,8 @@ def exchange_messages(
         address: where the scheduler listens, such as `tcp://localhost:28000`.
         timeouts: timeouts of the replies.
         wall: is set to the wall-clock times.
+        show: called with each message and each reply as text, in Batsim's words; None: they are
+            not shown.
 
     Raises:
         BadReplyError: a reply is invalid.
@@ -76,7 +83,7 @@ def exchange_messages(
     """
     began_s = time.perf_counter()
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-        requester = _Requester(socket, address)
+        requester = _Requester(socket, address, show)
         try:
             requester.connect()
             _exchange_messages(bridge, requester, timeouts)
@@ -110,9 +117,12 @@ class _Requester:
         waited_s: wall-clock time spent waiting for replies, s.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], address: str) -> None:
+    def __init__(
+        self, socket: zmq.Socket[bytes], address: str, show: Callable[[str], None] | None
+    ) -> None:
         self._socket = socket
         self._address = address
+        self._show = show
         self.waited_s = 0.0
         socket.linger = LINGER_MS
         socket.rcvtimeo = POLL_MS
@@ -130,6 +140,8 @@ class _Requester:
             ) from None
 
     def send(self, message: bytes) -> None:
+        if self._show is not None:
+            self._show(f"Sending '{_printable(message)}'")
         self._socket.send(message)
 
     def receive(self, timeout_s: float) -> bytes:
@@ -141,9 +153,12 @@ class _Requester:
         """
         began_s = time.perf_counter()
         try:
-            return self._receive(began_s + timeout_s, timeout_s)
+            reply = self._receive(began_s + timeout_s, timeout_s)
         finally:
             self.waited_s += time.perf_counter() - began_s
+        if self._show is not None:
+            self._show(f"Received '{_printable(reply)}'")
+        return reply
 
     def await_last_reply(self) -> None:
         """Wait for the reply to `SIMULATION_ENDS`, whose content has no effect."""
@@ -192,3 +207,9 @@ class _Requester:
             f"no scheduler listens at {self._address} after {timeout_s:g} s; start it, or raise "
             "--hello-timeout-s"
         )
+
+
+def _printable(message: bytes) -> str:
+    """Return a message as text on one line, without control characters."""
+    text = message.decode(errors="replace")
+    return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from hpcosim_batsim.bridge import messages
+from hpcosim_batsim.bridge.event_queue import EventQueue
+from hpcosim_batsim.bridge.executions import Executions
 from hpcosim_batsim.bridge.host_states import HostStates
-from hpcosim_batsim.bridge.jobs import JobRegistry, RunJob
+from hpcosim_batsim.bridge.jobs import JobRegistry
 from hpcosim_batsim.bridge.node_kinds import cluster_of
 from hpcosim_batsim.bridge.phases import Loads
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions, simulation_begins_data
 from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.inputs.demand import capacity_of
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_server.engine.rules import Rules
@@ -34,11 +37,11 @@ class BatsimRun:
         registry: jobs and profiles.
         simulation: the simulation.
         hosts: state of the hosts.
-        queue: events (JSON) of the next message.
+        queue: events of the next message.
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
+        executions: running jobs whose tasks share resources.
         call_ids: alarm ids of `CALL_ME_LATER`.
-        switch_requests: number of `SET_RESOURCE_STATE` requests.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
@@ -47,11 +50,11 @@ class BatsimRun:
     registry: JobRegistry
     simulation: SteppedEngine
     hosts: HostStates
-    queue: list[str]
+    executions: Executions
+    queue: EventQueue
     registering: bool
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
-    switch_requests: int = 0
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 
@@ -64,50 +67,31 @@ def new_run(
         InputError: the combination of platform, workloads and options is not supported.
     """
     registry = JobRegistry(workloads)
-    _check(platform, workloads, registry, options)
+    if options.energy:
+        _check_power(platform)
     slots = SHARED_SLOTS if options.compute_sharing else 1
     pstates = [host.pstate for host in platform.hosts]
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
     simulation = SteppedEngine(cluster, registry.table(), _RULES)
     hosts = HostStates(platform, simulation, slots, energy=options.energy)
     data = messages.to_json(simulation_begins_data(platform, workloads, options))
-    begins = messages.event(0.0, "SIMULATION_BEGINS", data)
-    return BatsimRun(options, platform, registry, simulation, hosts, [begins], options.dynamic_jobs)
+    queue = EventQueue()
+    queue.add(messages.event(0.0, "SIMULATION_BEGINS", data))
+    executions = Executions(
+        simulation,
+        lambda resource: capacity_of(resource, platform, hosts.pstates),
+        hosts.set_loads,
+    )
+    return BatsimRun(
+        options, platform, registry, simulation, hosts, executions, queue, options.dynamic_jobs
+    )
 
 
-def _check(
-    platform: BatsimPlatform,
-    workloads: Sequence[BatsimWorkload],
-    registry: JobRegistry,
-    options: BatsimOptions,
-) -> None:
-    if options.energy:
-        for host in platform.hosts:
-            if not host.watts:
-                raise InputError(
-                    platform.path,
-                    f"host {host.name}",
-                    "has no wattage_per_state; --energy (-E) requires it",
-                )
-    for job in registry.jobs:
-        try:
-            check_sharing(job, registry, options)
-        except ValueError as error:
-            raise InputError(_path_of(job, workloads), "", str(error)) from None
-
-
-def _path_of(job: RunJob, workloads: Sequence[BatsimWorkload]) -> str:
-    return next(one.path for one in workloads if one.name == job.source.workload)
-
-
-def check_sharing(job: RunJob, registry: JobRegistry, options: BatsimOptions) -> None:
-    """Check that compute sharing supports a job.
-
-    Raises:
-        ValueError: the job computes, and hosts may be shared.
-    """
-    if options.compute_sharing and registry.computes(job):
-        raise ValueError(
-            f"job {job.full_id} computes; --enable-compute-sharing supports only delay profiles, "
-            "because the slowdown of jobs that share a host is not simulated"
-        )
+def _check_power(platform: BatsimPlatform) -> None:
+    for host in platform.hosts:
+        if not host.watts:
+            raise InputError(
+                platform.path,
+                f"host {host.name}",
+                "has no wattage_per_state; --energy (-E) requires it",
+            )

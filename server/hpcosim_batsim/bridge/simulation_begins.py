@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
-from hpcosim_batsim.inputs.workload_model import BatsimWorkload
+from hpcosim_batsim.inputs.workload_model import BatsimWorkload, used_profiles
 
 
 class BatsimOptions(Struct, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ def simulation_begins_data(
         ],
         "workloads": {workload.name: str(Path(workload.path).absolute()) for workload in workloads},
         "profiles": {
-            workload.name: {name: profile.raw for name, profile in workload.profiles.items()}
+            workload.name: {name: profile.raw for name, profile in used_profiles(workload).items()}
             for workload in workloads
         },
     }

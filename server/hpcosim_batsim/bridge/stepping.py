@@ -63,7 +63,8 @@ class SteppedEngine(Engine):
         Args:
             job_id: number of the job.
             cores: requested cores.
-            run_s: run time on the nodes of its allocation, s.
+            run_s: run time on the nodes of its allocation, s; infinity: `complete` ends the job,
+                unless it reaches its requested time.
 
         Raises:
             Rejection: the job does not wait.
@@ -71,3 +72,11 @@ class SteppedEngine(Engine):
         job = self.jobs.waiting_job(job_id)
         job.spec = job.spec._replace(cores=cores, run_s=run_s)
         self.recording.cores[job.row] = cores
+
+    def complete(self, job_id: int) -> None:
+        """End a running job successfully.
+
+        Raises:
+            Rejection: the job does not run.
+        """
+        self.end(self.jobs.running_job(job_id), "completed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hpcosim_batsim.inputs.platform_model import Host, SleepState, Watts
 from hpcosim_batsim.inputs.units import FLOPS
@@ -12,13 +12,16 @@ POWER, OLD_POWER = "wattage_per_state", "watt_per_state"
 _CHANGING = ("availability_file", "speed_file", "state_file")
 
 
-def host_of(element: Element, name: str, zone_properties: Mapping[str, str]) -> Host:
+def host_of(
+    element: Element, name: str, zone_properties: Mapping[str, str], *, energy: bool
+) -> Host:
     """Return the host that an element describes.
 
     Args:
         element: a host, or a cluster or cabinet of equal hosts.
         name: name of the host; "": each host of a group.
         zone_properties: properties of its zones.
+        energy: read power and sleep pstates; otherwise, as in Batsim, they are only properties.
 
     Raises:
         InputError: the host is invalid or not supported; names the line.
@@ -39,23 +42,27 @@ def host_of(element: Element, name: str, zone_properties: Mapping[str, str]) -> 
         speeds=speeds,
         cores=element.count("core", 1, 1),
         pstate=element.count("pstate", 0, 0),
-        watts=() if power is None else _watts(element, power, len(speeds)),
-        sleep_states=_sleep_states(element, given.get("sleep_pstates"), len(speeds)),
+        watts=_watts(element, power, len(speeds)) if energy and power is not None else (),
+        sleep_states=_sleep_states(
+            element, given.get("sleep_pstates") if energy else None, len(speeds)
+        ),
         properties=sent,
         zone_properties=zone_properties,
     )
-    _check(element, host)
+    _check(element, host, range(len(speeds)) if energy else (host.pstate,))
     return host
 
 
-def _check(element: Element, host: Host) -> None:
+def _check(element: Element, host: Host, pstates: Iterable[int]) -> None:
+    """Check the pstate at the start, and the speeds of the pstates that the host may enter."""
     name = host.name or "each host"
     if not host.computes_in(host.pstate):
         raise element.error(
             f"{name} starts in pstate {host.pstate}, which is not one of its computation pstates; "
             f"it has {len(host.speeds)} pstates",
         )
-    for pstate, speed in enumerate(host.speeds):
+    for pstate in pstates:
+        speed = host.speeds[pstate]
         if speed <= 0 and pstate not in host.sleep_states:
             raise element.error(
                 f"{name} has a speed of {speed:g} in pstate {pstate}; it must be > 0",

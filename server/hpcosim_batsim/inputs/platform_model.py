@@ -1,4 +1,4 @@
-"""Types of SimGrid platform files: hosts, their pstates and their network."""
+"""Types of SimGrid platform files: hosts and their pstates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from msgspec import Struct
+
+from hpcosim_batsim.network.routes import Network
 
 
 class Watts(Struct, frozen=True):
@@ -46,7 +48,7 @@ class Host(Struct, frozen=True, kw_only=True):
     Attributes:
         name: name of the host.
         speeds: speed of one core in each pstate, flop/s.
-        cores: number of cores; a task uses all of them.
+        cores: number of cores; a process uses one of them.
         pstate: pstate at the start.
         watts: power in each pstate; empty: the platform states none.
         sleep_states: sleep pstates by number.
@@ -82,26 +84,8 @@ class Host(Struct, frozen=True, kw_only=True):
         return self.speeds[pstate] * self.cores
 
     def switch_time_s(self, transition: int) -> float:
-        """Return the duration of a transition pstate, s: the time of 1 flop at its speed."""
-        return 1.0 / self.flops(transition)
-
-
-class Star(Struct, frozen=True):
-    """Star network of a cluster: each host has a link to a shared backbone.
-
-    Attributes:
-        bytes_per_s: bandwidth of each host's link, bytes/s.
-        split: the link has that bandwidth in each direction; otherwise both directions share it.
-        latency_s: latency of each host's link, s.
-        backbone_bytes_per_s: bandwidth of the backbone, bytes/s; None: unlimited.
-        backbone_latency_s: latency of the backbone, s.
-    """
-
-    bytes_per_s: float
-    split: bool
-    latency_s: float
-    backbone_bytes_per_s: float | None = None
-    backbone_latency_s: float = 0.0
+        """Return the duration of a transition pstate, s: the time of 1 flop on one core."""
+        return 1.0 / self.speeds[transition]
 
 
 class BatsimPlatform(Struct, frozen=True, kw_only=True):
@@ -114,7 +98,7 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
         master: master host, which runs no jobs.
         storage: storage hosts.
         no_network: the platform has no links, so communication takes no time.
-        star: network of the compute hosts; None: they are not in one cluster.
+        network: its network.
     """
 
     path: str
@@ -122,4 +106,4 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
     master: Host
     storage: tuple[Host, ...] = ()
     no_network: bool = True
-    star: Star | None = None
+    network: Network = Network()

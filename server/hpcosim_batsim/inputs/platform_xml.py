@@ -1,8 +1,8 @@
 """Reader of SimGrid platform files.
 
-It supports hosts, clusters and cabinets in nested zones, speeds and pstates, and properties of
-hosts and zones. Of the network it keeps what `tasks` needs: whether there are links, and the star
-networks of clusters. Traces of availability or speed and included files are errors.
+It supports hosts, clusters and cabinets in nested zones, speeds and pstates, properties of hosts
+and zones, and their network (`network_xml`). Traces of availability or speed and included files
+are errors.
 """
 
 from __future__ import annotations
@@ -14,27 +14,16 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.cluster_xml import numbers_of, star_of
+from hpcosim_batsim.inputs.cluster_xml import hosts_of
 from hpcosim_batsim.inputs.host_xml import host_of
-from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host, Star
+from hpcosim_batsim.inputs.network_xml import GROUPS, NETWORK, ZONES, read_network
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_batsim.inputs.xml_tree import Element, read_xml
 
 MAX_HOSTS = 1_000_000
 MASTER = "master_host"
 NO_ROLES: Mapping[str, str] = MappingProxyType({})
 
-_ZONES = {"zone", "AS"}
-_GROUPS = {"cluster", "cabinet"}
-_NETWORK = {
-    "link",
-    "route",
-    "zoneRoute",
-    "ASroute",
-    "bypassRoute",
-    "bypassZoneRoute",
-    "bypassASroute",
-}
-_NETWORK |= {"backbone", "host_link", "link_ctn", "router"}
 _IGNORED = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
 _UNSUPPORTED = {
     "include": "included files",
@@ -48,7 +37,12 @@ _ROLES = ("", "compute_node", "master", "storage")
 
 
 def read_platform(
-    path: Path, *, master: str = MASTER, roles: Mapping[str, str] = NO_ROLES, limit: int = 0
+    path: Path,
+    *,
+    master: str = MASTER,
+    roles: Mapping[str, str] = NO_ROLES,
+    limit: int = 0,
+    energy: bool = True,
 ) -> BatsimPlatform:
     """Return the platform of a file.
 
@@ -57,19 +51,20 @@ def read_platform(
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
+        energy: read the power and the sleep pstates of hosts.
 
     Raises:
         InputError: the file cannot be read or is invalid or not supported; names the line.
     """
-    return _Reader(str(path), read_xml(path)).platform(master, roles, limit)
+    return _Reader(str(path), read_xml(path), energy=energy).platform(master, roles, limit)
 
 
 class _Reader:
-    def __init__(self, path: str, root: Element) -> None:
+    def __init__(self, path: str, root: Element, *, energy: bool) -> None:
         self._path = path
+        self._energy = energy
         self._root = root
         self._hosts: dict[str, Host] = {}
-        self._stars: dict[str, Star] = {}
         self._linked = False
 
     def platform(self, master: str, roles: Mapping[str, str], limit: int) -> BatsimPlatform:
@@ -95,7 +90,7 @@ class _Reader:
             master=masters[0],
             storage=tuple(storage),
             no_network=not self._linked,
-            star=self._common_star(compute),
+            network=read_network(self._root),
         )
 
     def _by_role(
@@ -118,20 +113,16 @@ class _Reader:
             found[which].append(_with_role(host, role))
         return found
 
-    def _common_star(self, hosts: list[Host]) -> Star | None:
-        first = self._stars.get(hosts[0].name)
-        same = all(self._stars.get(host.name) is first for host in hosts)
-        return first if same else None
-
     def _read_children(self, parent: Element, zone_properties: Mapping[str, str]) -> None:
         for child in parent.children:
-            if child.tag in _ZONES:
+            if child.tag in ZONES:
                 self._read_children(child, {**zone_properties, **child.properties()})
             elif child.tag == "host":
-                self._add(child, host_of(child, child.required("id"), zone_properties))
-            elif child.tag in _GROUPS:
+                name = child.required("id")
+                self._add(child, host_of(child, name, zone_properties, energy=self._energy))
+            elif child.tag in GROUPS:
                 self._add_group(child, zone_properties)
-            elif child.tag in _NETWORK:
+            elif child.tag in NETWORK:
                 self._linked = True
             elif child.tag in _UNSUPPORTED:
                 what = _UNSUPPORTED[child.tag]
@@ -141,13 +132,11 @@ class _Reader:
 
     def _add_group(self, group: Element, zone_properties: Mapping[str, str]) -> None:
         self._linked = True
-        prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
-        star, like = star_of(group), host_of(group, "", zone_properties)
-        for number in numbers_of(group):
-            name = f"{prefix}{number}{suffix}"
+        if group.tag == "cluster":  # it is a zone, too
+            zone_properties = {**zone_properties, **group.properties()}
+        like = host_of(group, "", zone_properties, energy=self._energy)
+        for name in hosts_of(group):
             self._add(group, replace(like, name=name))
-            if star is not None:
-                self._stars[name] = star
 
     def _add(self, element: Element, host: Host) -> None:
         if host.name in self._hosts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.errors import InputError, UnsupportedProfileError
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value
 from hpcosim_batsim.inputs.workload_model import (
     BatsimProfile,
@@ -47,7 +47,8 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
         where: path of the object in it, for errors; default: `profiles.NAME`.
 
     Raises:
-        InputError: the profile is invalid or its type is not supported; names the field.
+        UnsupportedProfileError: Batsim's type of the profile is not supported.
+        InputError: the profile is invalid; names the field.
     """
     fields = Fields(path, where or f"profiles.{name}", raw)
     kind = fields.text("type")
@@ -68,7 +69,10 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
         return _parallel(fields, common)
     if kind == "composed":
         return _composed(fields, common)
-    raise fields.error("type", _unknown_type(kind))
+    error = fields.error("type", _unknown_type(kind))
+    if kind in _UNSUPPORTED:
+        raise UnsupportedProfileError(error.path, error.where, error.what)
+    raise error
 
 
 def check_sequences(

@@ -4,7 +4,8 @@
      "jobs": [{"id": 1, "subtime": 0, "res": 4, "walltime": 60, "profile": "sleep"}],
      "profiles": {"sleep": {"type": "delay", "delay": 10}}}
 
-Unknown fields are preserved and sent to the scheduler.
+Unknown fields are preserved and sent to the scheduler. Profiles that no job uses may have any type
+of Batsim.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.errors import InputError, UnsupportedProfileError
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value, read_json
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
-from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload
+from hpcosim_batsim.inputs.workload_model import (
+    BatsimJob,
+    BatsimProfile,
+    BatsimWorkload,
+    Composed,
+)
 from hpcosim_workloads.table import MAX_TIME_S
 
 
@@ -35,11 +41,14 @@ def read_workload(path: Path, name: str) -> BatsimWorkload:
     profiles = fields.get("profiles")
     if not isinstance(profiles, dict):
         raise fields.error("profiles", f"must be an object, not {kind_of_value(profiles)}")
-    known = {key: parse_profile(key, raw, str(path)) for key, raw in profiles.items()}
+    known, unsupported = _profiles(profiles, str(path))
     check_sequences(known.values(), known, str(path))
     jobs = [
         parse_job(raw, name, str(path), f"jobs[{i}]") for i, raw in enumerate(fields.array("jobs"))
     ]
+    for job in jobs:
+        if job.profile in unsupported:
+            raise unsupported[job.profile]
     _check_jobs(jobs, known, str(path))
     return BatsimWorkload(
         name=name,
@@ -57,6 +66,31 @@ def read_workloads(paths: Sequence[Path]) -> list[BatsimWorkload]:
         InputError: see `read_workload`.
     """
     return [read_workload(path, f"w{i}") for i, path in enumerate(paths)]
+
+
+def _profiles(
+    profiles: Mapping[str, Any], path: str
+) -> tuple[dict[str, BatsimProfile], dict[str, UnsupportedProfileError]]:
+    """Return the supported profiles and, by name, the errors of those of other types of Batsim.
+
+    A composed profile with a part of another type is not supported, either.
+    """
+    known: dict[str, BatsimProfile] = {}
+    errors: dict[str, UnsupportedProfileError] = {}
+    for name, raw in profiles.items():
+        try:
+            known[name] = parse_profile(name, raw, path)
+        except UnsupportedProfileError as error:
+            errors[name] = error
+    unsupported = list(errors)
+    while unsupported:
+        part = unsupported.pop()
+        for name, profile in list(known.items()):
+            if isinstance(profile, Composed) and part in profile.sequence:
+                errors[name] = errors[part]
+                unsupported.append(name)
+                del known[name]
+    return known, errors
 
 
 def in_order(workloads: Iterable[BatsimWorkload]) -> list[BatsimJob]:
@@ -79,13 +113,10 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> Ba
     """
     fields = Fields(path, where, raw)
     name = _job_name(fields, workload)
-    submit_s = fields.amount("subtime")
-    if submit_s > MAX_TIME_S:
-        raise fields.error("subtime", f"is {submit_s:g}; it must be at most {MAX_TIME_S:g} s")
     return BatsimJob(
         workload=workload,
         name=name,
-        submit_s=submit_s,
+        submit_s=fields.number("subtime"),
         res=fields.integer("res", 1),
         profile=fields.text("profile"),
         walltime_s=_walltime_s(fields),

@@ -95,7 +95,7 @@ class BatsimJob(Struct, frozen=True, kw_only=True):
     Attributes:
         workload: name of its workload.
         name: its name, unique in the workload.
-        submit_s: submission time, s.
+        submit_s: submission time, s; a job with a negative one is submitted at 0.
         res: number of requested hosts.
         profile: name of its profile in the same workload.
         walltime_s: maximum run time, s; None: unlimited.
@@ -137,3 +137,17 @@ class BatsimWorkload(Struct, frozen=True, kw_only=True):
     nb_res: int
     jobs: tuple[BatsimJob, ...]
     profiles: Mapping[str, BatsimProfile]
+
+
+def used_profiles(workload: BatsimWorkload) -> dict[str, BatsimProfile]:
+    """Return the profiles that the jobs of a workload use, also as a part of another, by name."""
+    used: set[str] = set()
+    names = [job.profile for job in workload.jobs]
+    while names:
+        name = names.pop()
+        if name not in used:
+            used.add(name)
+            profile = workload.profiles[name]
+            if isinstance(profile, Composed):
+                names.extend(profile.sequence)
+    return {name: profile for name, profile in workload.profiles.items() if name in used}

@@ -98,7 +98,9 @@ def _machine_state_lines(outcome: BatsimOutcome) -> Iterator[str]:
             counts[state[host]] -= 1
             counts[change.state] += 1
             state[host] = change.state
-        yield f"{_time(change.time_s)},{','.join(str(counts[name]) for name in _COUNTED)}\n"
+        if change.counted:
+            numbers = ",".join(str(counts[name]) for name in _COUNTED)
+            yield f"{_time(change.time_s)},{numbers}\n"
 
 
 def _pstate_lines(outcome: BatsimOutcome) -> Iterator[str]:

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
+from hpcosim_batsim.bridge.switch_log import SWITCHING_OFF, SWITCHING_ON
 from hpcosim_batsim.outputs.host_changes import Hosts, hosts_of_nodes
-from hpcosim_batsim.outputs.model import SWITCHING_OFF, SWITCHING_ON, EnergyPoint, PstateChange
+from hpcosim_batsim.outputs.model import EnergyPoint, PstateChange
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.replay import (
     Change,
@@ -50,7 +51,7 @@ class EnergyLog:
     Attributes:
         points: energy of all hosts at each event, by time.
         pstates: pstate changes by time, the initial pstates first.
-        energy_before_j: energy before the first submission, J.
+        energy_before_j: energy before the first submission, J; None: nothing changed after it.
     """
 
     def __init__(self, record: RunRecord, hosts: Hosts, pstates_of: PstatesOf) -> None:
@@ -61,13 +62,13 @@ class EnergyLog:
         self._count = Counter(zip(self._kind_of, self._replay.power, strict=True))
         self.points: list[EnergyPoint] = []
         self.pstates: list[PstateChange] = []
-        self.energy_before_j = 0.0
+        self.energy_before_j: float | None = None
         self._add_pstates(0.0, range(len(hosts)), {})
         self._first_s = min(record.recording.submit_s, default=record.start_s)
 
     def add(self, change: Change) -> None:
         """Add the next change of the recording."""
-        if self._first_s <= change.time_s and not self.points:
+        if self._first_s <= change.time_s and self.energy_before_j is None:
             self.energy_before_j = self._energy_j(self._first_s)
         if isinstance(change, JobChange):
             self._replay.apply(change)
@@ -87,18 +88,19 @@ class EnergyLog:
 
     def _add_kind(self, change: KindChange) -> None:
         """Add a change of kind if the pstate changes; otherwise only the load has changed."""
-        point = self._point(change.time_s, "p")
         before = {node: self._pstate(node) for node in change.nodes}
+        if any(self._pstate(node, change.kind) != pstate for node, pstate in before.items()):
+            self.points.append(self._point(change.time_s, "p"))
         self._apply(change)
-        if any(self._pstate(node) != pstate for node, pstate in before.items()):
-            self.points.append(point)
-            self._add_pstates(change.time_s, change.nodes, before)
+        self._add_pstates(change.time_s, change.nodes, before)
 
     def _apply(self, change: NodeChange) -> None:
         power = self._replay.power
         self._count.subtract((self._kind_of[node], power[node]) for node in change.nodes)
         self._replay.apply(change)
         self._count.update((self._kind_of[node], power[node]) for node in change.nodes)
+        for key in [key for key, count in self._count.items() if not count]:
+            del self._count[key]
 
     def _add_pstates(self, now_s: float, nodes: Iterable[int], before: Mapping[int, int]) -> None:
         """Add the pstates of nodes that differ from those before."""
@@ -110,8 +112,9 @@ class EnergyLog:
         for pstate, members in sorted(together.items()):
             self.pstates.append(PstateChange(now_s, hosts_of_nodes(self._hosts, members), pstate))
 
-    def _pstate(self, node: int) -> int:
-        on, asleep = self._pstates_of_kind[self._kind_of[node]]
+    def _pstate(self, node: int, kind: int | None = None) -> int:
+        """Return the pstate of a node, also if it were of another kind."""
+        on, asleep = self._pstates_of_kind[self._kind_of[node] if kind is None else kind]
         numbers = {
             "on": on,
             "down": on,

@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 
+from hpcosim_batsim.bridge.switch_log import StateEntry
 from hpcosim_batsim.outputs.model import HostState, StateChange
 from hpcosim_protocol import Platform
 from hpcosim_server.physics.power import RecordedState
@@ -79,3 +80,39 @@ def state_changes(
         elif isinstance(change, PowerChange):
             state = HOST_STATES[change.state]
             yield StateChange(change.time_s, hosts_of_nodes(hosts, change.nodes), state)
+
+
+def logged_state_changes(
+    recording: Recording,
+    hosts: Hosts,
+    allocated: Mapping[int, array[int]],
+    log: Iterable[StateEntry],
+) -> Iterator[StateChange]:
+    """Yield every state change of hosts as `state_changes` does, with one entry per request.
+
+    Args:
+        recording: the recording of the run.
+        hosts: hosts of each node; a host of the log is a node.
+        allocated: hosts of each job, from `hosts_of_jobs`.
+        log: state changes by requests, in chronological order.
+    """
+    entries = iter(log)
+    entry = next(entries, None)
+    periods = recording.periods
+    for index, code in enumerate(recording.changes):
+        while entry is not None and entry.after <= index:
+            yield _logged(entry, hosts)
+            entry = next(entries, None)
+        starts = code >= 0
+        period = code if starts else ~code
+        time_s = periods.start_s[period] if starts else periods.end_s[period]
+        state: HostState = "computing" if starts else "idle"
+        yield StateChange(time_s, allocated[periods.row[period]], state)
+    while entry is not None:
+        yield _logged(entry, hosts)
+        entry = next(entries, None)
+
+
+def _logged(entry: StateEntry, hosts: Hosts) -> StateChange:
+    switched = hosts_of_nodes(hosts, entry.hosts)
+    return StateChange(entry.time_s, switched, entry.state, entry.counted)

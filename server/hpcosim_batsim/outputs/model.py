@@ -10,8 +10,6 @@ from msgspec import Struct
 from hpcosim_batsim.bridge.final_states import FinalState
 
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
-SWITCHING_ON, SWITCHING_OFF = -1, -2
-"""Values of `PstateChange.pstate` while a host switches on or off."""
 
 
 class JobOutcome(Struct, kw_only=True):
@@ -53,11 +51,13 @@ class StateChange(Struct, frozen=True):
         time_s: simulated time, s.
         hosts: the hosts.
         state: their new state.
+        counted: `PREFIX_machine_states.csv` has a row then.
     """
 
     time_s: float
     hosts: Sequence[int]
     state: HostState
+    counted: bool = True
 
 
 class PstateChange(Struct, frozen=True):
@@ -104,6 +104,7 @@ class BatsimOutcome(Struct, kw_only=True):
         start_s: start of the run, s.
         energy_before_j: energy before the first submission, J.
         grouped_switches: number of requests to change pstates.
+        machine_switches: number of hosts of these requests together.
         scheduling_s: wall-clock time of the scheduler, s; None: not measured.
         simulation_s: wall-clock time of the run, s; None: not measured.
         version: name and version of the simulator.
@@ -117,6 +118,7 @@ class BatsimOutcome(Struct, kw_only=True):
     start_s: float = 0.0
     energy_before_j: float = 0.0
     grouped_switches: int = 0
+    machine_switches: int = 0
     scheduling_s: float | None = None
     simulation_s: float | None = None
     version: str

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from hpcosim_batsim.bridge.final_states import FINAL
 from hpcosim_batsim.outputs.energy import PstatesOf, energy_log
-from hpcosim_batsim.outputs.host_changes import hosts_by_node, hosts_of_jobs, state_changes
-from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome
+from hpcosim_batsim.outputs.host_changes import (
+    Hosts,
+    hosts_by_node,
+    hosts_of_jobs,
+    state_changes,
+)
+from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome, StateChange
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
 
 JobOf = Callable[[Recording, int], JobOutcome]
 """Returns the result of the job in a row of the recording, without start, end, hosts, energy."""
+
+
+StatesOf = Callable[[Recording, Hosts, Mapping[int, "array[int]"]], Iterable[StateChange]]
+"""Returns the state changes of hosts from a recording, the hosts of each node and of each job."""
 
 
 def native_job(recording: Recording, row: int) -> JobOutcome:
@@ -42,6 +51,7 @@ def outcome_of(
     *,
     job: JobOf = native_job,
     pstates: PstatesOf = native_pstates,
+    states: StatesOf = state_changes,
     energy: bool = True,
 ) -> BatsimOutcome:
     """Return the result of a run, complete or not, without the jobs that have not ended.
@@ -50,21 +60,24 @@ def outcome_of(
         record: the run.
         job: returns the result of a job.
         pstates: returns the pstates of a kind of node.
+        states: returns the state changes of hosts, see `state_changes`.
         energy: include the energy over time and of each job.
     """
     hosts = hosts_by_node(record.platform)
     allocated = hosts_of_jobs(record.recording, hosts)
-    states = list(state_changes(record.recording, hosts, allocated))
+    changes = list(states(record.recording, hosts, allocated))
+    switches = [change for change in changes if change.state.startswith("switching")]
     log = energy_log(record, hosts, pstates) if energy else None
     return BatsimOutcome(
         hosts=record.platform.core_count,
         jobs=_jobs(record, job, allocated, energy=energy),
-        states=states,
+        states=changes,
         pstates=log.pstates if log else None,
         energy=log.points if log else None,
         start_s=record.start_s,
-        energy_before_j=log.energy_before_j if log else 0.0,
-        grouped_switches=sum(change.state.startswith("switching") for change in states),
+        energy_before_j=(log.energy_before_j if log else None) or 0.0,
+        grouped_switches=len(switches),
+        machine_switches=sum(len(change.hosts) for change in switches),
         version=f"hpcosim {_version()}",
     )
 

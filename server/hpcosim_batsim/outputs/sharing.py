@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcosim_batsim.outputs.model import BatsimOutcome, PstateChange, StateChange
+from hpcosim_batsim.outputs.model import BatsimOutcome, StateChange
 
 
 def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
@@ -30,13 +30,7 @@ def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
             for host in hosts:
                 running[host] = max(running[host] + step, 0)
             hosts = [host for host in hosts if running[host] == max(step, 0)]
-        if hosts:
-            states.append(StateChange(change.time_s, hosts, change.state))
+        states.append(StateChange(change.time_s, hosts, change.state, change.counted))
     outcome.states = states
-    if outcome.pstates is not None:
-        outcome.pstates = [
-            PstateChange(change.time_s, hosts_of_slots(change.hosts), change.pstate)
-            for change in outcome.pstates
-        ]
     for job in outcome.jobs:
         job.hosts = hosts_of_slots(job.hosts)

@@ -11,23 +11,20 @@ from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
 # Batsim's lower bound of the run time in a stretch, s.
 MIN_RUN_S = 1e-5
 
-_KILLED = ("COMPLETED_KILLED", "COMPLETED_WALLTIME_REACHED")
-
 
 def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:
     """Return the values of the summary by column; None: not measured.
 
-    Times are in seconds, energies in joules. `nb_jobs_finished` counts all jobs that ran.
-    Slowdowns are those of `stretch`.
+    Times are in seconds, energies in joules. `nb_jobs_finished` counts all jobs that ran, and
+    `nb_jobs_killed` those of them without success. Means are sums over the jobs that ran, divided
+    by the number of all jobs, also rejected ones, as in Batsim. Slowdowns are those of `stretch`.
+    Without jobs all values are 0; Batsim then writes `-nan`.
     """
     ran = [job for job in outcome.jobs if job.start_s is not None and job.end_s is not None]
     waits_s = [(job.start_s or 0.0) - job.submit_s for job in ran]
     turnarounds_s = [(job.end_s or 0.0) - job.submit_s for job in ran]
     stretches = [stretch(job) for job in ran]
     successes = sum(job.state == "COMPLETED_SUCCESSFULLY" for job in outcome.jobs)
-    switched = [
-        len(change.hosts) for change in outcome.states if change.state.startswith("switching")
-    ]
     state_s = _state_times_s(outcome)
     return {
         "batsim_version": outcome.version,
@@ -36,17 +33,17 @@ def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:
         "max_slowdown": max(stretches, default=0.0),
         "max_turnaround_time": max(turnarounds_s, default=0.0),
         "max_waiting_time": max(waits_s, default=0.0),
-        "mean_slowdown": _mean(stretches),
-        "mean_turnaround_time": _mean(turnarounds_s),
-        "mean_waiting_time": _mean(waits_s),
+        "mean_slowdown": _mean(stretches, outcome),
+        "mean_turnaround_time": _mean(turnarounds_s, outcome),
+        "mean_waiting_time": _mean(waits_s, outcome),
         "nb_computing_machines": outcome.hosts,
         "nb_grouped_switches": outcome.grouped_switches,
         "nb_jobs": len(outcome.jobs),
         "nb_jobs_finished": len(ran),
-        "nb_jobs_killed": sum(job.state in _KILLED for job in outcome.jobs),
+        "nb_jobs_killed": len(ran) - successes,
         "nb_jobs_rejected": sum(job.state == "REJECTED" for job in outcome.jobs),
         "nb_jobs_success": successes,
-        "nb_machine_switches": sum(switched),
+        "nb_machine_switches": outcome.machine_switches,
         "scheduling_time": outcome.scheduling_s,
         "simulation_time": outcome.simulation_s,
         "success_rate": successes / len(outcome.jobs) if outcome.jobs else 0.0,
@@ -87,5 +84,5 @@ def _consumed_j(outcome: BatsimOutcome) -> float:
     return ends_j[-1] - outcome.energy_before_j if ends_j else 0.0
 
 
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values) if values else 0.0
+def _mean(values: Sequence[float], outcome: BatsimOutcome) -> float:
+    return math.fsum(values) / len(outcome.jobs) if values else 0.0

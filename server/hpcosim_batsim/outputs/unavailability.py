@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 
 from hpcosim_batsim.outputs.model import HostState, StateChange
@@ -25,23 +26,35 @@ def add_unavailable_states(
         return list(states)
     unavailable: set[int] = set()
     recorded: dict[int, HostState] = {}  # states in the simulation
-    result = []
-    changes: list[tuple[float, int, StateChange | tuple[tuple[int, ...], bool]]] = [
-        # At one instant jobs end first, then availability changes, then jobs start.
-        *((change.time_s, 2 * (change.state == "computing"), change) for change in states),
-        *((time_s, 1, (hosts, lost)) for time_s, hosts, lost in availability),
-    ]
-    for time_s, _, change in sorted(changes, key=lambda entry: entry[:2]):
-        if isinstance(change, StateChange):
-            hosts: Sequence[int] = change.hosts
-            recorded.update(dict.fromkeys(hosts, change.state))
-        else:
-            named, lost = change
-            hosts = [host for host in named if recorded.get(host, "idle") == "idle"]
-            unavailable = unavailable | set(named) if lost else unavailable - set(named)
+    result: list[StateChange] = []
+
+    def add(time_s: float, hosts: Iterable[int], *, counted: bool) -> None:
         for state, members in _by_state(hosts, recorded, unavailable).items():
-            result.append(StateChange(time_s, members, state))
+            result.append(StateChange(time_s, members, state, counted))
+
+    waiting = deque(availability)
+    for change in [*states, None]:
+        while waiting and (change is None or _is_first(waiting[0][0], change)):
+            time_s, named, lost = waiting.popleft()
+            (unavailable.update if lost else unavailable.difference_update)(named)
+            idle = [host for host in named if recorded.get(host, "idle") == "idle"]
+            add(time_s, idle, counted=True)
+        if change is None:
+            continue
+        recorded.update(dict.fromkeys(change.hosts, change.state))
+        if change.hosts:
+            add(change.time_s, change.hosts, counted=change.counted)
+        else:
+            result.append(change)
     return result
+
+
+def _is_first(time_s: float, change: StateChange) -> bool:
+    """Tell whether a change of availability comes before a state change.
+
+    At one instant jobs end first, then availability changes, then jobs start.
+    """
+    return time_s < change.time_s or (time_s == change.time_s and change.state == "computing")
 
 
 def _by_state(

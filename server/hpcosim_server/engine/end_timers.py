@@ -20,7 +20,8 @@ class EndTimers:
     """Sets and cancels the timers that end running jobs.
 
     A job without contention has one timer, set once. With contention, each shared processor has a
-    timer for the share that ends next, and the job's own timer is its walltime limit.
+    timer for the share that ends next, and the job's own timer is its walltime limit. The front end
+    ends a job with an infinite run time; its only timer is its walltime limit.
 
     Args:
         clock: clock of the simulation.
@@ -103,6 +104,9 @@ class EndTimers:
         execution = self._execution
         if not execution.contends or not execution.is_shared(spec, job.parts):
             run_s = execution.run_time_s(spec, job.parts) if progress is None else progress.left_s
+            if run_s == math.inf:  # the front end ends the job
+                self._set_walltime(job, now_s + limit_s)
+                return
             call = self._on_end
             if run_s > limit_s:
                 run_s, call = limit_s, self._on_walltime
@@ -113,8 +117,11 @@ class EndTimers:
         job.shares_left = len(job.shared)
         for processor in job.shared:
             self._set_share_timer(processor)
-        if limit_s < math.inf:
-            job.end = self._clock.at(now_s + limit_s, Rank.WALLTIME, self._on_walltime, job)
+        self._set_walltime(job, now_s + limit_s)
+
+    def _set_walltime(self, job: SimulatedJob, at_s: float) -> None:
+        if at_s < math.inf:
+            job.end = self._clock.at(at_s, Rank.WALLTIME, self._on_walltime, job)
 
     def _progress_of(self, job: SimulatedJob) -> Progress:
         """Return the progress of a job, from now on recorded."""

@@ -1,0 +1,216 @@
+"""Executions of jobs that share hosts or links: their tasks slow each other down.
+
+The end of such a job is not known at its start. Its simple tasks run one after the other, and the
+rates of the tasks that run are solved again whenever one of those that they share resources with
+begins or ends. Jobs that share nothing have a fixed duration and no execution here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from hpcosim_batsim.bridge.stepping import SteppedEngine
+from hpcosim_batsim.inputs.progress import progress_of_part
+from hpcosim_batsim.inputs.tasks import HostTask, SimpleTask, parts
+from hpcosim_batsim.network.fair_bottleneck import Claim
+from hpcosim_batsim.network.shared_rates import SharedRates
+from hpcosim_server.engine.clock import Rank, Timer
+
+
+class SetLoads(Protocol):
+    """Sets the load of hosts by a job."""
+
+    def __call__(
+        self, job: int, hosts: Sequence[int], loads: Mapping[int, float], speed: float = 1.0
+    ) -> None:
+        """Set the load of `hosts` by the job to `speed` times `loads`."""
+
+
+_INSTANT_S = 1e-9  # tasks that end within this time end together
+
+
+class Execution:
+    """A job whose tasks share resources.
+
+    Attributes:
+        job: number of the job.
+        hosts: its hosts.
+        task: its task.
+        part: the simple task that runs; None: none has begun.
+        number: number of that part.
+        waits: whether the part has not begun to compute and to transfer: its latency passes.
+        left: share of the part that was left at `since_s`, 0 to 1.
+        since_s: time of the last change of `left` and `rate_per_s`, s.
+        rate_per_s: rate of the part, parts per second.
+        until_s: time of the end of the latency or of the part at this rate, s.
+    """
+
+    __slots__ = (
+        "_rest",
+        "hosts",
+        "job",
+        "left",
+        "number",
+        "part",
+        "rate_per_s",
+        "since_s",
+        "task",
+        "until_s",
+        "waits",
+    )
+
+    def __init__(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
+        self.job = job
+        self.hosts = hosts
+        self.task = task
+        self._rest: Iterator[SimpleTask] = parts(task)
+        self.part: SimpleTask | None = None
+        self.number = -1
+        self.waits = False
+        self.left = 1.0
+        self.since_s = self.rate_per_s = 0.0
+        self.until_s = math.inf
+
+    def begin_next(self, now_s: float) -> bool:
+        """Begin the next part with its latency; return False if there is none."""
+        self.part = next(self._rest, None)
+        if self.part is None:
+            return False
+        self.number += 1
+        self.left, self.since_s, self.rate_per_s = 1.0, now_s, 0.0
+        self.waits = True
+        self.until_s = now_s + self.part.latency_s
+        return True
+
+    def set_rate(self, now_s: float, rate_per_s: float) -> None:
+        """Change the rate from now on."""
+        self.left = self.left_at(now_s)
+        self.since_s, self.rate_per_s = now_s, rate_per_s
+        self.until_s = now_s + self.left / rate_per_s
+
+    @property
+    def claims(self) -> bool:
+        """Whether the part claims shared resources now."""
+        return self.part is not None and bool(self.part.shared) and self.rate_per_s > 0.0
+
+    def left_at(self, now_s: float) -> float:
+        """Return the share of the part that is left, 0 to 1."""
+        return max(self.left - self.rate_per_s * (now_s - self.since_s), 0.0)
+
+
+class Executions:
+    """The executions that run.
+
+    Args:
+        simulation: the simulation; its jobs with an execution have an infinite run time.
+        capacity_of: returns the capacity of a resource, see `SharedRates`.
+        set_loads: sets the load of hosts by a job.
+    """
+
+    def __init__(
+        self,
+        simulation: SteppedEngine,
+        capacity_of: Callable[[int], float],
+        set_loads: SetLoads,
+    ) -> None:
+        self._simulation = simulation
+        self._rates = SharedRates(capacity_of)
+        self._set_loads = set_loads
+        self._running: dict[int, Execution] = {}
+        self._timer: Timer | None = None
+
+    def start(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
+        """Start the execution of a job.
+
+        Args:
+            job: number of the job.
+            hosts: its hosts.
+            task: its task.
+        """
+        execution = self._running[job] = Execution(job, hosts, task)
+        execution.until_s = self._simulation.now_s
+        self._set_timer()
+
+    def stop(self, job: int) -> None:
+        """Forget the execution of a job that has ended, if it has one."""
+        execution = self._running.pop(job, None)
+        if execution is not None:
+            self._update({}, [job] if execution.claims else [])
+
+    def progress(self, job: int) -> dict[str, Any] | None:
+        """Return the progress of a job in the form of `JOB_KILLED`; None: it has no execution."""
+        execution = self._running.get(job)
+        if execution is None:
+            return None
+        done = 1.0 - execution.left_at(self._simulation.now_s)
+        return progress_of_part(execution.task, max(execution.number, 0), done)
+
+    def _wake(self, _: Timer) -> None:
+        """Continue the executions that are due now."""
+        self._timer = None
+        now_s = self._simulation.now_s
+        begun: dict[int, Claim] = {}
+        ended = []
+        due = [each for each in self._running.values() if each.until_s <= now_s + _INSTANT_S]
+        for execution in due:
+            if execution.claims:
+                ended.append(execution.job)
+            if self._advance(execution, now_s):
+                assert execution.part is not None
+                if execution.part.shared:
+                    begun[execution.job] = _claim_of(execution.part)
+            elif execution.part is None:
+                del self._running[execution.job]
+                self._simulation.complete(execution.job)
+        self._update(begun, ended)
+
+    def _advance(self, execution: Execution, now_s: float) -> bool:
+        """Continue an execution; return whether a part begins to compute and to transfer."""
+        while True:
+            part = execution.part
+            if part is not None and execution.waits:
+                execution.waits = False
+                duration_s = part.duration_s - part.latency_s
+                if duration_s > 0:
+                    self._set_loads(execution.job, execution.hosts, part.loads)
+                    execution.set_rate(now_s, 1.0 / duration_s)
+                    return True
+            if not execution.begin_next(now_s):
+                return False
+            assert execution.part is not None
+            if execution.part.latency_s > 0:
+                self._set_loads(execution.job, execution.hosts, {})
+                return False
+
+    def _update(self, begun: Mapping[int, Claim], ended: Sequence[int]) -> None:
+        """Solve the rates again after tasks began and ended."""
+        if begun or ended:
+            now_s = self._simulation.now_s
+            for job, rate_per_s in self._rates.update(begun, ended).items():
+                execution = self._running[job]
+                if rate_per_s != execution.rate_per_s:
+                    execution.set_rate(now_s, rate_per_s)
+                    part = execution.part
+                    assert part is not None
+                    speed = rate_per_s * (part.duration_s - part.latency_s)  # 1: alone
+                    self._set_loads(job, execution.hosts, part.loads, speed)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        """Set the timer for the execution that is due next."""
+        next_s = min((each.until_s for each in self._running.values()), default=math.inf)
+        timer, clock = self._timer, self._simulation.clock
+        if timer is not None:
+            if timer.at_s == next_s:
+                return
+            clock.cancel(timer)
+        self._timer = None
+        if next_s < math.inf:
+            next_s = max(next_s, clock.now)
+            self._timer = clock.at(next_s, Rank.COMPLETION, self._wake, None)
+
+
+def _claim_of(part: SimpleTask) -> Claim:
+    return Claim(1.0 / (part.duration_s - part.latency_s), part.shared)

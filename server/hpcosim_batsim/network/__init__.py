@@ -1,0 +1,1 @@
+"""Networks of SimGrid platforms: routes between hosts, loads of links, and shares of jobs."""
