@@ -9,11 +9,12 @@ from hpcosim_cli.train.batch import batch
 from hpcosim_cli.train.deep_eas import deep_eas
 from hpcosim_cli.train.pairing import pairing
 from hpcosim_cli.train.power import power
+from hpcosim_cli.train.spare_nodes import spare_nodes
 from hpcosim_cli.usage import help_of
 
 app = typer.Typer(
     help="Train a scheduler or power manager on a scenario. Needs the extra `rl`.",
     no_args_is_help=True,
 )
-for command in (power, adaptive, pairing, deep_eas, batch):
+for command in (power, adaptive, pairing, deep_eas, batch, spare_nodes):
     app.command(command.__name__.replace("_", "-"), help=help_of(command))(command)

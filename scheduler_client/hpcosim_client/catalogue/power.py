@@ -20,6 +20,7 @@ from hpcosim_client.power.settings import (
     AlwaysOn,
     Icon,
     KeepIdle,
+    Learned,
     Oracle,
     Power,
     Predictive,
@@ -121,7 +122,7 @@ def from_folder(power: Power, folder: Path) -> Power:
     match power:
         case Oracle(plan) if plan:
             return replace(power, plan=str(folder / plan))
-        case Rl(model) | Adaptive(model):
+        case Rl(model) | Adaptive(model) | Learned(model):
             return replace(power, model=str(folder / model))
     return power
 
@@ -134,7 +135,7 @@ def _shown(power: Power) -> Iterator[str]:
 
 
 def _managed(
-    policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Rl | Adaptive
+    policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Learned | Rl | Adaptive
 ) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_client.power.manager import managed
@@ -156,6 +157,11 @@ def _managed(
             from hpcosim_client.predictive.manager import predictive
 
             return managed(policy, predictive(power))
+        case Learned():
+            with rl_extra("the power manager learned"):
+                from hpcosim_client.agents.spare_nodes.manager import learned as corrected
+            with _prefixed("model"):
+                return managed(policy, corrected(power))
         case Rl(model, interval_s, origin_s):
             with rl_extra("the power manager rl"):
                 from hpcosim_client.agents.node_power.manager import learned

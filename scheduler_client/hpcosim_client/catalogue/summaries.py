@@ -118,6 +118,7 @@ POWER_MANAGERS: Mapping[str, str] = {
     "(Pulungan et al. 2026)",
     "predictive": "keeps as many spare nodes as forecasts of the workload advise for a price "
     "of waiting",
+    "learned": "predictive with forecasts that a network corrects (hpcosim train spare-nodes)",
     "oracle": "least wasted energy for the schedule, with all submissions known in advance",
     "rl": "trained network that switches every node at fixed intervals (hpcosim train power)",
     "adaptive": "learned timeouts by hour and load (hpcosim train adaptive)",

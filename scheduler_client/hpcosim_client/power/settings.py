@@ -89,6 +89,20 @@ class Predictive(
     samples: Annotated[int, Meta(ge=1, le=10_000)] = 48
 
 
+class Learned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="learned"):
+    """Settings of `hpcosim_client.agents.spare_nodes.manager.learned`.
+
+    Attributes:
+        model: file that `hpcosim train spare-nodes` wrote.
+        wait_price_w: price of a job's wait in J/s, > 0.
+        samples: number of samples of the future for each decision, >= 1.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    wait_price_w: Watts
+    samples: Annotated[int, Meta(ge=1, le=10_000)] = 48
+
+
 class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
     """Settings of `hpcosim_client.power.oracle.by_plan`.
 
@@ -128,7 +142,7 @@ class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     origin_s: SecondOfWeek | None = None
 
 
-Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Predictive | Oracle | Rl | Adaptive
+Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Predictive | Learned | Oracle | Rl | Adaptive
 
 MANAGERS: Mapping[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Power)

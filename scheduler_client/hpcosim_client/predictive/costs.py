@@ -57,32 +57,32 @@ def costs_j(need: Need, spares: Spares, price_w: float, holds_s: Floats, next_s:
     """
     least: Floats | None = None
     for hold_s in holds_s.tolist():
-        energy_j = _energies_j(need, spares, hold_s)
-        saved_s = _saved_waits_s(need, spares, hold_s, next_s)
+        energy_j = energies_j(need, spares, hold_s)
+        saved_s = saved_waits_s(need, spares, hold_s, next_s)
         cost_j = np.concatenate([[0.0], energy_j.cumsum()]) - price_w * saved_s
         least = cost_j if least is None else np.minimum(least, cost_j)
     assert least is not None
     return least
 
 
-def _energies_j(need: Need, spares: Spares, hold_s: float) -> Floats:
+def energies_j(need: Need, spares: Spares, hold_s: float) -> Floats:
     """Return the expected energy of each spare node, compared with no such node, in J."""
     count, idle, warm = len(spares.hold_w), spares.idle, spares.idle + spares.booting
     comes = need.record_s <= hold_s
-    used = _by_node(need, comes.astype(np.float64), count)
-    idle_s = hold_s - _by_node(need, np.where(comes, hold_s - need.record_s, 0.0), count)
+    used = mean_by_node(need, comes.astype(np.float64), count)
+    idle_s = hold_s - mean_by_node(need, np.where(comes, hold_s - need.record_s, 0.0), count)
     energy_j = spares.hold_w * idle_s - spares.cycle_j * used
     energy_j[idle:warm] = 0.0  # they cannot be stopped
     if count > warm:
         boot_s = float(spares.boot_s[warm:].mean())
         later_s = np.where(comes, hold_s - np.maximum(need.record_s, boot_s), 0.0)
-        on_s = max(hold_s - boot_s, 0.0) - _by_node(need, np.maximum(later_s, 0.0), count)
+        on_s = max(hold_s - boot_s, 0.0) - mean_by_node(need, np.maximum(later_s, 0.0), count)
         woken_j = spares.hold_w * on_s + spares.cycle_j * (1.0 - used)
         energy_j[warm:] = woken_j[warm:]
     return energy_j
 
 
-def _saved_waits_s(need: Need, spares: Spares, hold_s: float, next_s: float) -> Floats:
+def saved_waits_s(need: Need, spares: Spares, hold_s: float, next_s: float) -> Floats:
     """Return the expected wait that 0, 1, ... spare nodes save, in s."""
     count, idle, warm = len(spares.hold_w), spares.idle, spares.idle + spares.booting
     nodes, after_s = np.minimum(need.nodes, count), need.after_s
@@ -96,7 +96,7 @@ def _saved_waits_s(need: Need, spares: Spares, hold_s: float, next_s: float) -> 
     return found / need.samples
 
 
-def _by_node(need: Need, value: Floats, count: int) -> Floats:
+def mean_by_node(need: Need, value: Floats, count: int) -> Floats:
     """Return the mean over samples of the value of the record that first needs each node."""
     begins = np.bincount(np.minimum(need.above, count), weights=value, minlength=count + 1)
     ends = np.bincount(np.minimum(need.upto, count), weights=value, minlength=count + 1)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.power.manager import IdleClock, Manager
 from hpcosim_client.power.settings import Predictive
-from hpcosim_client.predictive.costs import costs_j
+from hpcosim_client.predictive.costs import Spares, costs_j
 from hpcosim_client.predictive.energy import NodeEnergy
 from hpcosim_client.predictive.futures import FutureSampler, FutureSource
-from hpcosim_client.predictive.need import need_of
+from hpcosim_client.predictive.need import Need, need_of
 from hpcosim_client.view import View
 
 SOONEST = 1.0 / 32.0
@@ -22,7 +25,36 @@ GROWTH = 1.5
 """Ratio of one such time to that before it; they grow up to `NodeEnergy.break_even_s`."""
 
 
-def predictive(settings: Predictive, source: FutureSource | None = None) -> Manager:
+class Plan(NamedTuple):
+    """What a decision is taken from.
+
+    Attributes:
+        need: the need of samples of the future.
+        spares: the nodes without a job.
+        energy: what it costs to hold and to switch them.
+        price_w: price of waiting, J/s.
+        next_s: time to the next decision without an event, s.
+    """
+
+    need: Need
+    spares: Spares
+    energy: NodeEnergy
+    price_w: float
+    next_s: float
+
+
+Costs = Callable[[View, Plan], Floats]
+"""Returns the expected cost of 0, 1, ... spare nodes, as `costs.costs_j`."""
+
+
+def sampled_costs_j(_: View, plan: Plan) -> Floats:
+    """Return the mean costs over the samples of a plan."""
+    return costs_j(plan.need, plan.spares, plan.price_w, plan.energy.holds_s, plan.next_s)
+
+
+def predictive(
+    settings: Predictive, source: FutureSource | None = None, costs: Costs = sampled_costs_j
+) -> Manager:
     """Return the manager that chooses the number of spare nodes of the least expected cost.
 
     At each event in which jobs come or go, and after a time without one, it draws samples of the
@@ -33,13 +65,14 @@ def predictive(settings: Predictive, source: FutureSource | None = None) -> Mana
     Args:
         settings: the settings.
         source: has the samples; None: forecasts that learn while the manager runs.
+        costs: the expected costs of a plan.
     """
-    return _Planner(settings, source).manage
+    return _Planner(settings, source, costs).manage
 
 
 class _Planner:
-    def __init__(self, settings: Predictive, source: FutureSource | None) -> None:
-        self._settings = settings
+    def __init__(self, settings: Predictive, source: FutureSource | None, costs: Costs) -> None:
+        self._settings, self._costs = settings, costs
         self._idle = IdleClock()
         self._source = source
         self._energy: NodeEnergy | None = None
@@ -66,26 +99,62 @@ class _Planner:
         return self._due_s
 
     def _decide(self, view: View, source: FutureSource, energy: NodeEnergy) -> None:
-        nodes, planned = view.nodes, view.power_exchange.planned
-        is_spare = ~np.isnan(self._idle.since_s) & ~planned
-        is_spare[nodes.unavailable()] = False
-        idle = np.flatnonzero(is_spare)
-        idle = idle[np.argsort(-self._idle.since_s[idle], kind="stable")]
-        booting = [node for node in nodes.unused("switching_on") if not planned[node]]
-        asleep = np.array(nodes.unused("sleeping"), dtype=np.int64)
-        order = np.concatenate([idle, booting, asleep]).astype(np.int64)
-        if not len(order):
+        order = spare_order(view, self._idle.since_s)
+        if not len(order.nodes):
             return
-        future = source.drawn(view.now_s, float(energy.holds_s[-1]))
-        need = need_of(future, len(order), _slack(view))
-        spares = energy.spares(order, len(idle), len(booting))
         price_w = self._settings.wait_price_w
-        cost_j = costs_j(need, spares, price_w, energy.holds_s, self._step_s)
-        best, warm = int(np.argmin(cost_j)), len(idle) + len(booting)
-        for node in idle[best:].tolist():
+        cost_j = self._costs(view, plan_of(view, source, order, energy, price_w, self._step_s))
+        best, warm = int(np.argmin(cost_j)), order.idle + order.booting
+        for node in order.nodes[best : max(best, order.idle)].tolist():
             view.set_node_power(node, on=False)
-        for node in order[warm : max(best, warm)].tolist():
+        for node in order.nodes[warm : max(best, warm)].tolist():
             view.set_node_power(node, on=True)
+
+
+class SpareOrder(NamedTuple):
+    """The nodes without a job in the order of `Spares`.
+
+    Attributes:
+        nodes: int64[k], the nodes; the longest idle first, then those that boot or sleep.
+        idle, booting: numbers of idle nodes, and of those that boot.
+    """
+
+    nodes: Ints
+    idle: int
+    booting: int
+
+
+def spare_order(view: View, since_s: Floats) -> SpareOrder:
+    """Return the nodes without a job that are neither reserved nor drained.
+
+    Args:
+        view: the view.
+        since_s: `IdleClock.since_s`.
+    """
+    nodes, planned = view.nodes, view.power_exchange.planned
+    is_spare = ~np.isnan(since_s) & ~planned
+    is_spare[nodes.unavailable()] = False
+    idle = np.flatnonzero(is_spare)
+    idle = idle[np.argsort(-since_s[idle], kind="stable")]
+    booting = [node for node in nodes.unused("switching_on") if not planned[node]]
+    asleep = np.array(nodes.unused("sleeping"), dtype=np.int64)
+    order = np.concatenate([idle, booting, asleep]).astype(np.int64)
+    return SpareOrder(order, len(idle), len(booting))
+
+
+def plan_of(
+    view: View,
+    source: FutureSource,
+    order: SpareOrder,
+    energy: NodeEnergy,
+    price_w: float,
+    next_s: float,
+) -> Plan:
+    """Return a plan for the spare nodes; for the arguments see `Plan`."""
+    future = source.drawn(view.now_s, float(energy.holds_s[-1]))
+    need = need_of(future, len(order.nodes), _slack(view))
+    spares = energy.spares(*order)
+    return Plan(need, spares, energy, price_w, next_s)
 
 
 def _slack(view: View) -> float:

@@ -1,0 +1,113 @@
+"""The network that corrects forecasts, and its file. Reading a file needs the extra `rl`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_client.agents.spare_nodes.features import COLUMNS, LEAST_SAVED, NodeForecast
+from hpcosim_client.arrays import Floats
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.predictive.energy import HOLDS
+
+FORMAT = "hpcosim spare nodes 1"
+OUTPUTS = 2 * HOLDS
+MOST_HIDDEN = 4096
+MOST_BYTES = 2_000_000
+MOST_LOG_ODDS = 30.0
+MOST_LOG = 4.0
+"""Bounds of the outputs: of the logarithms of the factors on odds and on waits saved."""
+
+Facts = Mapping[str, str | int | float]
+
+
+class NeedNetwork(NamedTuple):
+    """A network with one hidden layer (tanh), the same for every spare node.
+
+    Attributes:
+        inner: float64[COLUMNS + 1, hidden], weights of the hidden layer; the last row is its bias.
+        outer: float64[hidden + 1, OUTPUTS], weights of the outputs, likewise. For each time to hold
+            a node: what is added to the log-odds that it is needed in that time, then to the
+            logarithm of the waits that it saves.
+    """
+
+    inner: Floats
+    outer: Floats
+
+
+def neutral(hidden: int, generator: np.random.Generator) -> NeedNetwork:
+    """Return an untrained network, all outputs of which are 0: it corrects nothing."""
+    inner = generator.normal(0.0, COLUMNS**-0.5, (COLUMNS + 1, hidden))
+    inner[-1] = 0.0
+    return NeedNetwork(inner, np.zeros((hidden + 1, OUTPUTS)))
+
+
+def changes(network: NeedNetwork, seen: Floats, forecast: NodeForecast) -> NodeForecast:
+    """Return what the network adds to a forecast; 0 where its outputs are 0.
+
+    Args:
+        network: the network.
+        seen: float64[k, COLUMNS], as of `features.features`.
+        forecast: the sampled forecast.
+    """
+    hidden = np.tanh(seen @ network.inner[:-1] + network.inner[-1])
+    out = (hidden @ network.outer[:-1] + network.outer[-1]).T
+    odds = forecast.used / (1.0 - forecast.used)
+    more = odds * np.exp(np.clip(out[:HOLDS], -MOST_LOG_ODDS, MOST_LOG_ODDS))
+    factor = np.exp(np.clip(out[HOLDS:], -MOST_LOG, MOST_LOG))
+    used = more / (1.0 + more) - odds / (1.0 + odds)
+    return NodeForecast(used, (forecast.saved + LEAST_SAVED) * (factor - 1.0))
+
+
+def save_network(path: Path, network: NeedNetwork, facts: Facts) -> None:
+    """Write a network as a safetensors file, the same bytes for the same arguments.
+
+    Args:
+        path: the file.
+        network: the network.
+        facts: settings and results of its training, for information.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    from safetensors.numpy import save
+
+    # A single entry, because the library writes several in random order.
+    path.write_bytes(save(network._asdict(), {FORMAT: json.dumps(dict(facts), sort_keys=True)}))
+
+
+def load_network(path: Path) -> NeedNetwork:
+    """Return the network in a file.
+
+    Raises:
+        PolicyError: the file has no network, or one of other sizes.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.is_file():
+        raise PolicyError(f"{path}: the network cannot be read: there is no such file")
+    if path.stat().st_size > MOST_BYTES:
+        raise PolicyError(f"{path}: expected a network of at most {MOST_BYTES} bytes")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            said = file.metadata() or {}
+            inner, outer = (file.get_tensor(name) for name in NeedNetwork._fields)
+    except (OSError, SafetensorError, TypeError, ValueError) as error:
+        raise PolicyError(f"{path}: cannot be read as a network: {error}") from None
+    sizes = inner.shape, outer.shape
+    hidden = inner.shape[1] if inner.ndim == 2 else 0
+    expected = (COLUMNS + 1, hidden), (hidden + 1, OUTPUTS)
+    if FORMAT not in said or not 1 <= hidden <= MOST_HIDDEN or sizes != expected:
+        raise PolicyError(
+            f"{path}: expected metadata {FORMAT!r} and weights of shapes ({COLUMNS + 1}, h) and "
+            f"(h + 1, {OUTPUTS}), got {list(said)}, {inner.shape} and {outer.shape}; is it a file "
+            "of hpcosim train spare-nodes?"
+        )
+    for each in (inner, outer):
+        if each.dtype != np.float64 or not np.isfinite(each).all():
+            raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
+    return NeedNetwork(inner, outer)
