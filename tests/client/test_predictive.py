@@ -143,3 +143,12 @@ def test_nodes_without_power_states_are_not_switched() -> None:
     policy = with_power("easy", Predictive(500.0), "planned")
     simulation = simulate(nodes_of(2, None), jobs_of(*steady(5)), policy)
     assert not switched_off(simulation)
+
+
+def test_nodes_that_switch_at_once_are_switched_off_when_idle() -> None:
+    """Without time and energy for a switch, none is worth its idle power."""
+    at_once = PowerStates(sleep_w=5, switch_on_s=0, switch_on_w=80, switch_off_s=0, switch_off_w=20)
+    policy = with_power("easy", Predictive(500.0), "planned")
+    simulation = simulate(nodes_of(1, at_once), jobs_of(*steady(20, 600.0)), policy)
+    assert list(starts(simulation).values()) == [600.0 * at for at in range(20)]
+    assert switched_off(simulation)

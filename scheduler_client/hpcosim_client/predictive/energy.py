@@ -13,6 +13,8 @@ HOLDS = 8
 """Number of times for which idle nodes may be held."""
 FIRST_HOLD = 0.125
 """The first of them, relative to `NodeEnergy.break_even_s`."""
+LEAST_EVEN_S = 1.0
+"""Least `NodeEnergy.break_even_s`, for nodes that switch at once and for nothing, s."""
 LONGEST_S = 10_800.0
 """Upper bound of the last, or twice `NodeEnergy.break_even_s` if that is longer, s."""
 
@@ -43,9 +45,8 @@ class NodeEnergy:
         )
         can = nodes.can_sleep
         even_s = self._cycle_j[can] / np.maximum(self._hold_w[can], 1e-9)
-        self.break_even_s = (
-            float(np.maximum(self._boot_s[can], even_s).mean()) if can.any() else 1.0
-        )
+        longer_s = np.maximum(self._boot_s[can], even_s)
+        self.break_even_s = max(float(longer_s.mean()) if can.any() else 0.0, LEAST_EVEN_S)
         self.holds_s: Floats = self._holds_s(price_w)
 
     def spares(self, order: Ints, idle: int, booting: int) -> Spares:
