@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import sys
 
-import numpy as np
-
 from hpcosim_client import make_policy, managed
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.predictive.futures import Futures
@@ -19,43 +17,29 @@ from hpcosim_client.view import View
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import shipped_folder
+from hpcosim_training.learners.spare_nodes.recording import true_future
 from hpcosim_workloads.table import JobTable
 
 PRICES_W = (150.0, 500.0, 1500.0)
 
 
 class KnownFuture:
-    """The only future that comes, of jobs that run for their requested times.
+    """The only future that comes.
 
     Args:
         jobs: all jobs, in order of submission, each on nodes of one core.
     """
 
     def __init__(self, jobs: JobTable) -> None:
-        self._submit_s = jobs.submit_s
-        self._nodes = jobs.cores.astype(np.float64)
-        self._run_s = jobs.run_s
-        self._ends: list[tuple[float, float]] = []
+        self._jobs = jobs
 
     def update(self, view: View) -> None:
-        """Note the ends of the running jobs."""
-        running = view.running.values()
-        self._ends = [(job.expected_end_s(view.now_s), float(job.cores)) for job in running]
+        """Note the present."""
+        self._view = view
 
-    def drawn(self, now_s: float, horizon_s: float) -> Futures:
+    def drawn(self, _: float, horizon_s: float) -> Futures:
         """Return the future as a single sample."""
-        low, high = self._submit_s.searchsorted((now_s, now_s + horizon_s), side="right")
-        part = slice(int(low), int(high))
-        ends = np.array(self._ends).reshape(-1, 2)
-        return Futures(
-            1,
-            np.zeros(part.stop - part.start, dtype=np.int64),
-            self._submit_s[part] - now_s,
-            self._nodes[part],
-            self._run_s[part],
-            np.maximum(ends[:, 0] - now_s, 0.0).reshape(1, -1),
-            ends[:, 1],
-        )
+        return true_future(self._view, self._jobs, horizon_s)
 
 
 def main() -> None:
