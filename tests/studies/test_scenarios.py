@@ -37,10 +37,11 @@ def test_every_scenario_loads(name: str, monkeypatch: pytest.MonkeyPatch) -> Non
     """Each file is a scenario with jobs and a known scheduler."""
     scenario = load_scenario(PAPERS / name)
     make_policy(scenario.scheduler.name)
-    if scenario.workload.trace is not None:
+    log = scenario.workload.trace or getattr(scenario.workload.synthetic, "trace", None)
+    if log is not None:
         monkeypatch.setenv("HPCOSIM_TRACES", str(SHARED / "traces"))
-        if locate(known_trace(scenario.workload.trace)) is None:
-            pytest.skip(f"the job log {scenario.workload.trace} is not on this machine")
+        if locate(known_trace(log)) is None:
+            pytest.skip(f"the job log {log} is not on this machine")
     assert len(Library([PAPERS / name]).first_jobs)
 
 
