@@ -100,10 +100,11 @@ class Bridge:
         if self._next_s() <= _end_of_instant(self._simulation.now_s):
             self._run_instant(self._simulation.now_s)
         while not self.run.queue:
-            if self._next_s() == math.inf:
+            next_s = self._next_s()
+            if next_s == math.inf:
                 self._end()
             else:
-                self._run_instant(self._next_s())
+                self._run_instant(next_s)
         return self._message()
 
     def error_message(self, why: Exception) -> bytes:
@@ -168,8 +169,9 @@ class Bridge:
                 where,
                 self._simulation.now_s,
             )
-        while self._next_s() <= _end_of_instant(time_s):
-            self._run_instant(self._next_s())
+        end_s = _end_of_instant(time_s)
+        while (next_s := self._next_s()) <= end_s:
+            self._run_instant(next_s)
         if self._simulation.now_s < time_s:
             self.run.queue.begin_instant()
             self._simulation.step(time_s)

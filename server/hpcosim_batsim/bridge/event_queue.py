@@ -52,7 +52,8 @@ class EventQueue:
 
     def end_instant(self) -> None:
         """Sort the events since `begin_instant`."""
-        self._events[self._instant :] = sorted(self._events[self._instant :], key=itemgetter(0))
+        if len(self._events) > self._instant + 1:
+            self._events[self._instant :] = sorted(self._events[self._instant :], key=itemgetter(0))
 
     def take(self) -> list[str]:
         """Return the events of a message and remove them."""

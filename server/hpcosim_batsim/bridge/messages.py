@@ -90,12 +90,16 @@ def consumed_energy(time_s: float, energy_j: float) -> str:
 
 
 def _with_six_decimals(value: Any) -> Any:
-    if isinstance(value, float) or (isinstance(value, int) and value not in _INTEGERS):
-        return msgspec.Raw(f"{value:.6f}".encode())
-    if isinstance(value, dict):
-        return {key: _with_six_decimals(each) for key, each in value.items()}
-    if isinstance(value, list):
+    kind = type(value)
+    if kind is dict:
+        return {
+            key: each if type(each) is str else _with_six_decimals(each)
+            for key, each in value.items()
+        }
+    if kind is list:
         return [_with_six_decimals(each) for each in value]
+    if kind is float or (kind is int and value not in _INTEGERS):
+        return msgspec.Raw(f"{value:.6f}".encode())
     return value
 
 
