@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 SWITCHING_ON, SWITCHING_OFF = -1, -2
-"""Values of `PstateEntry.pstate` while hosts change to a computation or to a sleep pstate."""
+"""Values of `PstateChange.pstate` while hosts change to a computation or to a sleep pstate."""
 
 SwitchState = Literal["idle", "sleeping", "switching_on", "switching_off"]
 
@@ -33,8 +33,8 @@ class StateEntry(NamedTuple):
     counted: bool
 
 
-class PstateEntry(NamedTuple):
-    """The hosts of a request entered a pstate.
+class PstateChange(NamedTuple):
+    """Hosts entered a pstate at the same time.
 
     Attributes:
         time_s: simulated time, s.
@@ -61,7 +61,7 @@ class SwitchLog:
         self.requests = 0
         self.hosts = 0
         self.states: list[StateEntry] = []
-        self.pstates: list[PstateEntry] = []
+        self.pstates: list[PstateChange] = []
 
     def requested(
         self, after: int, time_s: float, hosts: Sequence[int], switching: Sequence[int], *, on: bool
@@ -79,7 +79,7 @@ class SwitchLog:
         self.hosts += len(hosts)
         state: SwitchState = "switching_on" if on else "switching_off"
         self.states.append(StateEntry(after, time_s, switching, state, counted=True))
-        self.pstates.append(PstateEntry(time_s, hosts, SWITCHING_ON if on else SWITCHING_OFF))
+        self.pstates.append(PstateChange(time_s, hosts, SWITCHING_ON if on else SWITCHING_OFF))
 
     def switched(self, after: int, time_s: float, host: int, *, on: bool, last: bool) -> None:
         """Add the end of the switch of a host.
@@ -96,4 +96,4 @@ class SwitchLog:
 
     def completed(self, time_s: float, hosts: Sequence[int], pstate: int) -> None:
         """Add the end of a request."""
-        self.pstates.append(PstateEntry(time_s, hosts, pstate))
+        self.pstates.append(PstateChange(time_s, hosts, pstate))

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from hpcosim_batsim.bridge.switch_log import SWITCHING_OFF, SWITCHING_ON
+from hpcosim_batsim.bridge.switch_log import SWITCHING_OFF, SWITCHING_ON, PstateChange
 from hpcosim_batsim.outputs.host_changes import Hosts, hosts_of_nodes
-from hpcosim_batsim.outputs.model import EnergyPoint, PstateChange
+from hpcosim_batsim.outputs.model import EnergyPoint
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.record.replay import (
     Change,

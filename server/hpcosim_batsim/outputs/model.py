@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from hpcosim_batsim.bridge.final_states import FinalState
+from hpcosim_batsim.bridge.switch_log import PstateChange
 
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
 
@@ -58,20 +59,6 @@ class StateChange(Struct, frozen=True):
     hosts: Sequence[int]
     state: HostState
     counted: bool = True
-
-
-class PstateChange(Struct, frozen=True):
-    """Hosts entered a pstate at the same time.
-
-    Attributes:
-        time_s: simulated time, s.
-        hosts: the hosts.
-        pstate: number of the pstate, `SWITCHING_ON` or `SWITCHING_OFF`.
-    """
-
-    time_s: float
-    hosts: Sequence[int]
-    pstate: int
 
 
 class EnergyPoint(Struct, frozen=True):

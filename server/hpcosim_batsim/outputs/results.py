@@ -6,8 +6,9 @@ from array import array
 from collections.abc import Iterator, Mapping
 
 from hpcosim_batsim.bridge.run import SHARED_SLOTS, BatsimRun
+from hpcosim_batsim.bridge.switch_log import PstateChange
 from hpcosim_batsim.outputs.host_changes import Hosts, logged_state_changes
-from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome, PstateChange, StateChange
+from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome, StateChange
 from hpcosim_batsim.outputs.outcome import outcome_of
 from hpcosim_batsim.outputs.sharing import merge_slots
 from hpcosim_batsim.outputs.unavailability import add_unavailable_states
@@ -48,7 +49,7 @@ def results_of(run: BatsimRun) -> BatsimOutcome:
     if run.options.compute_sharing:
         merge_slots(outcome, SHARED_SLOTS)
     if outcome.pstates is not None:
-        outcome.pstates = [*_initial_pstates(run), *(PstateChange(*entry) for entry in log.pstates)]
+        outcome.pstates = [*_initial_pstates(run), *log.pstates]
     outcome.states = add_unavailable_states(outcome.states, run.availability)
     return outcome
 
