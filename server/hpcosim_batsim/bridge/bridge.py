@@ -141,7 +141,7 @@ class Bridge:
         return min(next_s, self._external[0].time_s) if self._external else next_s
 
     def _run_instant(self, begin_s: float) -> None:
-        """Process everything that is due in the instant of `begin_s`.
+        """Process all events of the instant of `begin_s`.
 
         Args:
             begin_s: time of the instant, at most that of the next event, s.

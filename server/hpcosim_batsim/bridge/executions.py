@@ -199,7 +199,7 @@ class Executions:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """Set the timer for the execution that is due next."""
+        """Set the timer to the earliest `until_s` of the executions."""
         next_s = min((each.until_s for each in self._running.values()), default=math.inf)
         timer, clock = self._timer, self._simulation.clock
         if timer is not None:

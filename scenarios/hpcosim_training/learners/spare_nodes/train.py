@@ -22,7 +22,7 @@ from hpcosim_training.learning.curve import CURVE
 
 NETWORK = "network.safetensors"
 VALIDATED = 5
-"""One of so many instances is for validation."""
+"""One instance in each five is for validation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +72,9 @@ def train_spare_nodes(
 
     EASY runs with timeouts on random clusters with random windows of the workloads. At random
     moments the forecasts for the spare nodes are recorded, with what then came; the network learns
-    to correct them. The folder gets `curve.csv` and
-    `network.safetensors`, the network of the epoch with the least loss on the instances of
-    validation. The same arguments give the same bytes for any number of workers.
+    to correct them. The folder gets `curve.csv` and `network.safetensors`, the network of the epoch
+    with the least loss on the instances of validation. The same arguments give the same bytes for
+    any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.

@@ -30,9 +30,10 @@ class NeedNetwork(NamedTuple):
 
     Attributes:
         inner: float64[COLUMNS + 1, hidden], weights of the hidden layer; the last row is its bias.
-        outer: float64[hidden + 1, OUTPUTS], weights of the outputs, likewise. For each time to hold
-            a node: what is added to the log-odds that it is needed in that time, then to the
-            logarithm of the waits that it saves.
+        outer: float64[hidden + 1, OUTPUTS], weights of the outputs; the last row is their bias.
+
+    A node has an output for each time to hold it that is added to the log-odds of a need in that
+    time, and then one for each that is added to the logarithm of the waits that it saves.
     """
 
     inner: Floats
