@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client.arrays_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
 from hpcosim_client.power.features import DAY_S, WEEK_S
@@ -29,6 +30,8 @@ LEAST = np.log([20.0, 20.0, 350.0])
 MOST = np.log([20_000.0, 20_000.0, 350_000.0])
 
 FORMAT = "hpcosim adaptive timeouts 1"
+
+_FILE = ArraysFile("learned timeouts", FORMAT, "hpcosim train adaptive", {"weights": (3, FEATURES)})
 
 
 class Controls(NamedTuple):
@@ -120,10 +123,7 @@ def _due_s(idle: IdleClock, now: Controls) -> Floats:
 
 def save_rule(path: Path, rule: TimeoutRule) -> None:
     """Write a rule as a safetensors file, the same bytes for the same rule."""
-    from safetensors.numpy import save_file
-
-    # A single entry, because the library writes several in random order.
-    save_file({"weights": rule.weights}, path, {FORMAT: repr(rule.origin_s)})
+    save_arrays(_FILE, path, {"weights": rule.weights}, repr(rule.origin_s))
 
 
 def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
@@ -136,27 +136,11 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
     Raises:
         PolicyError: the file has no rule.
     """
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise PolicyError(f"{path}: the learned timeouts cannot be read: there is no such file")
+    arrays, origin = load_arrays(_FILE, path)
     try:
-        with safe_open(path, framework="numpy") as file:
-            said = file.metadata() or {}
-            weights = file.get_tensor("weights")
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
-        raise PolicyError(f"{path}: cannot be read as learned timeouts: {error}") from None
-    if FORMAT not in said or weights.shape != (3, FEATURES):
-        raise PolicyError(
-            f"{path}: expected metadata {FORMAT!r} and weights of shape (3, {FEATURES}), got "
-            f"{list(said)} and {weights.shape}; is it a file of hpcosim train adaptive?"
-        )
-    if weights.dtype != np.float64 or not np.isfinite(weights).all():
-        raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
-    try:
-        found_s = float(said[FORMAT])
+        found_s = float(origin)
     except ValueError:
         found_s = math.nan
     if not math.isfinite(found_s):
-        raise PolicyError(f"{path}: expected a finite time in {FORMAT!r}, got {said[FORMAT]!r:.60}")
-    return TimeoutRule(weights, found_s if origin_s is None else origin_s)
+        raise PolicyError(f"{path}: expected a finite time in {FORMAT!r}, got {origin!r:.60}")
+    return TimeoutRule(arrays["weights"], found_s if origin_s is None else origin_s)

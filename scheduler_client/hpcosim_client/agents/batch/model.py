@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_client.agents.batch.scene import CLUSTER_COLUMNS, JOB_COLUMNS, QueueScene
+from hpcosim_client.arrays_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.heuristics.chosen_head import MAX_WINDOW_JOBS, WINDOW_JOBS
 from hpcosim_client.job import Floats
@@ -22,6 +23,7 @@ SHAPE = (1 + len(STATE), len(JOB_COLUMNS))
 DECIMALS = 6
 """Scores are compared after rounding, so that equal jobs are chosen in submission order."""
 
+_FILE = ArraysFile("a batch agent", FORMAT, "hpcosim train batch", {"weights": SHAPE})
 _STATE = [CLUSTER_COLUMNS.index(name) for name in STATE]
 
 
@@ -52,10 +54,7 @@ def best(weights: Floats, scene: QueueScene) -> int:
 
 def save_batch(path: Path, rule: BatchRule) -> None:
     """Write a rule as a safetensors file, the same bytes for the same rule."""
-    from safetensors.numpy import save_file
-
-    # A single entry, because the library writes several in random order.
-    save_file({"weights": rule.weights}, path, {FORMAT: str(rule.window_jobs)})
+    save_arrays(_FILE, path, {"weights": rule.weights}, str(rule.window_jobs))
 
 
 def load_batch(path: Path) -> BatchRule:
@@ -64,27 +63,10 @@ def load_batch(path: Path) -> BatchRule:
     Raises:
         PolicyError: the file has no rule, or one of other columns.
     """
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise PolicyError(f"{path}: the batch agent cannot be read: there is no such file")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            said = file.metadata() or {}
-            weights = file.get_tensor("weights")
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
-        raise PolicyError(f"{path}: cannot be read as a batch agent: {error}") from None
-    if FORMAT not in said or weights.shape != SHAPE:
-        raise PolicyError(
-            f"{path}: expected metadata {FORMAT!r} and weights of shape {SHAPE}, got "
-            f"{list(said)} and {weights.shape}; is it a file of hpcosim train batch?"
-        )
-    if weights.dtype != np.float64 or not np.isfinite(weights).all():
-        raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
-    window = said[FORMAT]
+    arrays, window = load_arrays(_FILE, path)
     if not window.isdecimal() or len(window) > 5 or not 1 <= int(window) <= MAX_WINDOW_JOBS:
         raise PolicyError(
             f"{path}: expected 1 to {MAX_WINDOW_JOBS} visible jobs in {FORMAT!r}, got "
             f"{window!r:.60}"
         )
-    return BatchRule(weights, int(window))
+    return BatchRule(arrays["weights"], int(window))

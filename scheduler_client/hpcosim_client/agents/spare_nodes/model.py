@@ -11,16 +11,22 @@ import numpy as np
 
 from hpcosim_client.agents.spare_nodes.features import COLUMNS, LEAST_SAVED, NodeForecast
 from hpcosim_client.arrays import Floats
+from hpcosim_client.arrays_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.predictive.energy import HOLDS
 
 FORMAT = "hpcosim spare nodes 1"
 OUTPUTS = 2 * HOLDS
-MOST_HIDDEN = 4096
-MOST_BYTES = 2_000_000
 MOST_LOG_ODDS = 30.0
 MOST_LOG = 4.0
 """Bounds of the outputs: of the logarithms of the factors on odds and on waits saved."""
+
+_FILE = ArraysFile(
+    "a network",
+    FORMAT,
+    "hpcosim train spare-nodes",
+    {"inner": (COLUMNS + 1, None), "outer": (None, OUTPUTS)},
+)
 
 Facts = Mapping[str, str | int | float]
 
@@ -75,10 +81,7 @@ def save_network(path: Path, network: NeedNetwork, facts: Facts) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    from safetensors.numpy import save
-
-    # A single entry, because the library writes several in random order.
-    path.write_bytes(save(network._asdict(), {FORMAT: json.dumps(dict(facts), sort_keys=True)}))
+    save_arrays(_FILE, path, network._asdict(), json.dumps(dict(facts), sort_keys=True))
 
 
 def load_network(path: Path) -> NeedNetwork:
@@ -87,28 +90,12 @@ def load_network(path: Path) -> NeedNetwork:
     Raises:
         PolicyError: the file has no network, or one of other sizes.
     """
-    from safetensors import SafetensorError, safe_open
-
-    if not path.is_file():
-        raise PolicyError(f"{path}: the network cannot be read: there is no such file")
-    if path.stat().st_size > MOST_BYTES:
-        raise PolicyError(f"{path}: expected a network of at most {MOST_BYTES} bytes")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            said = file.metadata() or {}
-            inner, outer = (file.get_tensor(name) for name in NeedNetwork._fields)
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
-        raise PolicyError(f"{path}: cannot be read as a network: {error}") from None
-    sizes = inner.shape, outer.shape
-    hidden = inner.shape[1] if inner.ndim == 2 else 0
-    expected = (COLUMNS + 1, hidden), (hidden + 1, OUTPUTS)
-    if FORMAT not in said or not 1 <= hidden <= MOST_HIDDEN or sizes != expected:
+    arrays, _ = load_arrays(_FILE, path)
+    network = NeedNetwork(**arrays)
+    hidden = network.inner.shape[1]
+    if len(network.outer) != hidden + 1:
         raise PolicyError(
-            f"{path}: expected metadata {FORMAT!r} and weights of shapes ({COLUMNS + 1}, h) and "
-            f"(h + 1, {OUTPUTS}), got {list(said)}, {inner.shape} and {outer.shape}; is it a file "
-            "of hpcosim train spare-nodes?"
+            f"{path}: expected a row of outer weights for each of {hidden} hidden units, and one "
+            f"of biases; got {len(network.outer)} rows"
         )
-    for each in (inner, outer):
-        if each.dtype != np.float64 or not np.isfinite(each).all():
-            raise PolicyError(f"{path}: expected weights that are finite numbers of type float64")
-    return NeedNetwork(inner, outer)
+    return network
