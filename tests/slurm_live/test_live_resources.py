@@ -1,4 +1,4 @@
-"""Schedulers place jobs beside reservations, licences and jobs of another partition."""
+"""Schedulers place jobs beside reservations, licences and other partitions, and in two of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_protocol import AllocateJob, DecisionRejected, JobStarted, JobSubmitted
 from hpcosim_protocol.hosts import expand
-from support.live_bridges import PLACE, LiveBridge, jobs_of, running, schedule, wait_for_all
+from support.live_bridges import (
+    PLACE,
+    LiveBridge,
+    TestScheduler,
+    jobs_of,
+    running,
+    schedule,
+    wait_for_all,
+)
 from support.processes import eventually
 from support.slurm_cluster import SOON_S, SlurmCluster
 
@@ -29,6 +38,39 @@ def shared_and_reserved(cluster: SlurmCluster) -> Iterator[None]:
         eventually(lambda: not cluster.run("squeue", "-h"), within_s=SOON_S)
         cluster.run("scontrol", "delete", "ReservationName=r")
         cluster.run("scontrol", "delete", "PartitionName=other")
+
+
+@contextmanager
+def two_partitions(cluster: SlurmCluster) -> Iterator[None]:
+    """Add a partition of node6 and node7, and its waiting partition."""
+    cluster.run("scontrol", "create", "PartitionName=gpu", "Nodes=node[6-7]", "State=UP")
+    cluster.run("scontrol", "create", "PartitionName=queue-gpu", "Nodes=ALL", "State=DOWN")
+    try:
+        yield
+    finally:
+        cluster.run("scancel", "--user", "root")
+        eventually(lambda: not cluster.run("squeue", "-h"), within_s=SOON_S)
+        cluster.run("scontrol", "delete", "PartitionName=gpu")
+        cluster.run("scontrol", "delete", "PartitionName=queue-gpu")
+
+
+def test_jobs_of_two_partitions_start_each_in_its_own(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """`job_submit.lua` chooses where a job waits; the scheduler sees where it may start."""
+    both = (*PLACE, "--partition", "gpu", "--waiting-partition", "queue-gpu")
+    with two_partitions(cluster):
+        main, gpu = cluster.submit(sleep_s=60.0), cluster.submit("-p", "gpu", sleep_s=60.0)
+        with LiveBridge(cluster, tmp_path, *both) as bridge, TestScheduler(bridge) as told:
+            told.until(JobSubmitted, job_id=gpu)
+            submitted = [event for event in told.events if isinstance(event, JobSubmitted)]
+            shown = {event.job_id: list(event.partitions) for event in submitted}
+            assert (shown[main], shown[gpu]) == (["main"], ["gpu"])
+            assert told.until(DecisionRejected, AllocateJob(gpu, [5])).code == "constraint_violated"
+            told.until(JobStarted, AllocateJob(main, [6]), job_id=main)
+            told.until(JobStarted, AllocateJob(gpu, [7]), job_id=gpu)
+            ran = cluster.run("squeue", "-h", "-t", "R", "-S", "i", "-o", "%i %P %N").splitlines()
+            assert ran == [f"{main} main node6", f"{gpu} gpu node7"]
 
 
 def test_a_policy_places_jobs_where_slurm_starts_them(

@@ -56,3 +56,18 @@ def test_runs_are_suspended_resumed_requeued_and_killed(
             ended = told.until(JobCompleted, KillJob(job, grace_s=grace_s))
             assert (ended.job_id, ended.state) == (job, "killed")
         assert not bridge.entries("fell_back_to_shadow")
+
+
+def test_in_mode_hold_a_requeued_job_waits_for_its_next_release(
+    cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    """It is back in the waiting partition, where Slurm does not start it."""
+    job = cluster.submit("--time=1", "--requeue", sleep_s=60.0)
+    hold = ("--mode", "hold", *PLACE[2:])
+    with LiveBridge(cluster, tmp_path, *hold) as bridge, TestScheduler(bridge) as told:
+        told.until(JobSubmitted, job_id=job)
+        told.until(JobStarted, AllocateJob(job, [0]), job_id=job)
+        assert told.until(JobRequeued, RequeueJob(job), job_id=job).cause == "decision"
+        eventually(lambda: cluster.run("squeue", "-h", "-j", str(job), "-o", "%P") == "queue\n")
+        assert cluster.state(job) == "PENDING"
+        assert not bridge.entries("fell_back_to_shadow")
