@@ -42,18 +42,26 @@ class KnownFuture:
         return true_future(self._view, self._jobs, horizon_s)
 
 
+def known_future(library: Library, price_w: float) -> tuple[float, float]:
+    """Return wasted energy, kWh, and mean wait, min, on the jobs of a scenario.
+
+    Args:
+        library: the scenario; jobs need whole nodes.
+        price_w: price of waiting, W.
+    """
+    manager = predictive(Predictive(price_w), KnownFuture(library.first_jobs))
+    opened = open_scenario(library.first, library.first_jobs, "known future")
+    found = run_in_process(opened, managed(make_policy("easy", "planned"), manager))
+    return found["wasted_energy_kwh"], found["mean_wait_s"] / 60.0
+
+
 def main() -> None:
     """Print a line for each price."""
     prices_w = [float(text) for text in sys.argv[1:]] or PRICES_W
     library = Library([shipped_folder() / "papers" / "power" / "test.yaml"])
     for price_w in prices_w:
-        manager = predictive(Predictive(price_w), KnownFuture(library.first_jobs))
-        opened = open_scenario(library.first, library.first_jobs, "known future")
-        found = run_in_process(opened, managed(make_policy("easy", "planned"), manager))
-        print(
-            f"{price_w:6.0f} W: {found['wasted_energy_kwh']:,.0f} kWh, mean wait "
-            f"{found['mean_wait_s'] / 60:.1f} min"
-        )
+        wasted_kwh, wait_min = known_future(library, price_w)
+        print(f"{price_w:6.0f} W: {wasted_kwh:,.0f} kWh, mean wait {wait_min:.1f} min")
 
 
 if __name__ == "__main__":

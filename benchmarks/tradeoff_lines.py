@@ -1,0 +1,79 @@
+"""Lines of wasted energy and mean wait of power managers, one for each family of settings.
+
+    hpcosim experiment scenarios/papers/power/predictive/nasa.yaml --format csv --out lines/nasa
+    python -m benchmarks.tradeoff_lines lines lines.png nasa
+
+draws a panel for each named experiment of `scenarios/papers/power/predictive`, with the results in
+the folder of its name, and adds the plan of `predictive` with the true future. It needs the logs.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from benchmarks.known_future import PRICES_W, known_future
+from hpcosim_experiments.model.file import load_experiment
+from hpcosim_experiments.report.panels import READABLE, panels
+from hpcosim_experiments.statistics.rows import Rows, read_rows
+from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.shipped import shipped_folder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+EXPERIMENTS = shipped_folder() / "papers" / "power" / "predictive"
+JOULES_PER_KWH = 3.6e6
+KNOWN = "the true future"
+FAMILIES = ("timeout", "ipm", "snf-icon", "predictive", "snf + predictive", "learned", KNOWN)
+MARKERS = "osD^vPX"
+
+Points = list[tuple[float, float]]
+"""Wasted energy, kWh, and mean wait, min."""
+
+
+def lines_of(rows: Rows) -> dict[str, Points]:
+    """Return the points of each family; the name of a manager is the family's and a number."""
+    lines: dict[str, Points] = {}
+    for row in rows:
+        family = re.split(r" \d", str(row["manager"]))[0]
+        if family in FAMILIES:
+            point = row["wasted_energy_j"] / JOULES_PER_KWH, row["mean_wait_s"] / 60.0
+            lines.setdefault(family, []).append(point)
+    return lines
+
+
+def with_the_true_future(name: str) -> Points:
+    """Return the points of the plan that knows the future, on the jobs of an experiment."""
+    path = EXPERIMENTS / f"{name}.yaml"
+    experiment = load_experiment(path)
+    library = Library([path.parent / str(experiment.scenario)], overrides=experiment.set)
+    return [known_future(library, price_w) for price_w in PRICES_W]
+
+
+def draw(axes: Axes, name: str, lines: dict[str, Points]) -> None:
+    """Draw the lines of an experiment."""
+    for number, family in enumerate(FAMILIES):
+        if family in lines:
+            wasted, wait = zip(*sorted(lines[family]), strict=True)
+            colour, marker = READABLE[number % len(READABLE)], MARKERS[number]
+            axes.plot(wasted, wait, label=family, color=colour, marker=marker, linewidth=1.4)
+    axes.set(title=name, xlabel="wasted energy, kWh", ylabel="mean wait, min")
+    axes.set_xscale("log")
+    axes.set_ylim(bottom=0.0)
+
+
+def main() -> None:
+    """Draw the panels."""
+    results, picture, *names = sys.argv[1:]
+    with panels(Path(picture), 1, len(names), (4.2 * len(names), 3.6)) as all_axes:
+        for axes, name in zip(all_axes, names, strict=True):
+            lines = lines_of(read_rows(Path(results) / name / "results.csv"))
+            draw(axes, name, {**lines, KNOWN: with_the_true_future(name)})
+        all_axes[-1].legend(fontsize=7, frameon=False)
+
+
+if __name__ == "__main__":
+    main()
