@@ -43,6 +43,7 @@ PROFILES: dict[str, Any] = {
     "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
     "uneven": {"type": "parallel", "cpu": [1e9, 5e8], "com": []},
     "both": {"type": "composed", "seq": ["d10", "cpu"], "repeat": 2},
+    "fails": {"type": "composed", "seq": ["d0.2", "bad", "cpu"], "repeat": 2},
 }
 
 
@@ -393,6 +394,14 @@ def test_return_code_of_the_profile_is_a_failure(
     session = open_session(job(1, "bad")).reply().reply(execute(1, "0"))
     completed = session.data("JOB_COMPLETED")
     assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
+
+
+def test_sequence_ends_with_the_first_part_that_fails(open_session: Opener) -> None:
+    """A composed job fails with the return code of its first part that fails, at its end."""
+    session = open_session(job(1, "fails")).reply().reply(execute(1, "0"))
+    completed = session.data("JOB_COMPLETED")
+    assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
+    assert session.now_s == 10.2
 
 
 @pytest.mark.parametrize(
