@@ -682,6 +682,10 @@ def test_each_request_to_switch_has_its_rows(open_session: Opener, tmp_path: Pat
     ]
     pstates = (tmp_path / "o_pstate_changes.csv").read_text().splitlines()[1:]
     assert pstates == ["0,0-3,0", "0,0,-2", "0,1-2,-2", "0,3,-1", "0,3,1", "4,0,2", "4,1-2,2"]
+    energy = rows_of(tmp_path / "o_consumed_energy.csv")
+    assert "".join(row["event_type"] for row in energy) == "ppppsppe"
+    idle_w = [float(row["wattmin"]) for row in energy]
+    assert idle_w == [400, 410, 430, 390, 390, 90, 90, 90]
     counts = summary(outcome)
     assert (counts["nb_grouped_switches"], counts["nb_machine_switches"]) == (3, 4)
 
