@@ -504,6 +504,16 @@ def test_kill_of_an_ended_job_has_no_progress(open_session: Opener) -> None:
     assert session.reply(kill).kinds() == ["SIMULATION_ENDS"]
 
 
+def test_job_that_ends_when_it_starts_has_a_run_time(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, such a job ran for 0.00001 s."""
+    session = open_session(job(1, submit_s=3)).reply()
+    session.reply(execute(1, "0"), ("KILL_JOB", {"job_ids": ["w0!1"]}))
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
+    (row,) = rows_of(tmp_path / "o_jobs.csv")
+    times = [row[name] for name in ("execution_time", "finish_time", "stretch")]
+    assert times == ["0.000010", "3.000010", "1.000000"]
+
+
 def test_requested_call_comes_at_its_time(open_session: Opener) -> None:
     """A requested call comes at its time, also after the last job."""
     session = open_session(job(1)).reply()

@@ -17,7 +17,7 @@ from hpcosim_batsim.outputs.host_changes import (
     pstate_changes,
     state_changes,
 )
-from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome
+from hpcosim_batsim.outputs.model import MIN_RUN_S, BatsimOutcome, JobOutcome
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
 
@@ -100,6 +100,8 @@ def _jobs(
         result = job(recording, row)
         if row in allocated:
             result.start_s, result.end_s = recording.start_s[row], recording.end_s[row]
+            if result.end_s == result.start_s:
+                result.end_s += MIN_RUN_S
             result.hosts = allocated[row]
             result.energy_j = None if energies_j is None else energies_j[row]
         jobs.append(result)
