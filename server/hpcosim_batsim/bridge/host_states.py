@@ -58,7 +58,8 @@ class HostStates:
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
         self.log = SwitchLog(self.pstates)
-        self._loads: list[dict[int, float]] = [{} for _ in platform.hosts]  # by job; if shared
+        # Loads of shared hosts, by job.
+        self._loads: list[dict[int, float]] = [{} for _ in platform.hosts]
         self._switches: dict[int, PstateSwitch] = {}
         self._first_alike = _first_alike(platform.hosts)
         self._kind = lru_cache(MAX_KINDS)(self._new_kind)
