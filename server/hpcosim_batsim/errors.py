@@ -27,7 +27,7 @@ class InputError(BatsimError):
 
 
 class UnsupportedProfileError(InputError):
-    """A profile has a type of Batsim that is not supported."""
+    """A profile has a type that is not supported."""
 
 
 class RunFailedError(BatsimError):

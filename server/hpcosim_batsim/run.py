@@ -144,7 +144,7 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
     try:
         check_sizes(workloads, platform)
     except InputError as error:  # Batsim leaves it to the scheduler to reject such a job
-        report(f"warning: {error}; the scheduler must reject it")
+        report(f"warning: {error}; it must be rejected")
     if platform.no_network and (profile := communicating_profile(workloads)):
         why = f"because {platform.path} has no links"
         report(f"warning: {profile}: communication takes no time, {why}")

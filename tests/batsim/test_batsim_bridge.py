@@ -43,6 +43,7 @@ PROFILES: dict[str, Any] = {
     "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
     "uneven": {"type": "parallel", "cpu": [1e9, 5e8], "com": []},
     "both": {"type": "composed", "seq": ["d10", "cpu"], "repeat": 2},
+    "fails": {"type": "composed", "seq": ["d0.2", "bad", "cpu"], "repeat": 2},
 }
 
 
@@ -395,6 +396,14 @@ def test_return_code_of_the_profile_is_a_failure(
     assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
 
 
+def test_sequence_ends_with_the_first_part_that_fails(open_session: Opener) -> None:
+    """A composed job fails with the return code of its first part that fails, at its end."""
+    session = open_session(job(1, "fails")).reply().reply(execute(1, "0"))
+    completed = session.data("JOB_COMPLETED")
+    assert (completed["job_state"], completed["return_code"]) == ("COMPLETED_FAILED", 3)
+    assert session.now_s == 10.2
+
+
 @pytest.mark.parametrize(
     ("profile", "walltime", "state", "end_s"),
     [
@@ -493,6 +502,16 @@ def test_kill_of_an_ended_job_has_no_progress(open_session: Opener) -> None:
     session.reply(kill, kill)
     assert session.events == [(10.0, "JOB_KILLED", {"job_ids": ["w0!1"], "job_progress": {}})]
     assert session.reply(kill).kinds() == ["SIMULATION_ENDS"]
+
+
+def test_job_that_ends_when_it_starts_has_a_run_time(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, such a job ran for 0.00001 s."""
+    session = open_session(job(1, submit_s=3)).reply()
+    session.reply(execute(1, "0"), ("KILL_JOB", {"job_ids": ["w0!1"]}))
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
+    (row,) = rows_of(tmp_path / "o_jobs.csv")
+    times = [row[name] for name in ("execution_time", "finish_time", "stretch")]
+    assert times == ["0.000010", "3.000010", "1.000000"]
 
 
 def test_requested_call_comes_at_its_time(open_session: Opener) -> None:
@@ -673,6 +692,10 @@ def test_each_request_to_switch_has_its_rows(open_session: Opener, tmp_path: Pat
     ]
     pstates = (tmp_path / "o_pstate_changes.csv").read_text().splitlines()[1:]
     assert pstates == ["0,0-3,0", "0,0,-2", "0,1-2,-2", "0,3,-1", "0,3,1", "4,0,2", "4,1-2,2"]
+    energy = rows_of(tmp_path / "o_consumed_energy.csv")
+    assert "".join(row["event_type"] for row in energy) == "ppppsppe"
+    idle_w = [float(row["wattmin"]) for row in energy]
+    assert idle_w == [400, 410, 430, 390, 390, 90, 90, 90]
     counts = summary(outcome)
     assert (counts["nb_grouped_switches"], counts["nb_machine_switches"]) == (3, 4)
 

@@ -397,6 +397,7 @@ def test_properties_of_a_cluster_are_those_of_a_zone(tmp_path: Path) -> None:
 UNSUPPORTED_PROFILES = {
     "d": DELAY,
     "replay": {"type": "smpi", "trace": "t"},
+    "unknown": {"type": "of another program"},
     "part": {"type": "composed", "seq": ["d", "replay"]},
     "whole": {"type": "composed", "seq": ["part"]},
 }

@@ -186,12 +186,12 @@ def test_only_connected_tasks_are_solved_again() -> None:
     """A task that shares nothing with the others keeps its rate, untouched."""
     rates = SharedRates(lambda _: 10.0)
     one = Amount(1.0, 1.0)
-    assert rates.update({1: Claim(20.0, {0: one}), 2: Claim(20.0, {0: one, 1: one})}, []) == {
+    assert rates.update({1: Claim(10.0, {0: one}), 2: Claim(10.0, {0: one, 1: one})}, []) == {
         1: 5.0,
         2: 5.0,
     }
     assert rates.update({3: Claim(8.0, {7: one})}, []) == {3: 8.0}
-    assert rates.update({4: Claim(20.0, {1: one})}, []) == {1: 5.0, 2: 5.0, 4: 5.0}
+    assert rates.update({4: Claim(10.0, {1: one})}, []) == {1: 5.0, 2: 5.0, 4: 5.0}
     assert rates.update({}, [2]) == {1: 10.0, 4: 10.0}
 
 

@@ -63,7 +63,7 @@ def test_steps_go_on_after_the_last_job() -> None:
     platform = cluster_of(1)
     simulation = SteppedEngine(platform, jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.node_kinds.change(0, FAST)
+    simulation.node_kinds.change([0], FAST)
     simulation.carry_out(AllocateJob(1, [0]))
     simulation.step()
     simulation.carry_out(SetAlarm(4.0, 7))
@@ -119,10 +119,10 @@ def test_node_draws_the_power_of_its_new_kind() -> None:
     """A node draws the power of its kind, idle and computing, and jobs are charged their part."""
     simulation = SteppedEngine(cluster_of(2), jobs_of((0, 10, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.node_kinds.change(1, SLOW)  # 20 W idle, 42 W computing; the other draws 50 W idle
+    simulation.node_kinds.change([1], SLOW)  # 20 W idle, 42 W computing; the other draws 50 W idle
     simulation.carry_out(AllocateJob(1, [1]))
     simulation.step(4.0)
-    simulation.node_kinds.change(1, FAST)  # 45 W idle, 120 W computing
+    simulation.node_kinds.change([1], FAST)  # 45 W idle, 120 W computing
     simulation.step(10.0)
     simulation.step(12.0)
     simulation.settle()
@@ -135,7 +135,7 @@ def test_node_sleeps_as_its_new_kind_does() -> None:
     """Switching times and powers are those of the new kind."""
     simulation = SteppedEngine(cluster_of(1), jobs_of((0, 1, 1)), Rules(initial_time_s=0.0))
     simulation.step()
-    simulation.node_kinds.change(0, FAST)
+    simulation.node_kinds.change([0], FAST)
     simulation.carry_out(SetNodePower(0, "sleeping"))
     simulation.step()
     simulation.step(10.0)
@@ -166,7 +166,7 @@ def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], w
         if act == "turn":
             kind = kinds[which]
             which = 1 - which
-            simulation.node_kinds.change(node, kind)
+            simulation.node_kinds.change([node], kind)
             watts[node] = (kind.idle_w, kind.static_w + kind.dynamic_w)
         elif act == "begin" and node not in on:
             simulation.carry_out(AllocateJob(next_job, [node]))
@@ -183,6 +183,10 @@ def test_energy_is_the_sum_of_what_each_node_drew(acts: list[tuple[int, str]], w
     simulation.settle()
     energy_j = math.fsum(meter.energy_j for meter in simulation.cluster.meters)
     assert math.isclose(energy_j, expected_j, rel_tol=1e-12)
+    total_j = simulation.cluster.energy_j(simulation.now_s)
+    assert math.isclose(total_j, expected_j, rel_tol=1e-12)
+    idle_w = math.fsum(idle_w for idle_w, _ in watts)
+    assert math.isclose(simulation.cluster.idle_power_w, idle_w, rel_tol=1e-12)
     charged = simulation.record().job_energies_j
     for job_id, charged_j in zip(simulation.recording.job_id, charged, strict=True):
         assert math.isclose(charged_j, job_j[job_id], rel_tol=1e-12)

@@ -9,7 +9,6 @@ from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimWorkload
-from hpcosim_batsim.outputs.results import results_of
 from support.simgrid_tasks import MeasuredTask
 
 
@@ -39,12 +38,10 @@ def end_times_by_bridge_s(
         reply = json.dumps({"now": now_s, "events": events})
         message = json.loads(bridge.next_message(reply.encode()))
     bridge.run.simulation.validate()
-    ends_s = {}
-    for job in results_of(bridge.run).jobs:
-        assert job.state == "COMPLETED_SUCCESSFULLY"
-        assert job.end_s is not None
-        ends_s[job.name] = job.end_s
-    return ends_s
+    assert {job.final for job in bridge.run.registry.jobs} == {"COMPLETED_SUCCESSFULLY"}
+    recording, jobs = bridge.run.simulation.recording, bridge.run.registry.jobs
+    ends = zip(recording.job_id, recording.end_s, strict=True)
+    return {jobs[number].source.name: end_s for number, end_s in ends}
 
 
 def workload_of(tasks: Sequence[MeasuredTask]) -> BatsimWorkload:

@@ -171,9 +171,8 @@ def _query(run: BatsimRun, decision: replies.Query) -> None:
         raise ValueError('requests: expected {"consumed_energy": {}}, the only supported query')
     if not run.options.energy:
         raise ValueError("the query of consumed_energy requires --energy (-E)")
-    run.simulation.settle()
-    energy_j = math.fsum(meter.energy_j for meter in run.simulation.cluster.meters)
-    run.queue.add(messages.consumed_energy(run.simulation.now_s, energy_j))
+    now_s = run.simulation.now_s
+    run.queue.add(messages.consumed_energy(now_s, run.simulation.cluster.energy_j(now_s)))
 
 
 def _ignore(run: BatsimRun, _: replies.BatsimAnswer) -> None:

@@ -58,7 +58,8 @@ def _on_completed(run: BatsimRun, event: JobCompleted, time_s: float) -> None:
             run.simulation.carry_out(CancelAlarm(job.number))
     return_code = job.return_code
     if event.state == "completed":
-        return_code = job.profile.ret
+        assert job.task is not None
+        return_code = job.task.ret
         if return_code:
             job.final = "COMPLETED_FAILED"
     run.executions.stop(job.number)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hpcosim_batsim.bridge.node_kinds import kind_of
 from hpcosim_batsim.bridge.stepping import SteppedEngine
-from hpcosim_batsim.bridge.switch_log import SwitchLog
-from hpcosim_batsim.inputs.platform_model import BatsimPlatform
-from hpcosim_protocol import NodeGroup, PowerStates, Processor, SetNodePower
+from hpcosim_batsim.bridge.switch_log import EnergyEntry, SwitchLog
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
+from hpcosim_protocol import NodeGroup, SetNodePower
 
-_Shape = tuple[tuple[Processor, ...], PowerStates | None]
+MAX_KINDS = 10_000  # of those that are kept: loads of hosts that share links rarely repeat
 
 
 @dataclass(slots=True)
@@ -56,15 +57,12 @@ class HostStates:
         self.pstates = [host.pstate for host in platform.hosts]
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
-        self.log = SwitchLog()
-        self._loads: list[dict[int, float]] = [
-            {} for _ in platform.hosts
-        ]  # by job, of shared hosts
+        self.log = SwitchLog(self.pstates)
+        # Loads of shared hosts, by job.
+        self._loads: list[dict[int, float]] = [{} for _ in platform.hosts]
         self._switches: dict[int, PstateSwitch] = {}
-        self._pstates_of_shape: dict[_Shape, tuple[int, int]] = {}
-        self._kinds: dict[tuple[int, int, float, int, int | None], NodeGroup] = {}
-        for host in range(len(platform.hosts)):
-            self._kind(host, 0.0, 1, None)
+        self._first_alike = _first_alike(platform.hosts)
+        self._kind = lru_cache(MAX_KINDS)(self._new_kind)
 
     def name(self, host: int) -> str:
         """Return the number and name of a host, for messages."""
@@ -99,11 +97,14 @@ class HostStates:
         """
         if not self._energy:
             return
+        by_load: dict[float, list[int]] = {}
         for host in hosts:
-            load = loads.get(host, 0.0) * speed
+            by_load.setdefault(loads.get(host, 0.0) * speed, []).append(host)
+        for load, members in by_load.items():
             if self._slots == 1:
-                self._set_kind(host, load=load)
-            else:
+                self._set_kind(members, load=load)
+                continue
+            for host in members:
                 self._loads[host][job] = load
                 self._set_shared_kind(host)
 
@@ -129,47 +130,44 @@ class HostStates:
             self._check_switch(host, pstate)
         switch = PstateSwitch(hosts, pstate, 0)
         power = self._simulation.power.state
-        self._log_request(hosts, pstate)
+        on = self._platform.hosts[hosts[0]].computes_in(pstate)
+        switching = [host for host in hosts if power[host] == "sleeping" or not on]
+        self.log.requested(self._energy_now(), hosts, switching, on=on)
         for host in hosts:
             if power[host] == "sleeping":
                 self.pstates[host] = pstate
                 self._start_switch(host, switch, on=True)
             elif self._platform.hosts[host].computes_in(pstate):
                 self.pstates[host] = pstate
-                self._set_kind(host)
+                self._set_kind([host])
             else:
-                self._set_kind(host, sleeps_in=pstate)
+                self._set_kind([host], sleeps_in=pstate)
                 self.pstates[host] = pstate
                 self._start_switch(host, switch, on=False)
         if not switch.remaining:
-            self.log.completed(self._simulation.now_s, hosts, pstate)
+            self.log.completed(self._energy_now(), hosts, pstate)
         return switch
 
     def complete_switch(self, host: int) -> PstateSwitch:
         """Record that a host reached the requested pstate, and return the request."""
         on = self._simulation.power.state[host] == "on"
         if on:
-            self._set_kind(host)
+            self._set_kind([host])
         switch = self._switches.pop(host)
         switch.remaining -= 1
-        now_s, last = self._simulation.now_s, not switch.remaining
-        self.log.switched(self._job_changes(), now_s, host, on=on, last=last)
+        last = not switch.remaining
+        self.log.switched(self._job_changes(), self._simulation.now_s, host, on=on, last=last)
         if last:
-            self.log.completed(now_s, switch.hosts, switch.pstate)
+            self.log.completed(self._energy_now(), switch.hosts, switch.pstate)
         return switch
-
-    def pstates_of(self, kind: NodeGroup) -> tuple[int, int]:
-        """Return the pstates of a kind of node: while on, and while asleep."""
-        return self._pstates_of_shape.get((kind.processors, kind.power_states), (0, 0))
 
     def _job_changes(self) -> int:
         return len(self._simulation.recording.changes)
 
-    def _log_request(self, hosts: Sequence[int], pstate: int) -> None:
-        power = self._simulation.power.state
-        on = self._platform.hosts[hosts[0]].computes_in(pstate)
-        switching = [host for host in hosts if power[host] == "sleeping" or not on]
-        self.log.requested(self._job_changes(), self._simulation.now_s, hosts, switching, on=on)
+    def _energy_now(self) -> EnergyEntry:
+        now_s, cluster = self._simulation.now_s, self._simulation.cluster
+        energy_j = cluster.energy_j(now_s)
+        return EnergyEntry(self._job_changes(), now_s, energy_j, cluster.idle_power_w)
 
     def _start_switch(self, host: int, switch: PstateSwitch, *, on: bool) -> None:
         switch.remaining += 1
@@ -178,32 +176,35 @@ class HostStates:
 
     def _set_shared_kind(self, host: int) -> None:
         loads = self._loads[host]
-        self._set_kind(host, load=min(math.fsum(loads.values()), 1.0), jobs=len(loads))
+        self._set_kind([host], load=min(math.fsum(loads.values()), 1.0), jobs=len(loads))
 
     def _set_kind(
-        self, host: int, *, load: float = 0.0, jobs: int = 1, sleeps_in: int | None = None
+        self,
+        hosts: Sequence[int],
+        *,
+        load: float = 0.0,
+        jobs: int = 1,
+        sleeps_in: int | None = None,
     ) -> None:
-        self._simulation.node_kinds.change(host, self._kind(host, load, jobs, sleeps_in))
+        alike: dict[tuple[int, int], list[int]] = {}
+        for host in hosts:
+            alike.setdefault((self._first_alike[host], self.pstates[host]), []).append(host)
+        for (first, pstate), members in alike.items():
+            kind = self._kind(first, pstate, load, jobs, sleeps_in)
+            self._simulation.node_kinds.change(members, kind)
 
-    def _kind(self, host: int, load: float, jobs: int, sleeps_in: int | None) -> NodeGroup:
-        pstate = self.pstates[host]
-        key = host, pstate, load, jobs, sleeps_in
-        kind = self._kinds.get(key)
-        if kind is None:
-            description = self._platform.hosts[host]
-            kind = kind_of(
-                description,
-                pstate,
-                self._slots,
-                energy=self._energy,
-                load=load,
-                jobs=jobs,
-                sleeps_in=sleeps_in,
-            )
-            self._kinds[key] = kind
-            numbers = pstate, pstate if sleeps_in is None else sleeps_in
-            self._pstates_of_shape[kind.processors, kind.power_states] = numbers
-        return kind
+    def _new_kind(
+        self, host: int, pstate: int, load: float, jobs: int, sleeps_in: int | None
+    ) -> NodeGroup:
+        return kind_of(
+            self._platform.hosts[host],
+            pstate,
+            self._slots,
+            energy=self._energy,
+            load=load,
+            jobs=jobs,
+            sleeps_in=sleeps_in,
+        )
 
     def _check_switch(self, host: int, pstate: int) -> None:
         description, power = self._platform.hosts[host], self._simulation.power.state[host]
@@ -226,3 +227,12 @@ class HostStates:
                 f"{self.name(host)} is asleep in pstate {self.pstates[host]}; expected a "
                 f"computation pstate, got the sleep pstate {pstate}"
             )
+
+
+def _first_alike(hosts: Sequence[Host]) -> list[int]:
+    """Return for each host the first one with the same speeds and power."""
+    first: dict[tuple[object, ...], int] = {}
+    return [
+        first.setdefault((host.speeds, host.cores, host.watts, *host.sleep_states.items()), number)
+        for number, host in enumerate(hosts)
+    ]

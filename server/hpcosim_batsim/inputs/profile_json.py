@@ -47,7 +47,7 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
         where: path of the object in it, for errors; default: `profiles.NAME`.
 
     Raises:
-        UnsupportedProfileError: Batsim's type of the profile is not supported.
+        UnsupportedProfileError: the type of the profile is not supported.
         InputError: the profile is invalid; names the field.
     """
     fields = Fields(path, where or f"profiles.{name}", raw)
@@ -70,9 +70,7 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
     if kind == "composed":
         return _composed(fields, common)
     error = fields.error("type", _unknown_type(kind))
-    if kind in _UNSUPPORTED:
-        raise UnsupportedProfileError(error.path, error.where, error.what)
-    raise error
+    raise UnsupportedProfileError(error.path, error.where, error.what)
 
 
 def check_sequences(

@@ -46,6 +46,7 @@ class SimpleTask(Struct, frozen=True):
         latency_s: time at its begin without load and progress, s.
         shared: amounts on resources that other jobs may use at the same time, see `demand`. If
             there are any, duration and loads are those without such jobs.
+        ret: its return code.
     """
 
     profile: str
@@ -53,6 +54,7 @@ class SimpleTask(Struct, frozen=True):
     loads: Mapping[int, float]
     latency_s: float = 0.0
     shared: Mapping[int, Amount] = NOTHING_SHARED
+    ret: int = 0
 
 
 class SequentialTask(Struct, frozen=True):
@@ -63,12 +65,14 @@ class SequentialTask(Struct, frozen=True):
         tasks: the tasks, in order.
         repeat: number of repetitions of the sequence.
         duration_s: duration of all repetitions, s.
+        ret: its return code.
     """
 
     profile: str
     tasks: tuple[HostTask, ...]
     repeat: int
     duration_s: float
+    ret: int = 0
 
 
 HostTask = SimpleTask | SequentialTask
@@ -97,7 +101,7 @@ def task_of(
         InputError: the profile cannot run on these hosts; names the profile.
     """
     if isinstance(profile, Composed):
-        tasks = tuple(
+        tasks = (
             task_of(
                 _named(profile, name, profiles),
                 profiles,
@@ -108,10 +112,9 @@ def task_of(
             )
             for name in profile.sequence
         )
-        once_s = math.fsum(task.duration_s for task in tasks)
-        return SequentialTask(profile.name, tasks, profile.repeat, profile.repeat * once_s)
+        return _sequence(profile, tasks)
     if isinstance(profile, Delay):
-        return SimpleTask(profile.name, profile.delay_s, {})
+        return SimpleTask(profile.name, profile.delay_s, {}, ret=profile.ret)
     if isinstance(profile, Parallel) and len(profile.cpu_flop) != len(hosts):
         raise InputError(
             "",
@@ -191,6 +194,19 @@ def _check_profile(
         check_network(profile, platform)
 
 
+def _sequence(profile: Composed, tasks: Iterable[HostTask]) -> SequentialTask:
+    """Return a sequence of tasks. As in Batsim, it ends with the first task that fails."""
+    done: list[HostTask] = []
+    repeat, ret = profile.repeat, profile.ret
+    for task in tasks:
+        done.append(task)
+        if task.ret:
+            repeat, ret = 1, task.ret
+            break
+    duration_s = repeat * math.fsum(task.duration_s for task in done)
+    return SequentialTask(profile.name, tuple(done), repeat, duration_s, ret)
+
+
 def _parallel_task(
     profile: ParallelProfile,
     platform: BatsimPlatform,
@@ -205,7 +221,7 @@ def _parallel_task(
         if flop.total > 0
     }
     duration_s = demand.latency_s + demand.alone_s
-    return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared)
+    return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared, profile.ret)
 
 
 def _named(above: Composed, name: str, profiles: Mapping[str, BatsimProfile]) -> BatsimProfile:

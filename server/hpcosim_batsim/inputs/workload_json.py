@@ -4,8 +4,7 @@
      "jobs": [{"id": 1, "subtime": 0, "res": 4, "walltime": 60, "profile": "sleep"}],
      "profiles": {"sleep": {"type": "delay", "delay": 10}}}
 
-Unknown fields are preserved and sent to the scheduler. Profiles that no job uses may have any type
-of Batsim.
+Unknown fields are preserved and sent to the scheduler. Profiles that no job uses may have any type.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ def read_workloads(paths: Sequence[Path]) -> list[BatsimWorkload]:
 def _profiles(
     profiles: Mapping[str, Any], path: str
 ) -> tuple[dict[str, BatsimProfile], dict[str, UnsupportedProfileError]]:
-    """Return the supported profiles and, by name, the errors of those of other types of Batsim.
+    """Return the supported profiles and, by name, the errors of those of other types.
 
     A composed profile with a part of another type is not supported, either.
     """

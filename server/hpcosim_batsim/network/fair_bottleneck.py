@@ -43,7 +43,7 @@ class Claim(Struct, frozen=True):
     """What a task claims of resources.
 
     Attributes:
-        limit_per_s: largest rate, tasks per second.
+        limit_per_s: largest rate, tasks per second: that of the task alone on its resources.
         amounts: amount on each shared resource for the whole task.
     """
 
@@ -56,14 +56,16 @@ def fair_rates(claims: Sequence[Claim], capacities: Mapping[int, float]) -> list
 
     Args:
         claims: the tasks.
-        capacities: capacity of each resource that a task claims, in units of its amounts per s.
+        capacities: capacity of each resource of several tasks or processes, in units of its amounts
+            per s. The others need none, because `limit_per_s` respects them.
     """
     rates, steps = [0.0] * len(claims), [0.0] * len(claims)
     growing = set(range(len(claims)))
     remaining = dict(capacities)
     users: dict[int, list[tuple[int, Amount]]] = {resource: [] for resource in capacities}
-    for task, claim in enumerate(claims):
-        for resource, amount in claim.amounts.items():
+    shared = [[item for item in claim.amounts.items() if item[0] in capacities] for claim in claims]
+    for task, amounts in enumerate(shared):
+        for resource, amount in amounts:
             users[resource].append((task, amount))
     while growing:
         parts = _parts(remaining, users, growing)
@@ -71,7 +73,7 @@ def fair_rates(claims: Sequence[Claim], capacities: Mapping[int, float]) -> list
         for task in list(growing):
             claim = claims[task]
             step = claim.limit_per_s - rates[task]
-            for resource, amount in claim.amounts.items():
+            for resource, amount in shared[task]:
                 step = min(step, parts[resource] / amount.largest)
             steps[task] = step
             rates[task] += step

@@ -16,8 +16,10 @@ from msgspec import Struct
 from hpcosim_batsim.network.model import LOOPBACK, Link, Links, RouteEntry, Zone
 
 
-class Group(NamedTuple):
+class Group(Struct, frozen=True, eq=False):
     """A group of hosts: the routes from or to them differ only in the hosts' own links.
+
+    A network has one object for each group.
 
     Attributes:
         name: the zone of the hosts; of a host that is alone in its group, also the host.
@@ -46,6 +48,13 @@ class Place(Struct, frozen=True):
     group: Group
     up: Links
     down: Links
+
+
+class Path(NamedTuple):
+    """Links in order, and their latency, s."""
+
+    links: Links
+    latency_s: float
 
 
 class Network:
@@ -82,7 +91,8 @@ class Network:
         }
         self.own = frozenset(self._find_own())
         self._places: dict[str, Place] = {}
-        self._between: dict[tuple[Group, Group], Links] = {}
+        self._groups: dict[tuple[str, Links, Links, float, float], Group] = {}
+        self._between: dict[tuple[Group, Group], Path] = {}
 
     def route(self, source: str, target: str) -> Links:
         """Return the links of a message between two hosts or routers.
@@ -115,19 +125,20 @@ class Network:
             place = self._places[host] = self._find_place(host)
         return place
 
-    def between(self, source: str, target: str) -> Links:
-        """Return the links between two different hosts, without `Place.up` and `Place.down`.
+    def between(self, source: str, target: str) -> Path:
+        """Return the path between two different hosts, without `Place.up` and `Place.down`.
 
         Raises:
             ValueError: there is no route between their zones.
         """
         first, second = self.place(source), self.place(target)
-        links = self._between.get((first.group, second.group))
-        if links is None:
-            route = self.route(source, target)
-            links = tuple(link for link in route if link not in {*first.up, *second.down})
-            self._between[first.group, second.group] = links
-        return links
+        path = self._between.get((first.group, second.group))
+        if path is None:
+            own = {*first.up, *second.down}
+            links = tuple(link for link in self.route(source, target) if link not in own)
+            path = Path(links, self.latency_s(links))
+            self._between[first.group, second.group] = path
+        return path
 
     def _local(self, zone: Zone, source: str, target: str) -> Links:
         """Return the route between two members of a zone that are not zones."""
@@ -176,12 +187,23 @@ class Network:
         name = self._zone_of[host]
         zone = self._zones[name]
         if zone.kind != "star" or host in self._gateways:
-            return Place(Group(f"{name} {host}"), (), ())
+            return Place(self._group(f"{name} {host}"), (), ())
         attached = zone.attachments[host]
         up, common_up = self._split(attached.up)
         down, common_down = self._split(attached.down)
         latencies_s = self.latency_s(up), self.latency_s(down)
-        return Place(Group(name, common_up, common_down, *latencies_s), up, down)
+        return Place(self._group(name, common_up, common_down, *latencies_s), up, down)
+
+    def _group(
+        self,
+        name: str,
+        up: Links = (),
+        down: Links = (),
+        up_latency_s: float = 0.0,
+        down_latency_s: float = 0.0,
+    ) -> Group:
+        values = name, up, down, up_latency_s, down_latency_s
+        return self._groups.setdefault(values, Group(*values))
 
     def _split(self, links: Links) -> tuple[Links, Links]:
         """Return the links that are in `own`, and the others."""

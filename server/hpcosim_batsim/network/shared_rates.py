@@ -49,7 +49,12 @@ class SharedRates:
         claims = [self._claims[task] for task in tasks]
         if len(claims) == 1:
             return {tasks[0]: claims[0].limit_per_s}
-        resources = {resource for claim in claims for resource in claim.amounts}
+        resources = {
+            resource
+            for claim in claims
+            for resource, amount in claim.amounts.items()
+            if amount.parts > 1 or len(self._users[resource]) > 1
+        }
         rates = fair_rates(claims, {each: self._capacity_of(each) for each in resources})
         return dict(zip(tasks, rates, strict=True))
 

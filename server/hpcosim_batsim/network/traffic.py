@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from msgspec import Struct
 
@@ -51,14 +52,19 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
         if count > 1:
             meter.add_message(network.route(host, host), size, count * (count - 1))
     sizes = {group: sum(processes[host] for host in each) for group, each in groups.items()}
+    routes: dict[int, list[Links]] = {}  # by number of messages
+    longest_s = 0.0
     for source, target, pair in _pairs(groups):
         messages = sizes[pair[0]] * sizes[pair[1]]
-        if pair[0] == pair[1]:
+        if pair[0] is pair[1]:
             messages -= sum(processes[host] ** 2 for host in groups[pair[0]])
-        links = network.between(source, target)
-        meter.add(links, size, messages)
-        own_s = pair[0].up_latency_s + pair[1].down_latency_s
-        meter.note_latency(own_s + network.latency_s(links), size)
+        path = network.between(source, target)
+        routes.setdefault(messages, []).append(path.links)
+        longest_s = max(longest_s, pair[0].up_latency_s + path.latency_s + pair[1].down_latency_s)
+    for messages, alike in routes.items():
+        for link, count in Counter(chain.from_iterable(alike)).items():
+            meter.add((link,), size, messages * count)
+    meter.note_latency(longest_s, size)
     return meter.traffic
 
 
@@ -81,7 +87,7 @@ def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float
                 meter.add_message(network.route(source, target), size, 1)
                 continue
             first, second = network.place(source), network.place(target)
-            links = first.up + network.between(source, target) + second.down
+            links = first.up + network.between(source, target).links + second.down
             meter.add_message(links, size, 1)
     return meter.traffic
 
@@ -116,6 +122,6 @@ def _pairs(groups: dict[Group, list[str]]) -> Iterator[tuple[str, str, tuple[Gro
     """Yield two different hosts of each pair of groups, and the pair."""
     for group, hosts in groups.items():
         for other, others in groups.items():
-            target = others[0] if other != group else others[-1]
+            target = others[0] if other is not group else others[-1]
             if target != hosts[0]:
                 yield hosts[0], target, (group, other)

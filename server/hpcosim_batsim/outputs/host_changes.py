@@ -10,12 +10,25 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain
 
-from hpcosim_batsim.bridge.switch_log import StateEntry
+from hpcosim_batsim.bridge.switch_log import (
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    PstateChange,
+    StateEntry,
+)
 from hpcosim_batsim.outputs.model import HostState, StateChange
 from hpcosim_protocol import Platform
 from hpcosim_server.physics.power import RecordedState
 from hpcosim_server.record.recording import Recording
 from hpcosim_server.record.replay import JobChange, PowerChange, changes_of
+
+_PSTATES: Mapping[RecordedState, int] = {
+    "on": 0,
+    "down": 0,
+    "sleeping": 1,
+    "switching_on": SWITCHING_ON,
+    "switching_off": SWITCHING_OFF,
+}
 
 Hosts = Sequence[range]
 """Hosts of each node."""
@@ -80,6 +93,20 @@ def state_changes(
         elif isinstance(change, PowerChange):
             state = HOST_STATES[change.state]
             yield StateChange(change.time_s, hosts_of_nodes(hosts, change.nodes), state)
+
+
+def pstate_changes(recording: Recording, hosts: Hosts) -> Iterator[PstateChange]:
+    """Yield the pstates of a run whose nodes have two, 0 on and 1 asleep; all are on at first.
+
+    Args:
+        recording: the recording of the run.
+        hosts: hosts of each node.
+    """
+    yield PstateChange(0.0, hosts_of_nodes(hosts, range(len(hosts))), _PSTATES["on"])
+    for change in changes_of(recording):
+        if isinstance(change, PowerChange):
+            switched = hosts_of_nodes(hosts, change.nodes)
+            yield PstateChange(change.time_s, switched, _PSTATES[change.state])
 
 
 def logged_state_changes(

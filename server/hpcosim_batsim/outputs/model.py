@@ -13,6 +13,10 @@ from hpcosim_batsim.bridge.switch_log import PstateChange
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
 
 
+MIN_RUN_S = 1e-5
+"""Run time in Batsim's files of a job that ends when it starts, s."""
+
+
 class JobOutcome(Struct, kw_only=True):
     """A job that has ended.
 

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from hpcosim_batsim.bridge.final_states import FINAL
-from hpcosim_batsim.outputs.energy import PstatesOf, energy_log
+from hpcosim_batsim.bridge.switch_log import SwitchLog
+from hpcosim_batsim.outputs.energy import energy_log
 from hpcosim_batsim.outputs.host_changes import (
-    Hosts,
     hosts_by_node,
     hosts_of_jobs,
+    logged_state_changes,
+    pstate_changes,
     state_changes,
 )
-from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome, StateChange
-from hpcosim_protocol import NodeGroup
+from hpcosim_batsim.outputs.model import MIN_RUN_S, BatsimOutcome, JobOutcome
 from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
 
 JobOf = Callable[[Recording, int], JobOutcome]
 """Returns the result of the job in a row of the recording, without start, end, hosts, energy."""
-
-
-StatesOf = Callable[[Recording, Hosts, Mapping[int, "array[int]"]], Iterable[StateChange]]
-"""Returns the state changes of hosts from a recording, the hosts of each node and of each job."""
 
 
 def native_job(recording: Recording, row: int) -> JobOutcome:
@@ -41,17 +38,11 @@ def native_job(recording: Recording, row: int) -> JobOutcome:
     )
 
 
-def native_pstates(_: NodeGroup) -> tuple[int, int]:
-    """Return the pstates of a node of a platform that is not Batsim's: 0 on, 1 asleep."""
-    return 0, 1
-
-
 def outcome_of(
     record: RunRecord,
     *,
     job: JobOf = native_job,
-    pstates: PstatesOf = native_pstates,
-    states: StatesOf = state_changes,
+    log: SwitchLog | None = None,
     energy: bool = True,
 ) -> BatsimOutcome:
     """Return the result of a run, complete or not, without the jobs that have not ended.
@@ -59,25 +50,30 @@ def outcome_of(
     Args:
         record: the run.
         job: returns the result of a job.
-        pstates: returns the pstates of a kind of node.
-        states: returns the state changes of hosts, see `state_changes`.
-        energy: include the energy over time and of each job.
+        log: the requests to change pstates; None: each change of power in the recording is one.
+        energy: include the energy over time and of each job, and the pstates.
     """
-    hosts = hosts_by_node(record.platform)
-    allocated = hosts_of_jobs(record.recording, hosts)
-    changes = list(states(record.recording, hosts, allocated))
-    switches = [change for change in changes if change.state.startswith("switching")]
-    log = energy_log(record, hosts, pstates) if energy else None
+    recording, hosts = record.recording, hosts_by_node(record.platform)
+    allocated = hosts_of_jobs(recording, hosts)
+    if log is None:
+        states = list(state_changes(recording, hosts, allocated))
+        switches = [change.hosts for change in states if change.state.startswith("switching")]
+        requests, switched = len(switches), sum(map(len, switches))
+        pstates = list(pstate_changes(recording, hosts))
+    else:
+        states = list(logged_state_changes(recording, hosts, allocated, log.states))
+        requests, switched, pstates = log.requests, log.hosts, log.pstates
+    consumed = energy_log(record, None if log is None else log.energy) if energy else None
     return BatsimOutcome(
         hosts=record.platform.core_count,
         jobs=_jobs(record, job, allocated, energy=energy),
-        states=changes,
-        pstates=log.pstates if log else None,
-        energy=log.points if log else None,
+        states=states,
+        pstates=pstates if energy else None,
+        energy=consumed.points if consumed else None,
         start_s=record.start_s,
-        energy_before_j=(log.energy_before_j if log else None) or 0.0,
-        grouped_switches=len(switches),
-        machine_switches=sum(len(change.hosts) for change in switches),
+        energy_before_j=consumed.before_j if consumed else 0.0,
+        grouped_switches=requests,
+        machine_switches=switched,
         version=f"hpcosim {_version()}",
     )
 
@@ -104,6 +100,8 @@ def _jobs(
         result = job(recording, row)
         if row in allocated:
             result.start_s, result.end_s = recording.start_s[row], recording.end_s[row]
+            if result.end_s == result.start_s:
+                result.end_s += MIN_RUN_S
             result.hosts = allocated[row]
             result.energy_j = None if energies_j is None else energies_j[row]
         jobs.append(result)

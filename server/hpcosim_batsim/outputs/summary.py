@@ -6,10 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import get_args
 
-from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
-
-# Batsim's lower bound of the run time in a stretch, s.
-MIN_RUN_S = 1e-5
+from hpcosim_batsim.outputs.model import MIN_RUN_S, BatsimOutcome, HostState, JobOutcome
 
 
 def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:

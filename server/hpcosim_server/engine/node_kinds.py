@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hpcosim_protocol import NodeGroup
 from hpcosim_server.engine.clock import Clock
 from hpcosim_server.physics.cluster import Cluster
@@ -23,10 +25,10 @@ class NodeKinds:
         self._recording = recording
         self._number_of: dict[NodeGroup, int] = {}  # of the added kinds
 
-    def change(self, node: int, kind: NodeGroup) -> None:
-        """Change the kind of a node: its speed, its power and its power states.
+    def change(self, nodes: Iterable[int], kind: NodeGroup) -> None:
+        """Change the kind of nodes: their speed, their power and their power states.
 
-        The node is on. Every node has one processor, and the number of cores stays the same. The
+        The nodes are on. Every node has one processor, and the number of cores stays the same. The
         end times of running jobs do not change.
         """
         cluster, now_s = self._cluster, self._clock.now
@@ -34,6 +36,8 @@ class NodeKinds:
         if number is None:
             number = self._number_of[kind] = cluster.add_kind(kind, now_s)
             self._recording.kinds.append(kind)
-        if cluster.group_of[node] != number:
-            cluster.change_kind(now_s, node, number)
-            self._recording.changed_kind(now_s, node, number)
+        changed = [node for node in nodes if cluster.group_of[node] != number]
+        if changed:
+            cluster.change_kind(now_s, changed, number)
+            for node in changed:
+                self._recording.changed_kind(now_s, node, number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
@@ -81,6 +82,8 @@ class Cluster:
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
         self.site = Site(platform)
         self.peak_w = 0.0
+        self._in_use = dict(enumerate(self.meters[: len(platform.nodes)]))  # kinds with nodes
+        self._energy_j = 0.0
         self._changed_s = start_s
 
     def add_kind(self, kind: NodeGroup, now_s: float) -> int:
@@ -89,21 +92,27 @@ class Cluster:
         self.meters.append(GroupMeter(kind, now_s, 0))
         return len(self.kinds) - 1
 
-    def change_kind(self, now_s: float, node: int, kind: int) -> None:
-        """Change the kind of a node.
+    def change_kind(self, now_s: float, nodes: Iterable[int], kind: int) -> None:
+        """Change the kind of nodes.
 
-        The node is on. Both kinds have one processor with the same number of cores.
+        The nodes are on. Both kinds have one processor with the same number of cores.
         """
-        self._note_peak(now_s)
-        before, after = self.meters[self.group_of[node]], self.meters[kind]
-        tasks = self._tasks[0][node]
-        if tasks:
-            before.change(now_s, -1, [-1], [-tasks])
-        before.add_idle(now_s, -1)
-        after.add_idle(now_s, 1)
-        if tasks:
-            after.change(now_s, 1, [1], [tasks])
-        self.group_of[node] = kind
+        self._integrate(now_s)
+        after, tasks = self.meters[kind], self._tasks[0]
+        by_kind: dict[int, list[int]] = {}
+        for node in nodes:
+            by_kind.setdefault(self.group_of[node], []).append(node)
+            self.group_of[node] = kind
+        self._in_use[kind] = after
+        for left, its_nodes in by_kind.items():
+            before = self.meters[left]
+            busy = [tasks[node] for node in its_nodes if tasks[node]]
+            before.change_one(now_s, -len(busy), -sum(busy))
+            before.add_idle(now_s, -len(its_nodes))
+            after.add_idle(now_s, len(its_nodes))
+            after.change_one(now_s, len(busy), sum(busy))
+            if not before.has_nodes:
+                del self._in_use[left]
 
     def hold(self, nodes: list[int], tasks: list[int], whole: bool) -> list[int]:
         """Hold cores for a job.
@@ -150,7 +159,7 @@ class Cluster:
             Placement of the tasks on processors: the argument of `vacate`.
         """
         if now_s > self._changed_s:
-            self._note_peak(now_s)
+            self._integrate(now_s)
         parts = []
         one_kind = ((self.meters[0], nodes, tasks),) if len(self.meters) == 1 else None
         for meter, its_nodes, its_tasks in one_kind or self._by_group(nodes, tasks):
@@ -179,7 +188,7 @@ class Cluster:
     def vacate(self, now_s: float, parts: list[AllocationPart]) -> None:
         """End tasks that `occupy` started."""
         if now_s > self._changed_s:
-            self._note_peak(now_s)
+            self._integrate(now_s)
         if len(self.kinds) > len(self.platform.nodes):
             parts = self._by_current_kind(parts)
         for part in parts:
@@ -204,7 +213,7 @@ class Cluster:
 
     def switch(self, now_s: float, node: int, before: RecordedState, after: RecordedState) -> None:
         """Move a node without tasks from one power state to another."""
-        self._note_peak(now_s)
+        self._integrate(now_s)
         self.meters[self.group_of[node]].switch(now_s, before, after)
 
     def levels(self, nodes: Sequence[int]) -> list[tuple[int, ...]]:
@@ -223,17 +232,28 @@ class Cluster:
 
     def settle(self, now_s: float) -> None:
         """Integrate the energy of every node up to `now_s`."""
-        self._note_peak(now_s)
-        for meter in self.meters:
+        self._integrate(now_s)
+        for meter in self._in_use.values():
             meter.settle(now_s)
 
-    def _note_peak(self, now_s: float) -> None:
-        """Note the power since the last change."""
+    def energy_j(self, now_s: float) -> float:
+        """Return the energy of all nodes from the start to `now_s`, J."""
+        self._integrate(now_s)
+        return self._energy_j
+
+    @property
+    def idle_power_w(self) -> float:
+        """Power of all nodes if those that compute were idle, W."""
+        return math.fsum(meter.idle_power_w for meter in self._in_use.values())
+
+    def _integrate(self, now_s: float) -> None:
+        """Integrate the power of all nodes since the last change, and note the peak."""
         if now_s > self._changed_s:
-            self._changed_s = now_s
             power_w = 0.0
-            for meter in self.meters:
+            for meter in self._in_use.values():
                 power_w += meter.power_w
+            self._energy_j += power_w * (now_s - self._changed_s)
+            self._changed_s = now_s
             if power_w > self.peak_w:
                 self.peak_w = power_w
 

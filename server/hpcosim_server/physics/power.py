@@ -76,6 +76,16 @@ class GroupMeter:
         resting_w = map(mul, self._node_w[IDLE:], self._nodes[IDLE:])
         return [self._computing_w, *resting_w]
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether any node is of this kind now."""
+        return any(self._nodes)
+
+    @property
+    def idle_power_w(self) -> float:
+        """Power of all nodes if those that compute were idle, W."""
+        return self.power_w - self._computing_w + self._node_w[IDLE] * self._nodes[COMPUTING]
+
     def settle(self, now_s: float) -> None:
         """Integrate up to `now_s`."""
         dt = now_s - self.settled_s

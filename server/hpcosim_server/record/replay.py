@@ -138,8 +138,7 @@ class Replay:
                 cluster.switch(now_s, node, self.power[node], change.state)
                 self.power[node] = change.state
         else:
-            for node in change.nodes:
-                cluster.change_kind(now_s, node, change.kind)
+            cluster.change_kind(now_s, change.nodes, change.kind)
 
 
 _NO_MORE = (0, None)
