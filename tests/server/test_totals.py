@@ -121,6 +121,27 @@ def test_jobs_of_all_processes_are_bounded(tmp_path: Path) -> None:
     assert ask(service, "hello", versions=[1])["type"] == "welcome"
 
 
+def test_open_sessions_of_all_processes_are_bounded(tmp_path: Path) -> None:
+    """A hello that a front has not counted is refused: a copy of one whose session is over.
+
+    A copy of one whose session is open gets its welcome, and a session that ends leaves its place.
+    """
+    new_service = in_each(Totals(), Limits(sessions=2), tmp_path / "out")
+    service = new_service()
+    session = ask(service, "hello", versions=[1], nonce="one")["session"]
+    ask(service, "bye", session=session)
+    with beside(lambda: ask(new_service(), "hello", versions=[1])):
+        welcome = ask(service, "hello", versions=[1], nonce="two")
+        assert welcome["type"] == "welcome"
+        refused = ask(service, "hello", versions=[1], nonce="one")
+        assert refused["code"] == "too_many_sessions"
+        assert "2 sessions are open" in refused["message"]
+        assert ask(service, "hello", versions=[1], nonce="two") == welcome
+        ask(service, "bye", session=welcome["session"])
+        assert ask(service, "hello", versions=[1], nonce="one")["type"] == "welcome"
+    assert ask(service, "hello", versions=[1], nonce="three")["type"] == "welcome"
+
+
 def test_memory_of_all_processes_is_bounded() -> None:
     """A hello is refused for the memory of another process."""
     totals, limits = Totals(), Limits(memory_bytes=100 * MIB)

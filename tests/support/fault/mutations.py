@@ -231,7 +231,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "the removal of a journal is not synchronised": _instead(
         Journals, "_try_to_sync_names", _nothing
     ),
-    "there may be any number of sessions": _instead(Admission, "_check", _nothing),
+    "there may be any number of sessions": _instead(Admission, "_check_sessions", _nothing),
     "there may be any number of jobs": _instead(Admission, "_check_jobs", _nothing),
     "a session without memory stays open": _instead(Closing, "close", _close_others),
 }
