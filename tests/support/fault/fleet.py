@@ -253,7 +253,7 @@ class Fleet(Recorder):
                     if session.name in names or session.hello.nonce in nonces:
                         self.excess.append(f"session {int(session.label, 16)} has two workers")
                     names.add(session.name)
-                    nonces.add(session.hello.nonce)
+                    nonces.update({session.hello.nonce} - {""})  # strangers may have none
         restores = self.plan.journal and self.kills["worker"]  # restored ones are never refused
         if len(names) > self.plan.max_sessions and not restores:
             self.excess.append(f"{len(names)} sessions are open")
