@@ -75,6 +75,11 @@ class Admission:
         self.note_memory()
         return opened
 
+    def put_back(self) -> None:
+        """Take back an admission: its session was not opened."""
+        self._left.put_back()
+        self._open.state()
+
     def note_memory(self) -> int:
         """Measure the memory of this process, and state it for the others; return it, bytes.
 

@@ -121,16 +121,17 @@ class OpenSessions:
         """Add a session that was opened."""
         self.opened += 1
         self._by_name[session.name] = session
-        self._state()
+        self.state()
         if session.hello.nonce:
             self._by_nonce[session.hello.nonce] = session
 
     def remove(self, session: Session) -> None:
         """Remove a session that is closed."""
         del self._by_name[session.name]
-        self._state()
+        self.state()
         self._by_nonce.pop(session.hello.nonce, None)
 
-    def _state(self) -> None:
+    def state(self) -> None:
+        """State the number of these sessions, and of their jobs, for the other processes."""
         self._totals.state(Part.SESSIONS, len(self))
         self._totals.state(Part.JOBS, self.jobs)
