@@ -215,7 +215,7 @@ class Connection:
 
     def continue_after(self, seq: int) -> None:
         """Number the next decisions after a request of the session's history."""
-        self._seq = max(self._seq, seq)
+        self._seq = seq
 
     def bye(self) -> None:
         """Leave the session before the simulation is over."""

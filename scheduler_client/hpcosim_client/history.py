@@ -9,7 +9,7 @@ from itertools import zip_longest
 import msgspec
 
 from hpcosim_client.connection import Answer, Connection
-from hpcosim_client.errors import PolicyDiffersError, ServerFaultError
+from hpcosim_client.errors import PolicyDiffersError
 from hpcosim_protocol import (
     Decision,
     Decisions,
@@ -72,10 +72,9 @@ class RecordedLink:
             if self._after >= self._last:
                 return self._connection.decide(decisions, wake_on, elapsed_s)
             self._add(self._connection.history(self._after).exchanges)
-            if not self._recorded:
-                raise ServerFaultError(
-                    f"the server's history ends at request {self._after}; expected {self._last}"
-                )
+            if not self._recorded:  # a restored session may have lost requests since its welcome
+                self._last = self._after
+                return self._connection.decide(decisions, wake_on, elapsed_s)
         recorded = self._recorded.popleft()
         seq = recorded.request.seq
         request = self._connection.request(seq, decisions, wake_on, elapsed_s)
@@ -83,7 +82,8 @@ class RecordedLink:
             raise PolicyDiffersError(
                 seq, self._now_s, *_first_difference(recorded.request, request)
             )
-        # A late request of the process before may have been carried out after the welcome.
+        # The last one may be another than at the welcome: a late request of the process before may
+        # have been carried out, or the session may be restored to an earlier one.
         self._connection.continue_after(seq)
         reply: Events = recorded.reply
         self._now_s = reply.now_s

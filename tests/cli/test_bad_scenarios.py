@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -273,8 +274,9 @@ def test_two_scenarios_of_one_name_cannot_be_served() -> None:
 
 
 @pytest.mark.slow
-def test_a_scenario_of_more_jobs_than_allowed_is_not_served() -> None:
-    """A scenario with more jobs than --max-jobs is rejected."""
-    done = command("serve", "tiny.yaml", "--max-jobs", "19")
+@pytest.mark.parametrize("option", ["--max-jobs", "--max-total-jobs"])
+def test_a_scenario_of_more_jobs_than_allowed_is_not_served(option: str) -> None:
+    """A scenario is rejected whose sessions the server would always refuse."""
+    done = command("serve", "tiny.yaml", option, "19")
     assert done.status == 2
-    assert "19" in done.error
+    assert re.search(rf"expected at most 19 jobs \(.*{option}\b.*\), got 20", done.error)

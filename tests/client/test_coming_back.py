@@ -21,6 +21,7 @@ from hpcosim_protocol import Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service import history
+from hpcosim_server.service.restore import restore
 from hpcosim_server.service.service import Service
 from support.memory_disk import MemoryDisk
 from support.paths import ROOT
@@ -115,8 +116,24 @@ class Server:
         path = folder / "back.yaml"
         path.write_text(SCENARIO)
         self.out = folder / "out"
-        kept = Journals(Path("/j"), "never", MemoryDisk()) if journals else None
-        self.service = Service(Library([path]).open, None, self.out, journals=kept)
+        self.disk = MemoryDisk()
+        self._library = Library([path])
+        self._start(journals)
+
+    def _start(self, journals: bool) -> Journals | None:
+        kept = Journals(Path("/j"), "never", self.disk) if journals else None
+        self.service = Service(self._library.open, None, self.out, journals=kept)
+        return kept
+
+    def lose_half(self) -> None:
+        """Be killed with the machine, which loses the last half of a journal; start again."""
+        (journal,) = self.disk.files.values()
+        del journal[len(journal) // 2 :]
+        self.disk.kill()
+        kept = self._start(journals=True)
+        assert kept is not None
+        assert restore(self.service, kept).sessions == 1
+        DirectLink.service = self.service
 
     def schedule(self, make: Make, kills: list[int], **options: Any) -> dict[str, bytes]:
         """Run a session whose scheduler is killed after these numbers of messages."""
@@ -195,6 +212,20 @@ def test_pages_of_a_long_history(server: Server, monkeypatch: pytest.MonkeyPatch
         return make_policy("conservative")
 
     assert server.schedule(make, [50]) == server.schedule(make, [])
+
+
+def test_a_session_that_loses_requests_after_its_welcome_goes_on(tmp_path: Path) -> None:
+    """The history is shorter than the welcome said; the scheduler goes on after its end."""
+    server = Server(tmp_path)
+    undisturbed = server.schedule(lambda: make_policy("easy"), [])
+    server.disk.files.clear()
+    DirectLink.left = 12
+    names: list[Welcome] = []
+    with pytest.raises(Killed):
+        run(make_policy("easy"), name="p", welcomed=names.append)
+    session = names[0].session
+    run(make_policy("easy"), name="p", session=session, welcomed=lambda _: server.lose_half())
+    assert server.results(session) == undisturbed
 
 
 def test_another_policy_is_noticed(server: Server) -> None:

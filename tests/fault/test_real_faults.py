@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import random
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -121,6 +123,10 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
     while interrupted < wanted:
         clients = start_swarm(processes, ports, clients=4, seed=ends)
         while clients.poll() is None:
+            # Otherwise a busy machine ends each server before it has a session.
+            eventually(partial(has_session, out, clients))
+            if chance.random() < 0.5:
+                eventually(partial(listens, ports))
             time.sleep(chance.uniform(0.2, 1.2))  # a random instant, not a wait for something
             if interrupted < wanted and clients.poll() is None:
                 interrupted += open_journals(out) > 0
@@ -140,6 +146,19 @@ def test_a_server_that_ends_at_random_instants_loses_no_result(
             "sessions": len(sessions),
         },
     )
+
+
+def has_session(out: Path, clients: subprocess.Popen[str]) -> bool:
+    """Return whether a session is open, or all clients have ended."""
+    return open_journals(out) > 0 or clients.poll() is not None
+
+
+def listens(address: str) -> bool:
+    """Return whether a server accepts connections."""
+    host, _, port = address.removeprefix("tcp://").rpartition(":")
+    with suppress(OSError), socket.create_connection((host, int(port))):
+        return True
+    return False
 
 
 class RecordingLink(ZmqLink):

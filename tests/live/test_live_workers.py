@@ -190,3 +190,21 @@ def test_lost_sessions_are_in_the_status_and_in_the_figures(
     told = json.loads(status.out)
     assert (told["failures"], told["restarts"]) == ({"internal_error": 1}, 1)
     assert "1 restart after a failure" in hpcosim("status", "--connect", server.address).out
+
+
+def test_a_server_that_drains_is_not_healthy(
+    processes: Processes, scenario: Path, tmp_path: Path
+) -> None:
+    """After SIGTERM, /healthz says so as long as a worker is busy; the server then ends."""
+    server = live_server(processes, scenario, tmp_path)
+    url = url_of(server)
+    assert httpx.get(f"{url}/healthz").text == "ok\n"
+    worker = pid_of(server, "worker 1")
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        server.process.terminate()
+        eventually(lambda: httpx.get(f"{url}/healthz").status_code == 503)
+        assert "draining" in httpx.get(f"{url}/healthz").text.splitlines()
+    finally:
+        os.kill(worker, signal.SIGCONT)
+    assert server.end() == 0

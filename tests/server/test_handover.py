@@ -187,6 +187,7 @@ def test_a_session_of_a_worker_that_does_not_come_again_is_unknown(
     reply = client.reply()
     assert isinstance(reply, Error)
     assert reply.code == "unknown_session"
+    assert f"unknown session '{session[:8]}'" in reply.message
 
 
 def test_requests_for_a_busy_worker_are_bounded(

@@ -223,6 +223,49 @@ def test_a_damaged_journal_keeps_what_it_cannot_read(server: JournaledServer) ->
     assert len(server.disk.files[path]) == place
 
 
+def test_a_damaged_journal_is_restored_on_a_full_disk(server: JournaledServer) -> None:
+    """The session goes on without its journal, which stays as it is until there is room.
+
+    What follows the damage is put aside then, also if an attempt before was cut off.
+    """
+    scheduler = JournaledScheduler(server)
+    (path,) = server.disk.files
+    places = []
+    for _ in range(4):
+        places.append(len(server.disk.files[path]))
+        scheduler.step()
+    server.disk.files[path][places[2] + 20] ^= 1
+    damaged = bytes(server.disk.files[path])
+    for room in (0, 10):
+        server.disk.room = room
+        assert server.kill() == (1, 0, {})
+        assert server.disk.files == {path: damaged}
+        assert server.journals.is_failing
+        server.service.stop("stopped by SIGTERM")
+    server.disk.room = None
+    aside = path.with_name(f"{path.stem}.after-{places[2]}")
+    server.disk.files[aside] = bytearray(b"a part")
+    assert server.kill() == (1, 0, {})
+    assert server.disk.files == {path: damaged[: places[2]], aside: damaged[places[2] :]}
+    assert not server.journals.is_failing
+    welcome = server.send(Hello(versions=[1], session=scheduler.session))
+    assert isinstance(welcome, Welcome)
+    assert welcome.seq == 2
+
+
+def test_a_stopped_server_keeps_a_session_whose_journal_has_failed(server: JournaledServer) -> None:
+    """The session can be restored to the last record, as after a kill."""
+    scheduler = JournaledScheduler(server)
+    for at in range(6):
+        server.disk.room = 0 if at == 4 else None
+        scheduler.step()
+    server.service.stop("stopped by SIGTERM")
+    assert server.kill() == (1, 0, {})
+    welcome = server.send(Hello(versions=[1], session=scheduler.session))
+    assert isinstance(welcome, Welcome)
+    assert welcome.seq == 4
+
+
 def test_a_full_disk_does_not_end_the_run(
     server: JournaledServer, undisturbed: dict[str, bytes]
 ) -> None:

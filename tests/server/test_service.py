@@ -607,9 +607,14 @@ def test_a_core_limit_beyond_int64_is_an_error(desk: Desk, cores: int) -> None:
 def test_an_unknown_session_is_an_error(
     desk: Desk, undisturbed: dict[str, bytes], session: str
 ) -> None:
-    """A message to an unknown session gets an error and has no effect on open sessions."""
+    """A message to an unknown session gets an error and has no effect on open sessions.
+
+    The error has the label of the session, which is no secret.
+    """
     good = Scheduler(desk)
-    assert desk.decide(session, 1)["code"] == "unknown_session"
+    unknown = desk.decide(session, 1)
+    assert unknown["code"] == "unknown_session"
+    assert unknown["message"].startswith(f"unknown session {session[:8]!r};")
     assert desk.ask("bye", session=session)["code"] == "unknown_session"
     if session:
         answer = desk.ask("hello", versions=[1], session=session)
@@ -656,7 +661,7 @@ def test_a_message_to_a_closed_session_is_an_error_with_the_reason(desk: Desk) -
     answers = [desk.decide(session, 1), desk.ask("hello", versions=[1], session=session)]
     for answer in answers:
         assert answer["code"] == "unknown_session"
-        assert "the session is closed: the client left" in answer["message"]
+        assert f"the session '{session[:8]}' is closed: the client left" in answer["message"]
 
 
 def test_a_bye_sent_twice_gets_a_goodbye_twice(desk: Desk) -> None:

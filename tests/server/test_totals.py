@@ -17,6 +17,7 @@ from hpcosim_client import Connection, ServerRefusedError
 from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.service import opening
 from hpcosim_server.service.admission import MIB, Admission
 from hpcosim_server.service.closed import ClosedSession, ClosedSessions
 from hpcosim_server.service.countdown import Countdown
@@ -70,7 +71,7 @@ def partial_run(service: Service) -> None:
     service.tidy()
 
 
-def in_each(totals: Totals, limits: Limits, out: Path) -> Callable[[], Service]:
+def in_each(totals: Totals, limits: Limits, out: Path) -> Callable[..., Service]:
     """Return what makes the service of each process."""
     path = out.parent / "small.yaml"
     path.write_text(SCENARIO.format(name="small", jobs=40))
@@ -118,6 +119,49 @@ def test_jobs_of_all_processes_are_bounded(tmp_path: Path) -> None:
         assert refused["code"] == "too_many_sessions"
         assert "80 jobs" in refused["message"]
         assert "--max-total-jobs" in refused["message"]
+    assert ask(service, "hello", versions=[1])["type"] == "welcome"
+
+
+def test_open_sessions_of_all_processes_are_bounded(tmp_path: Path) -> None:
+    """A hello that a front has not counted is refused: a copy of one whose session is over.
+
+    A copy of one whose session is open gets its welcome, and a session that ends leaves its place.
+    """
+    new_service = in_each(Totals(), Limits(sessions=2), tmp_path / "out")
+    service = new_service()
+    session = ask(service, "hello", versions=[1], nonce="one")["session"]
+    ask(service, "bye", session=session)
+    with beside(lambda: ask(new_service(), "hello", versions=[1])):
+        welcome = ask(service, "hello", versions=[1], nonce="two")
+        assert welcome["type"] == "welcome"
+        refused = ask(service, "hello", versions=[1], nonce="one")
+        assert refused["code"] == "too_many_sessions"
+        assert "2 sessions are open" in refused["message"]
+        assert ask(service, "hello", versions=[1], nonce="two") == welcome
+        ask(service, "bye", session=welcome["session"])
+        assert ask(service, "hello", versions=[1], nonce="one")["type"] == "welcome"
+    assert ask(service, "hello", versions=[1], nonce="three")["type"] == "welcome"
+
+
+def test_a_session_that_could_not_be_opened_leaves_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its place and its jobs are free for other processes, and it does not count for `--once`."""
+    new_service = in_each(Totals(), Limits(sessions=1, total_jobs=40), tmp_path / "out")
+
+    def fail(*_: object) -> Any:
+        raise MemoryError
+
+    def open_none() -> None:
+        monkeypatch.setattr(opening, "Session", fail)
+        assert ask(new_service(), "hello", versions=[1])["code"] == "internal_error"
+
+    with beside(open_none):
+        assert ask(new_service(), "hello", versions=[1])["type"] == "welcome"
+    with monkeypatch.context() as once:
+        once.setattr(opening, "Session", fail)
+        service = new_service(sessions=1)
+        assert ask(service, "hello", versions=[1])["code"] == "internal_error"
     assert ask(service, "hello", versions=[1])["type"] == "welcome"
 
 

@@ -171,8 +171,8 @@ class Library:
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
-            what = f"workload: expected at most {self._max_jobs} jobs (--max-jobs), got {jobs}"
-            raise ScenarioError(what, path)
+            most = f"{self._max_jobs} jobs (--max-jobs, --max-total-jobs)"
+            raise ScenarioError(f"workload: expected at most {most}, got {jobs}", path)
 
 
 def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenario:

@@ -91,7 +91,8 @@ def serve_scenarios(
         prepare(out, force=force or folder_per_session or is_incomplete(out))
     try:
         journals = Journals(journal.path, journal.sync) if journal else None
-        library = Library(paths, overrides, limits.jobs, allowed)
+        most_jobs = min(limits.jobs, limits.total_jobs)  # of one session
+        library = Library(paths, overrides, most_jobs, allowed)
         new_service = partial(
             Service,
             library.open,

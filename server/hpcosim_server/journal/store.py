@@ -123,6 +123,9 @@ class Journals:
     def go_on(self, name: str, end: int, *, keep_rest: bool) -> JournalWriter:
         """Return a writer that appends to a journal, after its last readable record.
 
+        If the disk has no room for what follows, or fails, the journal stays as it is. Its writer
+        has failed then, as after a write that fails, and the session goes on without a journal.
+
         Args:
             name: name of the journal.
             end: offset after its last readable record.
@@ -130,18 +133,21 @@ class Journals:
                 cut off.
 
         Raises:
-            JournalError: the journal cannot be opened or cut.
+            JournalError: the journal cannot be opened.
         """
         file = self.read(name)
+        failure = ""
         try:
             if keep_rest and file.size() > end:
                 self._put_aside(file, name, end)
                 self._storage.sync_folder(self._open)
             file.truncate(end)
-            return self._writer(file, name)
         except OSError as error:
-            file.close()
-            raise JournalError(f"{name}: {error.strerror or error}") from None
+            failure = error.strerror or str(error)
+        writer = self._writer(file, name)
+        if failure:
+            writer.fail(failure)
+        return writer
 
     def tick(self) -> None:
         """Synchronise the journals with the disk if it is time. Call it between requests.
@@ -242,10 +248,19 @@ class Journals:
 
     def _put_aside(self, file: JournalFile, name: str, end: int) -> None:
         """Keep the bytes after the last readable record in a file of their own."""
-        aside = self._storage.create(self._open / f"{name}.after-{end}")
+        path = self._open / f"{name}.after-{end}"
+        try:
+            aside = self._storage.create(path)
+        except FileExistsError:  # of an earlier attempt, which a kill cut off
+            self._storage.remove(path)
+            aside = self._storage.create(path)
         try:
             aside.append(file.read(end, file.size() - end))
             aside.sync()
+        except OSError:
+            with suppress(OSError):
+                self._storage.remove(path)
+            raise
         finally:
             aside.close()
 

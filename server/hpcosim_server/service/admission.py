@@ -65,13 +65,20 @@ class Admission:
         try:
             opened = self._new_session(hello)
             with self._totals.decision():
+                self._check_sessions()
                 self._check_jobs(opened.jobs)
+                self._totals.state(Part.SESSIONS, len(self._open) + 1)
                 self._totals.state(Part.JOBS, self._open.jobs + opened.jobs)
         except BaseException:
             self._left.put_back()
             raise
         self.note_memory()
         return opened
+
+    def put_back(self) -> None:
+        """Take back an admission: its session was not opened."""
+        self._left.put_back()
+        self._open.state()
 
     def note_memory(self) -> int:
         """Measure the memory of this process, and state it for the others; return it, bytes.
@@ -85,8 +92,7 @@ class Admission:
     def _check(self, hello: Hello) -> None:
         """Check what is known before the scenario is loaded."""
         limits = self._limits
-        if len(self._open) >= limits.sessions:
-            raise SessionRefused("too_many_sessions", too_many(limits.sessions))
+        self._check_sessions()
         jobs = hello.overrides.get(JOBS, 1)
         if isinstance(jobs, int) and jobs <= limits.jobs:  # otherwise it is an invalid override
             self._check_jobs(jobs)
@@ -100,6 +106,15 @@ class Admission:
         used = self.note_memory() + self._totals.of_others(Part.MEMORY_BYTES)
         if limits.memory_bytes and used > limits.memory_bytes:
             _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max-memory-mb")
+
+    def _check_sessions(self) -> None:
+        """Check the number of open sessions of the server.
+
+        A front refuses a hello that is one too many, but not one that it has given to a worker
+        before: only the worker knows whether that session is still open.
+        """
+        if len(self._open) + self._totals.of_others(Part.SESSIONS) >= self._limits.sessions:
+            raise SessionRefused("too_many_sessions", too_many(self._limits.sessions))
 
     def _check_jobs(self, jobs: int) -> None:
         """Check the number of jobs of a new session and of the open ones together."""

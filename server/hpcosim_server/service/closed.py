@@ -11,7 +11,10 @@ from hpcosim_server.service.session import Session
 from hpcosim_server.service.totals import Part, Totals
 from hpcosim_server.wire.address import key_of
 
-UNKNOWN_SESSION = "unknown session; open a session with hello"
+
+def unknown(name: str) -> str:
+    """Return the error for a session that the server does not know; it names only the label."""
+    return f"unknown session {name[:8]!r}; open a session with hello"
 
 
 class ClosedSession(NamedTuple):
@@ -76,9 +79,9 @@ class ClosedSessions:
     def refusal(self, name: str) -> SessionRefused:
         """Return the error for a session that is not open."""
         if name in self._by_name:
-            what = f"the session is closed: {self._by_name[name].why}"
+            what = f"the session {name[:8]!r} is closed: {self._by_name[name].why}"
         else:
-            what = UNKNOWN_SESSION
+            what = unknown(name)
         return SessionRefused("unknown_session", what)
 
     def repeated_reply(self, request: Decisions, address: bytes = b"") -> bytes | None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
 from hpcosim_server.service.admission import too_many
-from hpcosim_server.service.closed import UNKNOWN_SESSION
+from hpcosim_server.service.closed import unknown
 from hpcosim_server.service.control import Control, Ended, Stopping, Summary, Want, Workers
 from hpcosim_server.service.destination import destination
 from hpcosim_server.service.gate import Gate
@@ -201,7 +201,8 @@ class Front:
             self._hello(request, address, frames)
         else:
             seq = request.seq if isinstance(request, Decisions) else 0
-            self._reply(address, frames, error_reply("unknown_session", UNKNOWN_SESSION, seq=seq))
+            what = unknown(request.session)
+            self._reply(address, frames, error_reply("unknown_session", what, seq=seq))
 
     def _hello(self, hello: Hello, address: bytes, frames: list[bytes]) -> None:
         number = self._routes.of_nonce(hello.nonce)

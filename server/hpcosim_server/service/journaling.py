@@ -77,11 +77,11 @@ class Journaling:
         """Record the end of a session. The stop of the server does not end it: it can go on."""
         if self._journals is None or session.journal is None:
             return
-        if session.journal.failure:  # it would restore the session to a state before its end
-            self._journals.finish(session.journal)
-            session.journal = None
-        elif cause == "stopped":
+        if cause == "stopped":
             log.info("session_kept", session=session.label, journal=session.journal.name)
+            session.journal = None
+        elif session.journal.failure:  # it would restore the session to a state before its end
+            self._journals.finish(session.journal)
             session.journal = None
         else:
             session.journal.append(EndedRecord(session.ended_because, cause or ""))

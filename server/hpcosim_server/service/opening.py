@@ -15,7 +15,7 @@ from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.reporting import names_of
 from hpcosim_server.service.requests import options_of
-from hpcosim_server.service.session import Session
+from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.sessions import NewName
 from hpcosim_server.service.shared import Shared
 
@@ -56,16 +56,23 @@ class Opening:
         if known is not None:
             return known.welcome()
         opened = self.admission.open(hello)
-        if hello.policy:
-            opened.run.policy = hello.policy
-        opened.run.realtime = self.realtime
-        options = options_of(opened, self.shared.limits, hello)
-        now_s = self.shared.idle_clock.now_s()
-        session = Session(self.name(), hello, opened, options, now_s, address, self.shared.limits)
+        try:
+            session = self._session(hello, opened, address)
+        except BaseException:  # such as MemoryError
+            self.admission.put_back()
+            raise
         self.shared.journals.opened(session, data, self.shared.limits)
         self._add(session)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
+
+    def _session(self, hello: Hello, opened: Opened, address: bytes) -> Session:
+        if hello.policy:
+            opened.run.policy = hello.policy
+        opened.run.realtime = self.realtime
+        limits, now_s = self.shared.limits, self.shared.idle_clock.now_s()
+        options = options_of(opened, limits, hello)
+        return Session(self.name(), hello, opened, options, now_s, address, limits)
 
     def resume(self, session: Session, hello: Hello) -> bytes:
         """Return the encoded welcome for a client that resumes its session."""

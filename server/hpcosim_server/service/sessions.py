@@ -62,7 +62,7 @@ class OpenSessions:
     """The open sessions.
 
     Args:
-        totals: the totals of the server, which have the jobs of these sessions; None: its own.
+        totals: the totals of the server, which have these sessions and their jobs; None: its own.
 
     Attributes:
         opened: number of sessions that were opened, without those that were never used.
@@ -121,12 +121,17 @@ class OpenSessions:
         """Add a session that was opened."""
         self.opened += 1
         self._by_name[session.name] = session
-        self._totals.state(Part.JOBS, self.jobs)
+        self.state()
         if session.hello.nonce:
             self._by_nonce[session.hello.nonce] = session
 
     def remove(self, session: Session) -> None:
         """Remove a session that is closed."""
         del self._by_name[session.name]
-        self._totals.state(Part.JOBS, self.jobs)
+        self.state()
         self._by_nonce.pop(session.hello.nonce, None)
+
+    def state(self) -> None:
+        """State the number of these sessions, and of their jobs, for the other processes."""
+        self._totals.state(Part.SESSIONS, len(self))
+        self._totals.state(Part.JOBS, self.jobs)

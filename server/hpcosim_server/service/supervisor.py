@@ -176,7 +176,9 @@ class Supervisor:
             self._tell(status)
 
     def _grow(self, workers: int) -> None:
-        """Have more workers."""
+        """Have more workers, unless the server ends: nothing would stop those that begin now."""
+        if self._reason():
+            return
         numbers = self._numbers()
         for _ in range(min(workers, self._plan.workers) - len(numbers)):
             while self._last_number in numbers:

@@ -19,6 +19,7 @@ class Part(IntEnum):
     JOBS = 0
     KEPT_BYTES = 1
     MEMORY_BYTES = 2
+    SESSIONS = 3
 
 
 PLACES = PROCESSES * len(Part)

@@ -32,6 +32,7 @@ from support.fault.host import IDLE_S, JOURNALS, OUT, RESULTS_RETRY_S
 from support.fault.plan import HEALED_S, FleetPlan, Window
 from support.fault.recorder import Recorder
 from support.fault.simulator import Simulator
+from support.fault.totals import Parts, SimulatedTotals
 
 TICK_S = 1.0
 """Longest time between two steps of a process, s."""
@@ -78,6 +79,7 @@ class Fleet(Recorder):
         self._chance, self._library, self._disk = chance, library, disk
         self._names = 0
         self._ends: dict[int, Control] = {}
+        self._parts: Parts = {}
         self.public = _listener(socket.SOCK_STREAM)
         self.private = _listener(socket.SOCK_SEQPACKET)
         self.start(1)
@@ -130,6 +132,7 @@ class Fleet(Recorder):
             clock=self.clock_s,
             name=partial(self._name, number),
             journals=journals,
+            totals=SimulatedTotals(self._parts, number),
         )
         if journals is not None and again:
             restore(service, journals, of_worker=number, counted=True)
@@ -197,6 +200,7 @@ class Fleet(Recorder):
 
     def _forget(self, process: FleetProcess) -> None:
         del self.processes[process.number]
+        self._parts.pop(process.number, None)
         self._ends.pop(process.number).close()
 
     def close(self) -> None:
@@ -249,9 +253,9 @@ class Fleet(Recorder):
                     if session.name in names or session.hello.nonce in nonces:
                         self.excess.append(f"session {int(session.label, 16)} has two workers")
                     names.add(session.name)
-                    nonces.add(session.hello.nonce)
-        was_killed = any(self.kills.values())  # a front does not know of a worker that is away
-        if len(names) > self.plan.max_sessions and not was_killed:
+                    nonces.update({session.hello.nonce} - {""})  # strangers may have none
+        restores = self.plan.journal and self.kills["worker"]  # restored ones are never refused
+        if len(names) > self.plan.max_sessions and not restores:
             self.excess.append(f"{len(names)} sessions are open")
 
 

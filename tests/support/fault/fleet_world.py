@@ -179,7 +179,8 @@ def _processes(world: FleetWorld) -> Iterator[str]:
             for what, count in left.items():
                 if count:
                     yield f"worker {process.number} has {count} {what} left"
-    for one, other in combinations([each for each in fleet.executed if each.name], 2):
+    named = [each for each in fleet.executed if each.name and each.nonce]  # strangers may have none
+    for one, other in combinations(named, 2):
         overlap = one.opened_s < other.opened_s < one.closed_s
         if one.name != other.name and one.nonce == other.nonce and overlap:
             yield "a hello opened two sessions"

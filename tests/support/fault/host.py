@@ -240,6 +240,7 @@ class Host(Recorder):
         self._simulator.note(f"server: {'loses power' if power_fails else 'is killed'}")
         if power_fails:
             self._disk.lose_power()
+        self.note_killed(self.service._open)
         self._leave(away_s)
 
     def _terminate(self, term: Window) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -59,12 +60,28 @@ def _lost(world: World, client: Operator) -> Iterator[str]:
             if not any(each.starved for each in world.host.executed if each.name == name):
                 yield f"client {client.number} had memory: {why}"
         elif "no message from the client" in why:
-            silent_s = session.closed_s - session.heard_s
             was_over = session.closed_s == session.opened_s  # restored with the record of its end
-            if silent_s < IDLE_S and not was_over:
-                yield f"client {client.number} was silent for {silent_s:g} s only: {why}"
-        elif not _may_be_lost(world, name):
+            if _silent_s(session) < IDLE_S and not was_over:
+                yield f"client {client.number} was silent for {_silent_s(session):g} s only: {why}"
+        elif not (_was_unused(world, name) or _may_be_lost(world, name)):
             yield f"client {client.number} lost its session {int(name[:8], 16)}: {why}"
+
+
+def _silent_s(session: Executed) -> float:
+    """Return how long a client had been silent when its session was closed, s; 0: it was not."""
+    heard_s = max(session.opened_s, session.heard_s)
+    return 0.0 if session.closed_s == math.inf else session.closed_s - heard_s
+
+
+def _was_unused(world: World, name: str) -> bool:
+    """Return whether a session never had a request, and was closed for the silence of its client.
+
+    It does not count, so its journal is removed, and the next start of the server does not know it.
+    """
+    executed = [each for each in world.host.executed if each.name == name]
+    if any(each.seqs for each in executed) or executed[-1].start == world.host.starts:
+        return False
+    return _silent_s(executed[-1]) >= IDLE_S
 
 
 def _ahead(world: World, client: Operator) -> Iterator[str]:
@@ -104,7 +121,8 @@ def _is_unsafe(world: World) -> bool:
 
 def _sessions(world: World) -> Iterator[str]:
     """Each request was carried out once, in order; each simulation is sound."""
-    opened = [each for each in world.host.executed if each.name]  # others were over
+    # Others were over; strangers may have no nonce.
+    opened = [each for each in world.host.executed if each.name and each.nonce]
     for one, other in combinations(opened, 2):
         if (one.start, one.nonce) == (other.start, other.nonce) and other.opened_s < one.closed_s:
             yield "a hello opened two sessions"  # the server forgets the nonce of a closed one

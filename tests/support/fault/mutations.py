@@ -39,6 +39,7 @@ from support.fault import fleet
 from support.fault.disk import SimulatedFile
 from support.fault.host import Host
 from support.fault.plan import FleetPlan, Plan, Window
+from support.fault.totals import SimulatedTotals
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -198,6 +199,7 @@ FLEET_MUTATIONS: Mapping[str, Plant] = {
     "a damaged text ends the front": _instead(front, "destination", _strict),
     "workers with a hello on its way leave": _dismiss_at_once,
     "a connection that is gone is kept": _instead(Roster, "close", _nothing),
+    "a worker counts only its own sessions": _instead(SimulatedTotals, "of_others", lambda *_: 0),
 }
 """Planted bugs of the front and the workers, by what is wrong."""
 
@@ -231,7 +233,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "the removal of a journal is not synchronised": _instead(
         Journals, "_try_to_sync_names", _nothing
     ),
-    "there may be any number of sessions": _instead(Admission, "_check", _nothing),
+    "there may be any number of sessions": _instead(Admission, "_check_sessions", _nothing),
     "there may be any number of jobs": _instead(Admission, "_check_jobs", _nothing),
     "a session without memory stays open": _instead(Closing, "close", _close_others),
 }
@@ -263,5 +265,6 @@ FOCUS: Mapping[str, Plan] = {
 
 FLEET_FOCUS: Mapping[str, FleetPlan] = {
     "a connection moves without what is unread": FleetPlan(4, cuts=0.8),
+    "a worker counts only its own sessions": FleetPlan(6, lost=0.1, refused=0.3, max_sessions=3),
 }
 """The same, for runs with a front and workers."""

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from hpcosim_server.service.session import Opened
+from hpcosim_server.service.session import Opened, Session
 from support.fault.simulator import Simulator
 
 
@@ -98,6 +98,14 @@ class Recorder:
     def note_closed(self, label: str) -> None:
         """Note that a session is over."""
         self.latest(label).closed_s = self._simulator.now_s
+
+    def note_killed(self, left: Iterable[Session]) -> None:
+        """Note that the server is killed; it may be about to log that other sessions are over."""
+        names = {session.name for session in left}
+        for session in self.executed:
+            is_open = session.start == self.starts and session.closed_s == math.inf
+            if session.name and is_open and session.name not in names:
+                session.closed_s = self._simulator.now_s
 
     def note_restored(self, label: str) -> None:
         """Note that the session that was opened last is one of an earlier start."""

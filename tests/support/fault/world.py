@@ -130,7 +130,7 @@ class World:
     def _log(self, entry: log.Event) -> None:
         if entry["event"] == "internal_error":
             self.errors.append(f"internal error: {entry['error']}")
-        if entry["event"] == "session_closed":
+        if entry["event"] in ("session_closed", "session_unused"):
             self.simulator.note(f"server: closes session {int(entry['session'], 16)}")
             self.host.note_closed(entry["session"])
         if entry["event"] == "session_restored":
