@@ -47,7 +47,7 @@ def test_causes_are_those_of_direct_sums() -> None:
 
 def test_samples_have_the_mean_of_a_simulation_in_small_steps() -> None:
     """Running jobs end, submissions follow, and their jobs end and cause others in turn."""
-    process, runs_s = Excitation(), LastOfUsers(1)
+    process, runs_s = Excitation(), LastOfUsers((np.inf,))
     user = process.new_user()
     for job in range(20):
         process.submitted(150.0 * job, user)

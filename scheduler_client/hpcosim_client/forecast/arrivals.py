@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -92,8 +93,8 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._excitation = Excitation()
-        self._requests = LastOfUsers(2)
-        self._runs_s = LastOfUsers(1)
+        self._requests = LastOfUsers((1.0, math.inf))
+        self._runs_s = LastOfUsers((math.inf,))
         self._number: dict[str, int] = {}
         self._names: list[str] = []
         self._same: Floats = np.full(KERNELS, 1.0)
@@ -145,8 +146,7 @@ class Arrivals:
         sizes, runs_s = self._requests.means(process.users), self._runs_s.means(process.users)
         ends = self._ends(running)
         jobs = mean_submissions(process, runs_s[:, 0], *ends, horizons_s)
-        size = sizes[:, 0] if process.users else np.ones(1)
-        return ExpectedArrivals(jobs.sum(1), jobs @ size)
+        return ExpectedArrivals(jobs.sum(1), jobs @ sizes[:, 0])
 
     def missed(self, now_s: float) -> float:
         """Return the number of submissions that was expected since the last one; see `Excitation`.

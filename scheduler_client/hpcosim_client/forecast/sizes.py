@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -22,10 +21,12 @@ class LastOfUsers:
     """Values of the last jobs of each user and of all users.
 
     Args:
-        width: number of values of a job.
+        otherwise: the values before the first job.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, otherwise: Sequence[float]) -> None:
+        width = len(otherwise)
+        self._otherwise = np.array(otherwise)
         # The last row, that of index -1, is of new users and stays empty.
         self._own: Floats = np.zeros((16, OWN, width))
         self._count: Ints = np.zeros(16, dtype=np.int64)
@@ -56,14 +57,14 @@ class LastOfUsers:
         return found
 
     def drawn(self, generator: Generator, users: Ints) -> Floats:
-        """Return the values of jobs of users, float64[n, width]; infinity before the first job.
+        """Return the values of jobs of users, float64[n, width].
 
         Args:
             generator: source of randomness.
             users: numbers of users; -1: a new user, whose jobs are like those of others.
         """
         if not self._total:
-            return np.full((len(users), self._common.shape[1]), math.inf)
+            return np.tile(self._otherwise, (len(users), 1))
         place = generator.random(len(users))
         rows = np.minimum(users, len(self._count) - 1)
         count = np.minimum(self._count[rows], OWN)
@@ -74,14 +75,9 @@ class LastOfUsers:
         return found
 
     def means(self, users: int) -> Floats:
-        """Return the means over the last jobs of each user, and of all users.
-
-        Returns:
-            float64[users + 1, width]; infinity before the first job.
-        """
-        width = self._common.shape[1]
+        """Return means over the last jobs of each user, and of all, float64[users + 1, width]."""
         if not self._total:
-            return np.full((users + 1, width), math.inf)
+            return np.tile(self._otherwise, (users + 1, 1))
         common = self._common[: self._total].mean(0)
         found = np.tile(common, (users + 1, 1))
         known = min(users, len(self._count))
