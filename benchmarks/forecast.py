@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.forecast_baselines import LEVELS, PastArrivals, PastRunTimes, Quantiles, constant
 from benchmarks.forecast_replay import CASES, Case, LogEvent, events_of, jobs_of
-from hpcosim_client.forecast import Arrivals, Releases, RunTimes
+from hpcosim_client.forecast import Arrivals, Releases, RunningJobs, RunTimes
 from hpcosim_workloads.table import JobSpec
 
 HORIZONS_S = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0}
@@ -134,6 +134,8 @@ class Evaluation:
         job = event.job
         ended = (job.user, job.group, job.requested_s, float(job.cores), job.run_s)
         self.clock("run times: update", lambda: self._run_times.ended(*ended))
+        seen = (event.time_s, job.user, job.run_s)
+        self.clock("arrivals: update", lambda: self._arrivals.ended(*seen))
         self._releases.ended(job.job_id)
         self._past_run_times.ended(job)
         self._running.pop(job.job_id, None)
@@ -141,9 +143,15 @@ class Evaluation:
 
     def _forecast_arrivals(self, now_s: float) -> None:
         horizons_s = tuple(HORIZONS_S.values())
-        self.clock("arrivals: expected", lambda: self._arrivals.expected(now_s, horizons_s))
+        users = [self._running[job_id][2].user for job_id in self._releases.job_ids]
+        ends_s = self._releases.drawn_ends_s(now_s, SAMPLES, self._generator)
+        running = RunningJobs(users, ends_s)
+        self.clock(
+            "arrivals: expected", lambda: self._arrivals.expected(now_s, horizons_s, running)
+        )
         for name, horizon_s in HORIZONS_S.items():
-            call = partial(self._arrivals.scenarios, now_s, horizon_s, SAMPLES, self._generator)
+            asked = (now_s, horizon_s, SAMPLES, self._generator, running)
+            call = partial(self._arrivals.scenarios, *asked)
             drawn = self.clock(f"arrivals: {SAMPLES} samples, {name}", call)
             low, high = np.searchsorted(self._submit_s, (now_s, now_s + horizon_s), side="right")
             self.scores.add(

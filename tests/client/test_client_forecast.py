@@ -97,6 +97,8 @@ def test_without_history_nothing_fails() -> None:
     """Empty models answer."""
     assert np.isfinite(Arrivals().expected(5.0, [HOUR_S]).jobs).all()
     assert len(Arrivals().scenarios(5.0, 0.0, 3, np.random.default_rng(0)).counts()) == 3
+    drawn = Arrivals().scenarios(5.0, DAY_S, 10, np.random.default_rng(0))
+    assert set(drawn.size.tolist()) == {1.0}
     assert Releases().expected(0.0, np.array([1.0])).tolist() == [0.0]
     assert (
         RunTimes().distribution("ann", "", 600.0, 1.0).quantiles([0.1, 0.9]).tolist() == [600.0] * 2

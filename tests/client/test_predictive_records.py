@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpcosim_client.predictive.records import EXPONENT, Records
@@ -49,6 +49,7 @@ def test_the_first_of_few_records_has_a_scale_free_ratio() -> None:
     st.floats(0.0, 50.0),
     st.floats(0.0, 1e5),
 )
+@example(0, 1, 5e-324, 0.0, 0.0)
 def test_surges_are_sorted_and_stay_within_the_cluster(
     seed: int, nodes: int, most: float, held: float, seen_s: float
 ) -> None:

@@ -5,17 +5,20 @@ asked about the future. They are deterministic; samples come from a generator th
 passes. Times are seconds on the caller's clock and never decrease. They need no data in advance:
 without history they answer with wide distributions.
 
-* `Arrivals`: `submitted(now_s, user, size, requested_s)` for each submission;
+* `Arrivals`: `submitted(now_s, user, size, requested_s)` for each submission, and `ended(now_s,
+  user, run_s)` for each job that ends, which makes submissions of its user likely;
   `expected(now_s, horizons_s)` returns the expected number and size of the submissions up to each
   horizon; `scenarios(now_s, horizon_s, samples, generator)` returns samples of submissions with
-  time, size, requested time and user.
+  time, size, requested time and user. Both take the ends of the running jobs as
+  `RunningJobs`. A program that knows no ends leaves them out.
 * `RunTimes`: `ended(user, group, requested_s, size, run_s)` for each job that ends;
   `distribution(user, group, requested_s, size)` returns a `TimeDistribution`, whose `after`,
   `quantiles`, `mean_s`, `probability` and `drawn_s` answer for waiting and running jobs.
 * `Releases`: `started(job_id, start_s, size, run_time)` and `ended(job_id)`; `expected(now_s,
   at_s)` returns the expected size that running jobs release until each time, `drawn_released`
   samples of it, `drawn_ends_s` samples of the end of each job.
-* `ViewForecast`: the three of them, fed from the `View` of a policy by `update(view)`.
+* `ViewForecast`: the three of them, fed from the `View` of a policy by `update(view)`;
+  `drawn_ends(now_s, samples, generator)` returns samples of `RunningJobs`.
 
 A size is a number of cores or of nodes, whichever the caller counts.
 
@@ -35,6 +38,7 @@ from __future__ import annotations
 from hpcosim_client.forecast.arrivals import Arrivals as Arrivals
 from hpcosim_client.forecast.arrivals import ArrivalScenarios as ArrivalScenarios
 from hpcosim_client.forecast.arrivals import ExpectedArrivals as ExpectedArrivals
+from hpcosim_client.forecast.arrivals import RunningJobs as RunningJobs
 from hpcosim_client.forecast.distribution import TimeDistribution as TimeDistribution
 from hpcosim_client.forecast.releases import Releases as Releases
 from hpcosim_client.forecast.run_times import RunTimes as RunTimes
@@ -46,6 +50,7 @@ __all__ = [
     "ExpectedArrivals",
     "Releases",
     "RunTimes",
+    "RunningJobs",
     "TimeDistribution",
     "ViewForecast",
 ]

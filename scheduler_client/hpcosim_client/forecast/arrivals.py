@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -9,13 +10,25 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client.arrays import Floats, Ints
-from hpcosim_client.forecast.branching import Events, simulated
-from hpcosim_client.forecast.calendar import HOUR_S
-from hpcosim_client.forecast.excitation import BETA_PER_S, IS_RHYTHMIC, KERNELS, Excitation
-from hpcosim_client.forecast.sizes import LastRequests
+from hpcosim_client.forecast.branching import Ends, Events, simulated
+from hpcosim_client.forecast.excitation import KERNELS, Excitation
+from hpcosim_client.forecast.means import mean_submissions
+from hpcosim_client.forecast.sizes import LastOfUsers
 
-FIRST_STEP_S = 20.0
-MAX_STEPS = 400
+
+class RunningJobs(NamedTuple):
+    """Samples of the ends of the running jobs.
+
+    Attributes:
+        users: the user of each job.
+        ends_s: float64[samples, jobs], times of the ends, s.
+    """
+
+    users: Sequence[str]
+    ends_s: Floats
+
+
+NONE_RUN = RunningJobs((), np.zeros((1, 0)))
 
 
 class ExpectedArrivals(NamedTuple):
@@ -66,7 +79,8 @@ class Arrivals:
 
     Sizes and requested times of a forecast submission are those of the submission that caused it,
     with the frequency observed for this kernel, and otherwise those of one of the last jobs of the
-    user.
+    user. After the run time of one of the user's last jobs that ended, it ends, and others may
+    follow.
 
     Example:
         >>> from hpcosim_client.forecast import Arrivals
@@ -79,7 +93,8 @@ class Arrivals:
 
     def __init__(self) -> None:
         self._excitation = Excitation()
-        self._requests = LastRequests()
+        self._requests = LastOfUsers((1.0, math.inf))
+        self._runs_s = LastOfUsers((math.inf,))
         self._number: dict[str, int] = {}
         self._names: list[str] = []
         self._same: Floats = np.full(KERNELS, 1.0)
@@ -100,50 +115,38 @@ class Arrivals:
             self._names.append(user)
         shares = self._excitation.submitted(now_s, number)
         self._causes += shares
-        if self._requests.add(number, size, requested_s):
+        if self._requests.add(number, (size, requested_s)):
             self._same += shares
 
-    def expected(self, now_s: float, horizons_s: Sequence[float]) -> ExpectedArrivals:
-        """Return the expected submissions, given all submissions so far.
+    def ended(self, now_s: float, user: str, run_s: float) -> None:
+        """Take the end of a job; that of a user without submissions has no effect.
 
-        The mean of a Hawkes process with exponential kernels follows linear differential equations
-        (Dassios and Zhao 2011, DOI 10.1239/aap/1316792671); they are solved by implicit Euler steps
-        of 20 s and more.
+        Args:
+            now_s: its time, s; one before the last call of any method counts as that.
+            user: its user; empty: unknown.
+            run_s: its run time, s.
+        """
+        number = self._number.get(user)
+        if number is not None:
+            self._excitation.ended(now_s, number)
+            self._runs_s.add(number, (run_s,))
+
+    def expected(
+        self, now_s: float, horizons_s: Sequence[float], running: RunningJobs = NONE_RUN
+    ) -> ExpectedArrivals:
+        """Return the expected submissions, given all submissions so far; see `mean_submissions`.
 
         Args:
             now_s: the present time, s.
             horizons_s: durations from now on, s, ascending, >= 0.
+            running: ends of the running jobs, which cause submissions; none: unknown.
         """
         process = self._excitation
         process.advance(now_s)
-        own, common = self._requests.mean_sizes(process.users)
-        size = np.append(own, common)
-        weights = np.vstack([process.weights(), process.common_weights])
-        rates = weights * BETA_PER_S
-        parts = rates * np.vstack([process.state(), np.zeros(KERNELS)])
-        mean = np.zeros(len(size))
-        source = np.append(process.user_shares(), 0.0)
-        source[-1] = 1.0 - source.sum()
-        source *= process.spontaneous_per_s
-        found = np.zeros((len(horizons_s), 2))
-        passed_s, step_s, number = 0.0, FIRST_STEP_S, 0
-        longest_s = max((float(horizons_s[-1]) if len(horizons_s) else 0.0) / MAX_STEPS, HOUR_S)
-        for place, horizon_s in enumerate(horizons_s):
-            while passed_s < horizon_s:
-                dt = min(step_s, horizon_s - passed_s)
-                factor = process.rhythm.at(now_s + passed_s + 0.5 * dt)
-                modulation = np.where(IS_RHYTHMIC, factor, 1.0)
-                divisor = 1.0 + dt * BETA_PER_S
-                gain = rates @ (modulation * dt / divisor)
-                fresh = source * factor + parts @ (modulation / divisor)
-                rate = fresh / np.maximum(1.0 - gain, 0.05)
-                parts = (parts + dt * rates * rate[:, None]) / divisor
-                mean += dt * rate
-                passed_s += dt
-                number += 1
-                step_s = min(1.5 * step_s, longest_s)
-            found[place] = mean.sum(), mean @ size
-        return ExpectedArrivals(found[:, 0], found[:, 1])
+        sizes, runs_s = self._requests.means(process.users), self._runs_s.means(process.users)
+        ends = self._ends(running)
+        jobs = mean_submissions(process, runs_s[:, 0], *ends, horizons_s)
+        return ExpectedArrivals(jobs.sum(1), jobs @ sizes[:, 0])
 
     def missed(self, now_s: float) -> float:
         """Return the number of submissions that was expected since the last one; see `Excitation`.
@@ -155,7 +158,12 @@ class Arrivals:
         return self._excitation.missed()
 
     def scenarios(
-        self, now_s: float, horizon_s: float, samples: int, generator: Generator
+        self,
+        now_s: float,
+        horizon_s: float,
+        samples: int,
+        generator: Generator,
+        running: RunningJobs = NONE_RUN,
     ) -> ArrivalScenarios:
         """Return samples of the submissions after `now_s`, up to `now_s + horizon_s`.
 
@@ -164,9 +172,12 @@ class Arrivals:
             horizon_s: duration, s.
             samples: number of samples, >= 1.
             generator: source of randomness.
+            running: ends of the running jobs, which cause submissions, with as many samples; none:
+                unknown.
         """
         self._excitation.advance(now_s)
-        events = simulated(self._excitation, horizon_s, samples, generator)
+        ends = self._ends(running)
+        events = simulated(self._excitation, self._runs_s, ends, horizon_s, samples, generator)
         marks = self._marks(events, generator)
         order = np.lexsort((events.time_s, events.sample))
         return ArrivalScenarios(
@@ -178,6 +189,12 @@ class Arrivals:
             events.user[order],
             self._names,
         )
+
+    def _ends(self, running: RunningJobs) -> Ends:
+        """Return the ends of jobs after now, without those of users without submissions."""
+        number = np.array([self._number.get(user, -1) for user in running.users], dtype=np.int64)
+        known = number >= 0
+        return Ends(number[known], running.ends_s[:, known] - self._excitation.now_s)
 
     def _marks(self, events: Events, generator: Generator) -> Floats:
         """Return size and requested time of events, float64[n, 2]; causes precede effects."""

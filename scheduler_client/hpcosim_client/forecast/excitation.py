@@ -1,18 +1,44 @@
-"""Self-excitation: how submissions of a user make further submissions of this user likely."""
+"""Self-excitation: how submissions and ends of a user's jobs make further submissions likely."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.arrays import Floats
+from hpcosim_client.arrays import Bools, Floats
 from hpcosim_client.forecast.calendar import BINS, HOUR_S, WeekRhythm
 
-KERNELS_S = (20.0, 240.0, 3600.0, 14_400.0, 86_400.0, 1_209_600.0)
-"""Time constants of the excitation, s: batches, sessions, half days, days, projects."""
-RHYTHMIC = (False, False, False, True, True, True)
-"""Whether the excitation of each time constant follows the rhythm of the week."""
+
+class Kernel(NamedTuple):
+    """A way in which events of a user cause submissions of this user.
+
+    Attributes:
+        time_s: time constant, s.
+        of_ends: whether ends of jobs are the cause; else submissions.
+        rhythmic: whether the effect follows the rhythm of the week.
+        prior: weight without data.
+    """
+
+    time_s: float
+    of_ends: bool
+    rhythmic: bool
+    prior: float
+
+
+CAUSES = (  # batches, sessions, half days, days, projects; users who wait for their jobs to end
+    Kernel(20.0, of_ends=False, rhythmic=False, prior=0.2),
+    Kernel(20.0, of_ends=True, rhythmic=False, prior=0.05),
+    Kernel(240.0, of_ends=False, rhythmic=False, prior=0.1),
+    Kernel(240.0, of_ends=True, rhythmic=False, prior=0.05),
+    Kernel(3600.0, of_ends=False, rhythmic=False, prior=0.05),
+    Kernel(3600.0, of_ends=True, rhythmic=False, prior=0.05),
+    Kernel(14_400.0, of_ends=False, rhythmic=True, prior=0.05),
+    Kernel(86_400.0, of_ends=False, rhythmic=True, prior=0.05),
+    Kernel(1_209_600.0, of_ends=False, rhythmic=True, prior=0.05),
+)
+"""The kernels, in the order of their time constants."""
 
 FORGETTING_S = 90 * 86_400.0
 """Time after which an old observation of a parameter counts 1/e, s."""
@@ -21,8 +47,7 @@ LEAST_KEPT = 1e-3
 USER_PRIOR = 20.0
 """Number of submissions after which a user's own parameters count as much as those of all."""
 GLOBAL_PRIOR = 10.0
-PRIOR_WEIGHTS = np.array((0.2, 0.1, 0.05, 0.05, 0.05, 0.05))
-"""Weights without data; they count as much as `GLOBAL_PRIOR` submissions."""
+"""Number of submissions that `Kernel.prior` counts as much as."""
 MAX_BRANCHING = 0.97
 """Upper bound of the sum of the weights of a user, below 1: numbers of arrivals stay finite. Slow
 kernels, of which less is known, give way to fast ones."""
@@ -30,9 +55,11 @@ NEW_USERS = 1.0
 """Weight of a user never seen, in spontaneous submissions (Blackwell and MacQueen 1973)."""
 MAX_RATE_PER_S = 1e3
 
-BETA_PER_S = 1.0 / np.array(KERNELS_S)
-IS_RHYTHMIC = np.array(RHYTHMIC)
-KERNELS = len(KERNELS_S)
+KERNELS = len(CAUSES)
+BETA_PER_S = 1.0 / np.array([kernel.time_s for kernel in CAUSES])
+IS_RHYTHMIC = np.array([kernel.rhythmic for kernel in CAUSES])
+OF_ENDS = np.array([kernel.of_ends for kernel in CAUSES])
+PRIOR_CAUSED = GLOBAL_PRIOR * np.array([kernel.prior for kernel in CAUSES])
 
 
 class Excitation:
@@ -42,10 +69,10 @@ class Excitation:
 
         mu c(t) + sum over users u and kernels k of w[u, k] m_k(t) b_k S[u, k](t),
 
-    where c(t) is the rhythm of the week, m_k(t) is c(t) or 1, b_k = 1 / `KERNELS_S[k]`, and
-    S[u, k](t) is the sum of exp(-b_k (t - t_i)) over the past submissions t_i of the user (Hawkes
-    1971, DOI 10.1093/biomet/58.1.83). w[u, k] is the mean number of submissions that one
-    submission causes through kernel k.
+    where c(t) is the rhythm of the week, m_k(t) is c(t) or 1, b_k = 1 / time constant of kernel k,
+    and S[u, k](t) is the sum of exp(-b_k (t - t_i)) over the past submissions of the user, or over
+    the ends of the user's jobs, t_i (Hawkes 1971, DOI 10.1093/biomet/58.1.83). w[u, k] is the mean
+    number of submissions that one submission or end causes through kernel k.
 
     A submission belongs to each term with the probability that is the term's share of the
     intensity. A weight is the sum of these shares / the sum of what weight 1 would have given
@@ -68,12 +95,13 @@ class Excitation:
         self._caused: Floats = np.zeros((16, KERNELS))  # shares of the submissions of each user
         self._exposed: Floats = np.zeros((16, KERNELS))  # what weight 1 would have given
         self._spontaneous: Floats = np.zeros(16)
-        self._all_caused = GLOBAL_PRIOR * PRIOR_WEIGHTS
+        self._all_caused = np.where(OF_ENDS, 0.0, PRIOR_CAUSED)
         self._all_exposed = np.full(KERNELS, GLOBAL_PRIOR)
         self._all_spontaneous, self._spontaneous_s = 1.0, HOUR_S
         self._refreshed_s = math.nan
-        self._last_s = math.nan
-        self._excited = np.zeros(KERNELS)  # sum of w S over users, at `_last_s`
+        self._last_s = self._noted_s = math.nan
+        self._excited = np.zeros(KERNELS)  # sum of w S over users, at `_noted_s`
+        self._due = np.zeros(KERNELS)  # what was expected from `_last_s` to `_noted_s`
 
     def new_user(self) -> int:
         """Return the number of a new user: the number of those known before."""
@@ -113,9 +141,9 @@ class Excitation:
         """
         if math.isnan(self._last_s):
             return 0.0
-        silent_s = self.now_s - self._last_s
-        due = self._excited * -np.expm1(-silent_s * BETA_PER_S)
+        due = self._due + self._excited * -np.expm1((self._noted_s - self.now_s) * BETA_PER_S)
         factor = self.rhythm.at(self.now_s)
+        silent_s = self.now_s - self._last_s
         rhythmic = float(due[IS_RHYTHMIC].sum()) + self.spontaneous_per_s * silent_s
         return float(due[~IS_RHYTHMIC].sum()) + factor * rhythmic
 
@@ -129,7 +157,7 @@ class Excitation:
         return shares
 
     def advance(self, now_s: float) -> None:
-        """Let time pass without submissions, up to `now_s`; an earlier time has no effect."""
+        """Let time pass without events, up to `now_s`; an earlier time has no effect."""
         if math.isnan(self.now_s):
             self.now_s = self._refreshed_s = now_s
             return
@@ -164,12 +192,31 @@ class Excitation:
         self._spontaneous[user] += alone
         self._all_spontaneous += alone
         self.rhythm.observe(self.now_s, alone + float(shares[IS_RHYTHMIC].sum()))
-        self._state[user] += 1.0
-        if self._last_s < self.now_s:
-            self._excited *= np.exp((self._last_s - self.now_s) * BETA_PER_S)
-        self._excited += self._weights(user)
+        self._excite(user, ~OF_ENDS)
         self._last_s = self.now_s
+        self._due[:] = 0.0
         return shares
+
+    def ended(self, now_s: float, user: int) -> None:
+        """Take the end of a job of a user; for the arguments see `submitted`.
+
+        Before the first end, the weights of ends are 0, as for a caller that knows no ends.
+        """
+        self.advance(now_s)
+        if not self._all_caused[OF_ENDS].any():
+            self._all_caused[OF_ENDS] = PRIOR_CAUSED[OF_ENDS]
+        self._settle(user, self.rhythm.at(self.now_s))
+        self._excite(user, OF_ENDS)
+
+    def _excite(self, user: int, kernels: Bools) -> None:
+        """Add an event of a user that has effects through some kernels, bool[kernels]."""
+        self._state[user] += kernels
+        if self._noted_s < self.now_s:
+            kept = np.exp((self._noted_s - self.now_s) * BETA_PER_S)
+            self._due += self._excited * (1.0 - kept)
+            self._excited *= kept
+        self._excited += self._weights(user) * kernels
+        self._noted_s = self.now_s
 
     def _weights(self, user: int | slice) -> Floats:
         common = self._all_caused / self._all_exposed

@@ -88,8 +88,9 @@ class FutureSampler:
     def drawn(self, now_s: float, horizon_s: float) -> Futures:
         """Return samples of the future up to a horizon, seconds after `now_s`."""
         forecast, generator = self._forecast, self._generator
-        jobs = forecast.arrivals.scenarios(now_s, horizon_s, self._samples, generator)
-        ends_s = forecast.releases.drawn_ends_s(now_s, self._samples, generator) - now_s
+        running = forecast.drawn_ends(now_s, self._samples, generator)
+        jobs = forecast.arrivals.scenarios(now_s, horizon_s, self._samples, generator, running)
+        ends_s = running.ends_s - now_s
         held = forecast.releases.sizes
         surges = self._records.surges(now_s, horizon_s, float(held.sum()), self._samples, generator)
         runs_s = self._drawn_runs_s(jobs.requested_s)

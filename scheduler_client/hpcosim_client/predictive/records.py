@@ -60,8 +60,9 @@ class Records:
         if math.isnan(self._began_s):
             self._began_s = now_s
         self._most = max(self._most, demand)
-        if demand > 0.0:
-            self._mean_nodes = demand / jobs
+        mean_nodes = demand / max(jobs, 1)
+        if mean_nodes > 0.0:  # also where the quotient of a tiny demand is 0
+            self._mean_nodes = mean_nodes
 
     def surges(
         self, now_s: float, horizon_s: float, held: float, samples: int, generator: Generator
