@@ -28,6 +28,8 @@ from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
 from hpcosim_view.figures.style import COLOURS
 from hpcosim_workloads.table import JobTable
 
+PAIRS, QUEUE = "Deep-EAS, pairs (ours)", "Deep-EAS, queue (ours)"
+
 STEPS = (4, 7, 10, 13)
 """Lengths of sequences: steps in which jobs arrive."""
 
@@ -128,7 +130,7 @@ def summary(rows: Rows) -> str:
             "brackets give the gap to it. A range contains an optimum that the solver did not "
             "prove."
         ],
-        table([*head, "Deep-EAS, pairs (ours)", "Deep-EAS, queue (ours)", "optimum"], lines),
+        table([*head, PAIRS, QUEUE, "optimum"], lines),
     )
 
 
@@ -139,7 +141,8 @@ def draw(path: Path, rows: Rows) -> None:
         steps = [row["steps"] for row in rows]
         for label, column, colour in (
             ("ESJF", "esjf", COLOURS[7]),
-            ("Deep-EAS, pairs (ours)", "agent", COLOURS[0]),
+            (PAIRS, "agent", COLOURS[0]),
+            (QUEUE, "every", COLOURS[1]),
             ("optimum, all known from the start", "found", COLOURS[2]),
         ):
             axes.plot(steps, [row[column] for row in rows], "-o", color=colour, label=label)
