@@ -1,37 +1,53 @@
 """The power manager `predictive` with the true future instead of samples of forecasts.
 
-`python -m benchmarks.known_future [PRICE_W...]` prints wasted energy and mean wait on the test
-workload of the power study. It needs the log NASA-iPSC, see `hpcosim traces get nasa-ipsc`. The
-difference to `predictive` itself is what better forecasts could gain.
+`python -m benchmarks.known_future [NAME...]` prints wasted energy and mean wait of the experiments
+of that name in `scenarios/papers/power/predictive`, default: nasa. It needs their logs, see
+`hpcosim traces get`. The difference to `predictive` itself is what better forecasts could gain.
+
+A further line for each window says what a forecast could gain that knows every future job, with its
+run time, but not when it comes: in the samples each session is at a random time of its true window
+of 1, 3 or 12 h. A session is the jobs that one user submits less than 10 min after one another; one
+that has begun is known.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.random import Generator
 
 from hpcosim_client import make_policy, managed
+from hpcosim_client.arrays import Ints
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.predictive.futures import Futures
 from hpcosim_client.predictive.manager import predictive
 from hpcosim_client.view import View
+from hpcosim_experiments.model.file import load_experiment
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import shipped_folder
 from hpcosim_training.learners.spare_nodes.recording import true_future
 from hpcosim_workloads.table import JobTable
 
+EXPERIMENTS = shipped_folder() / "papers" / "power" / "predictive"
 PRICES_W = (150.0, 500.0, 1500.0)
+WINDOWS_S = (3600.0, 10_800.0, 43_200.0)
+SESSION_S = 600.0
+SAMPLES = 48
 
 
 class KnownFuture:
     """The only future that comes.
 
     Args:
-        jobs: all jobs, in order of submission, each on nodes of one core.
+        jobs: all jobs, in order of submission, on whole nodes.
+        node_cores: number of cores of a node.
     """
 
-    def __init__(self, jobs: JobTable) -> None:
-        self._jobs = jobs
+    def __init__(self, jobs: JobTable, node_cores: int) -> None:
+        self._jobs, self._node_cores = jobs, node_cores
 
     def update(self, view: View) -> None:
         """Note the present."""
@@ -39,30 +55,108 @@ class KnownFuture:
 
     def drawn(self, _: float, horizon_s: float) -> Futures:
         """Return the future as a single sample."""
-        return true_future(self._view, self._jobs, horizon_s)
+        return true_future(self._view, self._jobs, horizon_s, self._node_cores)
 
 
-def known_future(library: Library, price_w: float) -> tuple[float, float]:
+class KnownSessions(KnownFuture):
+    """The future in which the times of sessions are known up to a window.
+
+    Args:
+        jobs: all jobs, in order of submission, on whole nodes.
+        node_cores: number of cores of a node.
+        window_s: length of the windows, s.
+        generator: source of the times.
+    """
+
+    def __init__(
+        self, jobs: JobTable, node_cores: int, window_s: float, generator: Generator
+    ) -> None:
+        super().__init__(jobs, node_cores)
+        self._window_s, self._generator = window_s, generator
+        self._session = sessions_of(jobs)
+        begins = np.full(self._session.max() + 1, np.inf)
+        np.minimum.at(begins, self._session, jobs.submit_s)
+        self._begins_s = begins
+
+    def drawn(self, now_s: float, horizon_s: float) -> Futures:
+        """Return samples with other times of the sessions that have not begun."""
+        jobs, begins_s = self._jobs, self._begins_s
+        low = int(jobs.submit_s.searchsorted(now_s, side="right"))
+        high = int(jobs.submit_s.searchsorted(now_s + horizon_s + self._window_s, side="right"))
+        first_s = np.floor(begins_s / self._window_s) * self._window_s
+        least_s = np.maximum(first_s, now_s)
+        drawn_s = least_s + (first_s + self._window_s - least_s) * self._generator.random(
+            (SAMPLES, len(begins_s))
+        )
+        shift_s = np.where(begins_s > now_s, drawn_s - begins_s, 0.0)[:, self._session[low:high]]
+        after_s = jobs.submit_s[low:high] + shift_s - now_s
+        sample, row = np.nonzero(after_s <= horizon_s)
+        order = np.lexsort((after_s[sample, row], sample))
+        sample, row = sample[order], row[order]
+        true = super().drawn(now_s, horizon_s)
+        return Futures(
+            SAMPLES,
+            sample,
+            after_s[sample, row],
+            np.ceil(jobs.cores[low:high] / self._node_cores)[row],
+            jobs.run_s[low:high][row],
+            np.repeat(true.ends_s, SAMPLES, axis=0),
+            true.held,
+        )
+
+
+def sessions_of(jobs: JobTable) -> Ints:
+    """Return the number of the session of each job, int64[jobs]."""
+    order = np.lexsort((jobs.submit_s, jobs.user))
+    user, submit_s = jobs.user[order], jobs.submit_s[order]
+    new = (user[1:] != user[:-1]) | (np.diff(submit_s) >= SESSION_S)
+    found: Ints = np.empty(len(jobs), dtype=np.int64)
+    found[order] = np.append(0, new.cumsum())
+    return found
+
+
+def opened(name: str) -> Library:
+    """Return the scenario of an experiment of `predictive`."""
+    path = EXPERIMENTS / f"{name}.yaml"
+    experiment = load_experiment(path)
+    return Library([path.parent / str(experiment.scenario)], overrides=experiment.set)
+
+
+def known_future(library: Library, window_s: float, price_w: float) -> tuple[float, float]:
     """Return wasted energy, kWh, and mean wait, min, on the jobs of a scenario.
 
     Args:
-        library: the scenario; jobs need whole nodes.
+        library: the scenario, with one group of nodes; jobs need whole nodes.
+        window_s: the window in which times are unknown, s; 0: they are known.
         price_w: price of waiting, W.
     """
-    manager = predictive(Predictive(price_w), KnownFuture(library.first_jobs))
-    opened = open_scenario(library.first, library.first_jobs, "known future")
-    found = run_in_process(opened, managed(make_policy("easy", "planned"), manager))
+    jobs = library.first_jobs
+    node_cores = library.first.platform.nodes[0].processors[0].cores
+    source = (
+        KnownSessions(jobs, node_cores, window_s, np.random.default_rng(1))
+        if window_s
+        else KnownFuture(jobs, node_cores)
+    )
+    manager = predictive(Predictive(price_w), source)
+    run = open_scenario(library.first, jobs, "known future")
+    found = run_in_process(run, managed(make_policy("easy", "planned"), manager))
     return found["wasted_energy_kwh"], found["mean_wait_s"] / 60.0
 
 
-def main() -> None:
-    """Print a line for each price."""
-    prices_w = [float(text) for text in sys.argv[1:]] or PRICES_W
-    library = Library([shipped_folder() / "papers" / "power" / "test.yaml"])
-    for price_w in prices_w:
-        wasted_kwh, wait_min = known_future(library, price_w)
-        print(f"{price_w:6.0f} W: {wasted_kwh:,.0f} kWh, mean wait {wait_min:.1f} min")
+def main(names: Sequence[str]) -> None:
+    """Print a line for each experiment, window and price."""
+    for name in names or ("nasa",):
+        library = opened(name)
+        for window_s in (0.0, *WINDOWS_S):
+            for price_w in PRICES_W:
+                wasted_kwh, wait_min = known_future(library, window_s, price_w)
+                known = f"times within {window_s / 3600:g} h" if window_s else "all"
+                print(
+                    f"{name}, {known}, {price_w:.0f} W: {wasted_kwh:,.0f} kWh, mean wait "
+                    f"{wait_min:.1f} min",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -4,7 +4,8 @@
     python -m benchmarks.tradeoff_lines lines lines.png nasa
 
 draws a panel for each named experiment of `scenarios/papers/power/predictive`, with the results in
-the folder of its name, and adds the plan of `predictive` with the true future. It needs the logs.
+the folder of its name, and adds the plan of `predictive` with the true future, and with sessions
+that are known within 3 h, see `benchmarks.known_future`. It needs the logs.
 """
 
 from __future__ import annotations
@@ -14,21 +15,19 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.known_future import PRICES_W, known_future
-from hpcosim_experiments.model.file import load_experiment
-from hpcosim_experiments.report.panels import READABLE, panels
+from benchmarks.known_future import PRICES_W, known_future, opened
+from hpcosim_experiments.report.panels import GREY, READABLE, panels
 from hpcosim_experiments.statistics.rows import Rows, read_rows
 from hpcosim_scenarios.running.library import Library
-from hpcosim_scenarios.shipped import shipped_folder
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-EXPERIMENTS = shipped_folder() / "papers" / "power" / "predictive"
 JOULES_PER_KWH = 3.6e6
-KNOWN = "the true future"
-FAMILIES = ("timeout", "ipm", "snf-icon", "predictive", "snf + predictive", "learned", KNOWN)
-MARKERS = "osD^vPX"
+KNOWN = {"sessions known within 3 h": 10_800.0, "the true future": 0.0}
+FAMILIES = ("timeout", "ipm", "snf-icon", "predictive", "snf + predictive", "learned", *KNOWN)
+MARKERS = "osD^vPX*"
+COLOURS = (*READABLE, GREY)
 
 Points = list[tuple[float, float]]
 """Wasted energy, kWh, and mean wait, min."""
@@ -45,23 +44,22 @@ def lines_of(rows: Rows) -> dict[str, Points]:
     return lines
 
 
-def with_the_true_future(name: str) -> Points:
-    """Return the points of the plan that knows the future, on the jobs of an experiment."""
-    path = EXPERIMENTS / f"{name}.yaml"
-    experiment = load_experiment(path)
-    library = Library([path.parent / str(experiment.scenario)], overrides=experiment.set)
-    return [known_future(library, price_w) for price_w in PRICES_W]
+def known_lines(library: Library) -> dict[str, Points]:
+    """Return the points of the plans that know more than a scheduler can."""
+    return {
+        label: [known_future(library, window_s, price_w) for price_w in PRICES_W]
+        for label, window_s in KNOWN.items()
+    }
 
 
-def draw(axes: Axes, name: str, lines: dict[str, Points]) -> None:
+def draw(axes: Axes, title: str, lines: dict[str, Points]) -> None:
     """Draw the lines of an experiment."""
     for number, family in enumerate(FAMILIES):
         if family in lines:
             wasted, wait = zip(*sorted(lines[family]), strict=True)
-            colour, marker = READABLE[number % len(READABLE)], MARKERS[number]
-            axes.plot(wasted, wait, label=family, color=colour, marker=marker, linewidth=1.4)
-    axes.set(title=name, xlabel="wasted energy, kWh", ylabel="mean wait, min")
-    axes.set_xscale("log")
+            colour = COLOURS[number]
+            axes.plot(wasted, wait, label=family, color=colour, marker=MARKERS[number])
+    axes.set(title=title, xlabel="wasted energy, kWh", ylabel="mean wait, min")
     axes.set_ylim(bottom=0.0)
 
 
@@ -70,8 +68,11 @@ def main() -> None:
     results, picture, *names = sys.argv[1:]
     with panels(Path(picture), 1, len(names), (4.2 * len(names), 3.6)) as all_axes:
         for axes, name in zip(all_axes, names, strict=True):
+            library = opened(name)
             lines = lines_of(read_rows(Path(results) / name / "results.csv"))
-            draw(axes, name, {**lines, KNOWN: with_the_true_future(name)})
+            workload = library.first.workload
+            first, end = workload.jobs or (0, len(library.first_jobs))
+            draw(axes, f"{workload.trace}, {first:,} to {end:,}", lines | known_lines(library))
         all_axes[-1].legend(fontsize=7, frameon=False)
 
 

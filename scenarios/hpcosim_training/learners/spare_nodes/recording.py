@@ -125,13 +125,14 @@ class _Recorder:
         self.rows.append(Examples(*(each[:, some].T.astype(np.float32) for each in by_node)))
 
 
-def true_future(view: View, jobs: JobTable, horizon_s: float) -> Futures:
+def true_future(view: View, jobs: JobTable, horizon_s: float, node_cores: int = 1) -> Futures:
     """Return what comes, as a single sample.
 
     Args:
         view: the view.
-        jobs: all jobs, on nodes of one core.
+        jobs: all jobs, on whole nodes.
         horizon_s: time to look ahead, s.
+        node_cores: number of cores of a node.
     """
     now_s = view.now_s
     low, high = jobs.submit_s.searchsorted((now_s, now_s + horizon_s), side="right").tolist()
@@ -142,8 +143,8 @@ def true_future(view: View, jobs: JobTable, horizon_s: float) -> Futures:
         1,
         np.zeros(high - low, dtype=np.int64),
         jobs.submit_s[low:high] - now_s,
-        jobs.cores[low:high].astype(np.float64),
+        np.ceil(jobs.cores[low:high] / node_cores),
         jobs.run_s[low:high],
         np.maximum(ends_s, 0.0).reshape(1, -1),
-        np.array([float(job.cores) for job in running]),
+        np.ceil(np.array([job.cores for job in running]) / node_cores),
     )
