@@ -77,17 +77,16 @@ class KnownSessions(KnownFuture):
         begins = np.full(self._session.max() + 1, np.inf)
         np.minimum.at(begins, self._session, jobs.submit_s)
         self._begins_s = begins
+        self._first_s = np.floor(begins / window_s) * window_s
 
     def drawn(self, now_s: float, horizon_s: float) -> Futures:
         """Return samples with other times of the sessions that have not begun."""
         jobs, begins_s = self._jobs, self._begins_s
         low = int(jobs.submit_s.searchsorted(now_s, side="right"))
         high = int(jobs.submit_s.searchsorted(now_s + horizon_s + self._window_s, side="right"))
-        first_s = np.floor(begins_s / self._window_s) * self._window_s
-        least_s = np.maximum(first_s, now_s)
-        drawn_s = least_s + (first_s + self._window_s - least_s) * self._generator.random(
-            (SAMPLES, len(begins_s))
-        )
+        least_s = np.maximum(self._first_s, now_s)
+        left_s = self._first_s + self._window_s - least_s
+        drawn_s = least_s + left_s * self._generator.random((SAMPLES, len(begins_s)))
         shift_s = np.where(begins_s > now_s, drawn_s - begins_s, 0.0)[:, self._session[low:high]]
         after_s = jobs.submit_s[low:high] + shift_s - now_s
         sample, row = np.nonzero(after_s <= horizon_s)
