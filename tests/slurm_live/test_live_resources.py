@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -26,32 +26,17 @@ pytestmark = pytest.mark.slow
 
 
 @contextmanager
-def shared_and_reserved(cluster: SlurmCluster) -> Iterator[None]:
-    """Give node0 to a second partition, too, and reserve node1 and node2 for another user."""
-    cluster.run("scontrol", "create", "PartitionName=other", "Nodes=node0", "State=UP")
-    reserve = ("scontrol", "create", "reservation", "ReservationName=r", "Users=daemon")
-    cluster.run(*reserve, "Nodes=node[1-2]", "StartTime=now", "Duration=60")
+def having(cluster: SlurmCluster, *parts: Sequence[str]) -> Iterator[None]:
+    """Give a cluster partitions and reservations: the words after `scontrol create` of each."""
+    for part in parts:
+        cluster.run("scontrol", "create", *part)
     try:
         yield
     finally:
         cluster.run("scancel", "--user", "root")
         eventually(lambda: not cluster.run("squeue", "-h"), within_s=SOON_S)
-        cluster.run("scontrol", "delete", "ReservationName=r")
-        cluster.run("scontrol", "delete", "PartitionName=other")
-
-
-@contextmanager
-def two_partitions(cluster: SlurmCluster) -> Iterator[None]:
-    """Add a partition of node6 and node7, and its waiting partition."""
-    cluster.run("scontrol", "create", "PartitionName=gpu", "Nodes=node[6-7]", "State=UP")
-    cluster.run("scontrol", "create", "PartitionName=queue-gpu", "Nodes=ALL", "State=DOWN")
-    try:
-        yield
-    finally:
-        cluster.run("scancel", "--user", "root")
-        eventually(lambda: not cluster.run("squeue", "-h"), within_s=SOON_S)
-        cluster.run("scontrol", "delete", "PartitionName=gpu")
-        cluster.run("scontrol", "delete", "PartitionName=queue-gpu")
+        for part in reversed(parts):
+            cluster.run("scontrol", "delete", next(word for word in part if "Name=" in word))
 
 
 def test_jobs_of_two_partitions_start_each_in_its_own(
@@ -59,7 +44,9 @@ def test_jobs_of_two_partitions_start_each_in_its_own(
 ) -> None:
     """`job_submit.lua` chooses where a job waits; the scheduler sees where it may start."""
     both = (*PLACE, "--partition", "gpu", "--waiting-partition", "queue-gpu")
-    with two_partitions(cluster):
+    gpu_nodes = ("PartitionName=gpu", "Nodes=node[6-7]", "State=UP")
+    waiting = ("PartitionName=queue-gpu", "Nodes=ALL", "State=DOWN")
+    with having(cluster, gpu_nodes, waiting):
         main, gpu = cluster.submit(sleep_s=60.0), cluster.submit("-p", "gpu", sleep_s=60.0)
         with LiveBridge(cluster, tmp_path, *both) as bridge, TestScheduler(bridge) as told:
             told.until(JobSubmitted, job_id=gpu)
@@ -77,7 +64,13 @@ def test_a_policy_places_jobs_where_slurm_starts_them(
     cluster: SlurmCluster, tmp_path: Path
 ) -> None:
     """No decision is refused or late: nodes that others have, and licences in use, are known."""
-    with shared_and_reserved(cluster), LiveBridge(cluster, tmp_path, *PLACE) as bridge:
+    shared = ("PartitionName=other", "Nodes=node0", "State=UP")
+    reserved = ("reservation", "ReservationName=r", "Users=daemon", "Nodes=node[1-2]")
+    hour = ("StartTime=now", "Duration=60")
+    with (
+        having(cluster, shared, (*reserved, *hour)),
+        LiveBridge(cluster, tmp_path, *PLACE) as bridge,
+    ):
         other = cluster.submit("--time=1", sleep_s=60.0)
         cluster.run("scontrol", "update", f"JobId={other}", "Partition=other")
         cluster.wait_for(other, "RUNNING")
