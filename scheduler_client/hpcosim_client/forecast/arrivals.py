@@ -12,8 +12,8 @@ from numpy.random import Generator
 from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.forecast.branching import Ends, Events, simulated
 from hpcosim_client.forecast.excitation import KERNELS, Excitation
+from hpcosim_client.forecast.last_values import LastOfUsers
 from hpcosim_client.forecast.means import mean_submissions
-from hpcosim_client.forecast.sizes import LastOfUsers
 
 
 class RunningJobs(NamedTuple):

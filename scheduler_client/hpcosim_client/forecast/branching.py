@@ -16,7 +16,7 @@ from hpcosim_client.forecast.excitation import (
     OF_ENDS,
     Excitation,
 )
-from hpcosim_client.forecast.sizes import LastOfUsers
+from hpcosim_client.forecast.last_values import LastOfUsers
 
 MAX_EVENTS = 500_000
 """Number of events, of all samples, from which no further generation is drawn."""
