@@ -44,7 +44,6 @@ class Case(NamedTuple):
         cores: number of cores of the cluster.
         first, last: the part, as shares of the jobs.
         requests: whether the log has requested times.
-        seen: whether choices were made by its scores.
     """
 
     title: str
@@ -53,7 +52,6 @@ class Case(NamedTuple):
     first: float
     last: float
     requests: bool
-    seen: bool
 
 
 def kit() -> JobTable | None:
@@ -65,12 +63,13 @@ def kit() -> JobTable | None:
 
 
 CASES = (
-    Case("NASA-iPSC", lambda: trace("nasa-ipsc"), 128, 0.0, 1.0, False, True),
-    Case("SDSC-SP2, first third", lambda: trace("sdsc-sp2"), 128, 0.0, 1 / 3, True, True),
-    Case("CTC-SP2, first half", lambda: trace("ctc-sp2"), 338, 0.0, 0.5, True, True),
-    Case("KIT-FH2", kit, 24_048, 0.0, 1.0, True, True),
-    Case("SDSC-SP2, rest", lambda: trace("sdsc-sp2"), 128, 0.4, 1.0, True, False),
-    Case("CTC-SP2, second half", lambda: trace("ctc-sp2"), 338, 0.5, 1.0, True, False),
+    Case("NASA-iPSC", lambda: trace("nasa-ipsc"), 128, 0.0, 1.0, False),
+    Case("SDSC-SP2, first third", lambda: trace("sdsc-sp2"), 128, 0.0, 1 / 3, True),
+    Case("CTC-SP2, first half", lambda: trace("ctc-sp2"), 338, 0.0, 0.5, True),
+    Case("KIT-FH2", kit, 24_048, 0.0, 1.0, True),
+    Case("SDSC-SP2, rest", lambda: trace("sdsc-sp2"), 128, 0.4, 1.0, True),
+    Case("CTC-SP2, second half", lambda: trace("ctc-sp2"), 338, 0.5, 1.0, True),
+    Case("LLNL-Thunder, first tenth", lambda: trace("llnl-thunder"), 4008, 0.0, 0.1, False),
 )
 
 
