@@ -38,9 +38,8 @@ def lines_of(rows: Rows) -> dict[str, Points]:
     lines: dict[str, Points] = {}
     for row in rows:
         family = re.split(r" \d", str(row["manager"]))[0]
-        if family in FAMILIES:
-            point = row["wasted_energy_j"] / JOULES_PER_KWH, row["mean_wait_s"] / 60.0
-            lines.setdefault(family, []).append(point)
+        point = row["wasted_energy_j"] / JOULES_PER_KWH, row["mean_wait_s"] / 60.0
+        lines.setdefault(family, []).append(point)
     return lines
 
 

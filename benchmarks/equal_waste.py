@@ -1,0 +1,89 @@
+"""Added waits of power managers relative to those of baselines that waste as much energy.
+
+    hpcosim experiment scenarios/papers/power/predictive/unseen.yaml --format csv --out unseen
+    python -m benchmarks.equal_waste unseen/results.csv
+
+prints a table. The results need the run `always on`: the added wait is the mean wait beyond that of
+this run. A baseline has the added wait at any waste between its runs by linear interpolation; runs
+that waste more and wait longer than another run of the baseline are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.tradeoff_lines import Points, lines_of
+from hpcosim_experiments.statistics.rows import groups, read_rows
+
+BASELINES = ("timeout", "ipm", "snf-icon")
+ALWAYS_ON = "always on"
+JOBS = ("log", "window")
+"""Axes that say which jobs were simulated; without them, all runs have the same jobs."""
+
+
+def efficient(points: Points) -> Points:
+    """Return the points with a smaller wait than all that waste less, by waste."""
+    found: Points = []
+    for waste, wait in sorted(points):
+        if not found or wait < found[-1][1]:
+            found.append((waste, wait))
+    return found
+
+
+def wait_at(baseline: Points, waste: float) -> float:
+    """Return the wait of a baseline that wastes as much; NaN: it cannot waste so little.
+
+    Args:
+        baseline: its waste and wait, in one unit each.
+        waste: the waste, in the same unit.
+    """
+    wastes, waits = zip(*efficient(baseline), strict=True)
+    return float(np.interp(waste, wastes, waits, left=math.nan))
+
+
+def change(point: tuple[float, float], baseline: Points, least_wait: float) -> float:
+    """Return the added wait of a run / that of a baseline at equal waste - 1.
+
+    NaN: the baseline cannot waste so little, or has no added wait there.
+
+    Args:
+        point: waste and wait of the run.
+        baseline: waste and wait of the runs of the baseline.
+        least_wait: the wait that is no added wait.
+    """
+    waste, wait = point
+    added = wait_at(baseline, waste) - least_wait
+    return (wait - least_wait) / added - 1.0 if added > 0.0 else math.nan
+
+
+def cells(points: Points, lines: dict[str, Points]) -> list[str]:
+    """Return waste and added wait of the runs of a manager, and the change from each baseline."""
+    least = lines[ALWAYS_ON][0][1]
+    found = ["; ".join(f"{waste:,.0f}: {wait - least:.1f}" for waste, wait in points)]
+    for name in BASELINES:
+        changes = [change(point, lines[name], least) for point in points if name in lines]
+        found.append(", ".join("-" if math.isnan(each) else f"{each:+.0%}" for each in changes))
+    return found
+
+
+def main() -> None:
+    """Print the table."""
+    heads = ["jobs", "manager", "wasted energy, kWh: added wait, min"]
+    heads += [f"to {name}" for name in BASELINES]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    for path in sys.argv[1:]:
+        rows = read_rows(Path(path))
+        for jobs, runs in groups(rows, *(axis for axis in JOBS if axis in rows[0])).items():
+            lines = lines_of(runs)
+            for family, points in lines.items():
+                if family not in (*BASELINES, ALWAYS_ON):
+                    found = [*(jobs or (Path(path).parent.name,)), family, *cells(points, lines)]
+                    print("| " + " | ".join(found) + " |")
+
+
+if __name__ == "__main__":
+    main()
