@@ -1,4 +1,4 @@
-"""The optimality gap of ESJF and two agents on small sequences."""
+"""The optimality gap of ESJF, two agents and their look-aheads on small sequences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_client.agents.deep_eas.network import load_deep_eas
+from hpcosim_client.agents.deep_eas.network import Network, load_deep_eas
 from hpcosim_client.agents.deep_eas.step_costs import mean_edp
 from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_experiments.report.markdown import document, table
@@ -24,7 +24,13 @@ from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
-from hpcosim_training.learners.deep_eas.play import play_esjf, play_greedy
+from hpcosim_training.learners.deep_eas.play import (
+    NO_FORESIGHT,
+    Foresight,
+    play_esjf,
+    play_greedy,
+    play_search,
+)
 from hpcosim_view.figures.style import COLOURS
 from hpcosim_workloads.table import JobTable
 
@@ -35,6 +41,15 @@ STEPS = (4, 7, 10, 13)
 
 SEQUENCES = 20
 """Sequences of each length."""
+
+SEARCHES = (
+    (PAIRS, "submitted jobs", NO_FORESIGHT),
+    (QUEUE, "submitted jobs", NO_FORESIGHT),
+    (QUEUE, "submitted jobs, true run times", Foresight(run_times=True)),
+    (QUEUE, "submitted and future jobs", Foresight(arrivals=True)),
+    (QUEUE, "submitted and future jobs, true run times", Foresight(run_times=True, arrivals=True)),
+)
+"""Look-aheads: the agent, and what it knows. A scheduler knows no more than submitted jobs."""
 
 
 def find_optima(
@@ -68,38 +83,61 @@ def find_one(case: Case, model: Path, every: Path, sequences: int, steps: int) -
     `esjf`, of the `agent`, of the agent for `every` length, of the best schedules `found` by the
     solver, which knows all jobs in advance, and their lower bound `least`.
     """
-    network, about = load_deep_eas(model)
     scenario = Library([case.path]).first
-    machines = machines_of(scenario, about.settings, case.path)
-    rng = np.random.default_rng([scenario.seed, steps])
-    short = msgspec.structs.replace(model_of(scenario, case.path), steps=steps)
-    tables = [sequence(short, rng) for _ in range(sequences)]
-    jobs = step_jobs(machines.settings, machines.scale, tables)
+    tables = _draw(case, scenario, steps, sequences)
+    network, machines, jobs = _agent(model, case, scenario, tables)
+    other, others_machines, others_jobs = _agent(every, case, scenario, tables)
     bounds = [_bound(machines, jobs, one) for one in range(sequences)]
     count = int(jobs.valid.sum())
     return {
         "steps": steps,
         "jobs": count / sequences,
         "esjf": _run(machines, jobs, play_esjf),
-        "agent": _run(machines, jobs, lambda env: play_greedy(network, env)),
-        "every": _run_every(every, scenario, case, tables),
+        "agent": _run(machines, jobs, partial(play_greedy, network)),
+        "every": _run(others_machines, others_jobs, partial(play_greedy, other)),
         "found": sum(bound.found for bound in bounds) / count,
         "least": sum(bound.least for bound in bounds) / count,
     }
+
+
+def find_searches(
+    case: Case, model: Path, every: Path, steps: int = STEPS[-1], sequences: int = SEQUENCES
+) -> list[Row]:
+    """Return the results of `SEARCHES` on the sequences of a length of `find_optima`.
+
+    For the arguments see `find_optima`. Columns are `agent`, what it `knows` and its `edp`, the
+    mean normalised energy-delay product.
+    """
+    scenario = Library([case.path]).first
+    tables = _draw(case, scenario, steps, sequences)
+    agents = {PAIRS: model, QUEUE: every}
+    rows: list[Row] = []
+    for agent, knows, foresight in SEARCHES:
+        network, machines, jobs = _agent(agents[agent], case, scenario, tables)
+        edp = _run(machines, jobs, partial(play_search, network, foresight=foresight))
+        rows.append({"agent": agent, "knows": knows, "edp": edp})
+    return rows
+
+
+def _draw(case: Case, scenario: Scenario, steps: int, sequences: int) -> list[JobTable]:
+    rng = np.random.default_rng([scenario.seed, steps])
+    short = msgspec.structs.replace(model_of(scenario, case.path), steps=steps)
+    return [sequence(short, rng) for _ in range(sequences)]
+
+
+def _agent(
+    path: Path, case: Case, scenario: Scenario, tables: Sequence[JobTable]
+) -> tuple[Network, Machines, StepJobs]:
+    """Return an agent, and the machines and jobs for its slots."""
+    network, about = load_deep_eas(path)
+    machines = machines_of(scenario, about.settings, case.path)
+    return network, machines, step_jobs(machines.settings, machines.scale, tables)
 
 
 def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEnv], None]) -> float:
     env = StepBindingVectorEnv(machines=machines, jobs=jobs)
     play(env)
     return mean_edp(env.runs)
-
-
-def _run_every(every: Path, scenario: Scenario, case: Case, tables: Sequence[JobTable]) -> float:
-    """Return the result of an agent with slots of its own."""
-    network, about = load_deep_eas(every)
-    machines = machines_of(scenario, about.settings, case.path)
-    jobs = step_jobs(machines.settings, machines.scale, tables)
-    return _run(machines, jobs, lambda env: play_greedy(network, env))
 
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
@@ -111,8 +149,8 @@ def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:
     return optimum(machines, alone, int(alone.submit[0][valid].max() + longest))
 
 
-def summary(rows: Rows) -> str:
-    """Return the comparison as Markdown."""
+def summary(rows: Rows, searched: Rows) -> str:
+    """Return the comparison as Markdown; `searched` has the length of the last of `rows`."""
     head, lines = ["steps with jobs", "jobs", "ESJF"], []
     for row in rows:
         proven = row["found"] <= row["least"] * (1.0 + 1e-4)
@@ -131,7 +169,28 @@ def summary(rows: Rows) -> str:
             "prove."
         ],
         table([*head, PAIRS, QUEUE, "optimum"], lines),
+        [
+            f"Look-ahead (`deep-eas-search`) at {rows[-1]['steps']} steps, by what it knows. A "
+            "scheduler knows no more than submitted jobs with their requested times. With known "
+            "future jobs it simulates one future, and always four actions. The last column is the "
+            "part of the distance of pairs to the optimum that is closed."
+        ],
+        table(
+            ["agent", "knows", "with look-ahead", "closed"],
+            [_search_cells(row, rows[-1]) for row in searched],
+        ),
     )
+
+
+def _search_cells(row: Row, bounds: Row) -> list[str]:
+    edp, found, agent = row["edp"], bounds["found"], bounds["agent"]
+    closed = 100 * (agent - edp) / (agent - found)
+    return [
+        row["agent"],
+        row["knows"],
+        f"{edp:.2f} ({change(edp, found):+.0f} %)",
+        f"{closed:.0f} %",
+    ]
 
 
 def draw(path: Path, rows: Rows) -> None:

@@ -50,6 +50,7 @@ def reproduce(request: Request) -> None:
         text = lengths.summary(rows, searched)
     else:
         small = optima.find_optima(busiest, ours, source / EVERY_LENGTH)
-        text = optima.summary(small)
+        searched = optima.find_searches(busiest, ours, source / EVERY_LENGTH)
+        text = optima.summary(small, searched)
         optima.draw(figure, small)
     (out / "summary.md").write_text(text, encoding="utf-8")

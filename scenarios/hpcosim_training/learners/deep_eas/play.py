@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from hpcosim_client.agents.deep_eas.esjf_actions import esjf_actions
 from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_client.agents.deep_eas.network import Network, logits_of
+from hpcosim_client.agents.deep_eas.step_runs import Moment
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.learners.deep_eas.agent import SceneBatch
@@ -90,13 +92,54 @@ def play_sampled(network: Network, env: StepBindingVectorEnv, seed: int = 0) -> 
     play(BindingRuns(env, for_critic=False), lambda batch, runs: sample(batch, runs)[0])
 
 
-def play_search(network: Network, env: StepBindingVectorEnv, seed: int = 0) -> None:
-    """Run all episodes to their ends with the look-ahead, which knows submitted jobs only."""
+class Foresight(NamedTuple):
+    """What a look-ahead knows of the future; a scheduler knows nothing of it.
+
+    Attributes:
+        run_times: the true run times of submitted jobs.
+        arrivals: the future jobs and their requested times.
+    """
+
+    run_times: bool = False
+    arrivals: bool = False
+
+
+NO_FORESIGHT = Foresight()
+
+
+def play_search(
+    network: Network,
+    env: StepBindingVectorEnv,
+    foresight: Foresight = NO_FORESIGHT,
+    seed: int = 0,
+) -> None:
+    """Run all episodes to their ends with the look-ahead.
+
+    With known arrivals there is only one future, and the four likeliest actions are always
+    simulated. Without, more than the usual actions improve nothing, because the costs of futures
+    vary.
+    """
     rng, every = np.random.default_rng(seed), np.arange(env.num_envs)
     runs = BindingRuns(env, for_critic=False)
+    settings = LookAhead()
+    if foresight.arrivals:
+        settings = LookAhead(actions=4, futures=1, steps=0, sure=1.0)
 
     def act(batch: SceneBatch, _: Ints) -> Ints:
-        known = known_part(env.runs.moment(every[runs.active]))
-        return improved_actions(network, env.machines, known, batch.scene, LookAhead(), rng)
+        known = _known_to(foresight, env.runs.moment(every[runs.active]))
+        return improved_actions(network, env.machines, known, batch.scene, settings, rng)
 
     play(runs, act)
+
+
+def _known_to(foresight: Foresight, moment: Moment) -> Moment:
+    """Return what a look-ahead knows."""
+    known, true = known_part(moment), moment.jobs
+    jobs = known.jobs
+    future = true.valid & (true.submit > moment.now[:, None])
+    if foresight.arrivals:
+        submit = np.where(future, true.submit, jobs.submit)
+        jobs = jobs._replace(valid=jobs.valid | future, submit=submit)
+    if foresight.run_times:
+        jobs = jobs._replace(actual=true.actual)
+    return known._replace(jobs=jobs)
