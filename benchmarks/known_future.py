@@ -25,6 +25,7 @@ from hpcosim_client.predictive.futures import Futures
 from hpcosim_client.predictive.manager import predictive
 from hpcosim_client.view import View
 from hpcosim_experiments.model.file import load_experiment
+from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
@@ -115,11 +116,11 @@ def sessions_of(jobs: JobTable) -> Ints:
     return found
 
 
-def opened(name: str) -> Library:
-    """Return the scenario of an experiment of `predictive`."""
+def opened(name: str, changes: Overrides | None = None) -> Library:
+    """Return the scenario of an experiment of `predictive`, with changes."""
     path = EXPERIMENTS / f"{name}.yaml"
     experiment = load_experiment(path)
-    return Library([path.parent / str(experiment.scenario)], overrides=experiment.set)
+    return Library([path.parent / str(experiment.scenario)], {**experiment.set, **(changes or {})})
 
 
 def known_future(library: Library, window_s: float, price_w: float) -> tuple[float, float]:

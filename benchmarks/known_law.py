@@ -1,6 +1,6 @@
 """How far the power manager `predictive` gets with the true law of submissions.
 
-`python -m benchmarks.known_law [seasonal|sessions]` runs on 14 days of generated jobs, on the nodes
+`python -m benchmarks.known_law [seasonal|sessions]` runs on 10 days of generated jobs, on twice the nodes
 of `scenarios/papers/power/predictive/nasa.yaml`:
 
 * timeouts;
@@ -20,7 +20,7 @@ needs the log, see `hpcosim traces get`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.random import Generator
@@ -29,6 +29,7 @@ from benchmarks.known_future import PRICES_W, SAMPLES, KnownFuture, opened, outc
 from benchmarks.workload_laws import Law, SeasonalLaw, SessionLaw
 from hpcosim_client import Policy, make_policy, managed
 from hpcosim_client.arrays import Floats
+from hpcosim_client.power.manager import Manager
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.power.timeout import timeout
 from hpcosim_client.predictive.futures import Futures, FutureSource
@@ -38,10 +39,15 @@ from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.table import JobTable
 
-LAWS = {"seasonal": SeasonalLaw, "sessions": SessionLaw}
+LAWS: Mapping[str, Callable[[JobTable, float], Law]] = {
+    "seasonal": SeasonalLaw,
+    "sessions": SessionLaw,
+}
 TIMEOUTS_MIN = (0.0, 7.5, 15.0, 30.0, 60.0, 120.0, 240.0)
 SEEDS = (1, 2, 3)
-DAYS = 14
+DAYS = 10
+NODES = 256
+"""Twice as many as the largest job needs, so that hardly a job waits with all nodes on."""
 LEARNED, LAW, FUTURE = "predictive", "true law", "true future"
 
 Line = list[tuple[float, float]]
@@ -64,7 +70,8 @@ class KnownLaw(KnownFuture):
 
     def drawn(self, now_s: float, horizon_s: float) -> Futures:
         """Return samples of the law; running jobs end when they do."""
-        past = self._jobs.take(slice(0, int(self._jobs.submit_s.searchsorted(now_s, side="right"))))
+        now = int(self._jobs.submit_s.searchsorted(now_s, side="right"))
+        past = self._jobs.take(slice(0, now))
         came = self._law.continued(past, now_s, horizon_s, SAMPLES, self._generator)
         order = np.lexsort((came.at_s, came.sample))
         log, row = self._law.log, came.row[order]
@@ -81,8 +88,8 @@ class KnownLaw(KnownFuture):
 
 
 def known_law(name: str) -> tuple[Scenario, Law]:
-    """Return the scenario of the experiment `nasa`, and a law of `LAWS` drawn from its jobs."""
-    library = opened("nasa")
+    """Return the scenario of the experiment `nasa`, with more nodes, and a law of its jobs."""
+    library = opened("nasa", {"platform.nodes.0.count": NODES})
     start_s = log_start_s(find_trace("nasa-ipsc")) or 0.0
     return library.first, LAWS[name](library.first_jobs, start_s + library.default.moved_s)
 
@@ -115,21 +122,67 @@ def lines_of(scenario: Scenario, law: Law, seed: int) -> dict[str, Line]:
     return lines
 
 
-def shorter(line: Line, lines: Mapping[str, Line]) -> Floats:
-    """Return by how much waits are shorter than those of timeouts at the same waste, as a share.
+def summary(runs: Sequence[Mapping[str, Line]]) -> Iterator[str]:
+    """Yield a line of text for each line and price: means over runs, and standard deviations.
 
-    NaN: no timeout wastes as little, or as much.
+    Args:
+        runs: the lines of each seed.
     """
-    wasted, added = np.array(line).T
-    than = _at(wasted, lines["timeout"])
-    return 1.0 - added / than
+    for number, price_w in enumerate(PRICES_W):
+        for line in (LEARNED, LAW, FUTURE):
+            found = [compared(run, *run[line][number]) for run in runs]
+            yield f"{line}, {price_w:g} W: {_spread(found)}"
+        wasted_kwh = [run[LEARNED][number][0] for run in runs]
+        found = [
+            compared(run, waste, _at(waste, run[LAW]))
+            for run, waste in zip(runs, wasted_kwh, strict=True)
+        ]
+        yield f"{LAW} at the waste of {LEARNED} with {price_w:g} W: {_spread(found)}"
 
 
-def _at(wasted_kwh: Floats, line: Line) -> Floats:
-    """Return the waits of a line at these wastes, by linear interpolation; NaN: outside of it."""
+def compared(run: Mapping[str, Line], wasted_kwh: float, added_min: float) -> Floats:
+    """Return wasted energy, wait, how much shorter it is, and its share of the way, in %.
+
+    Shorter than with timeouts of the same waste, as a share of their wait; and as a share of what
+    the true future gains at this waste. NaN: no timeout wastes as little, or as much.
+    """
+    than_min = _at(wasted_kwh, run["timeout"])
+    gain_min = than_min - added_min
+    way = gain_min / (than_min - _nearest(wasted_kwh, run[FUTURE]))
+    return np.array([wasted_kwh, added_min, 100.0 * gain_min / than_min, 100.0 * way])
+
+
+def _at(wasted_kwh: float, line: Line) -> float:
+    """Return the wait of a line at a waste, by linear interpolation; NaN: outside of it."""
     known_kwh, added_min = np.array(sorted(line)).T
-    return np.interp(wasted_kwh, known_kwh, added_min, left=np.nan, right=np.nan)
+    return float(np.interp(wasted_kwh, known_kwh, added_min, left=np.nan, right=np.nan))
 
 
-def _managed(manager) -> Policy:
+def _nearest(wasted_kwh: float, line: Line) -> float:
+    """Return the wait of a line at a waste; outside of it that of its nearest end."""
+    return float(np.interp(wasted_kwh, *np.array(sorted(line)).T))
+
+
+def _spread(found: Sequence[Floats]) -> str:
+    """Return means and standard deviations over runs, without NaN."""
+    mean, sd = np.nanmean(found, axis=0), np.nanstd(found, axis=0, ddof=1)
+    return ", ".join(f"{a:,.1f} +- {b:.1f}" for a, b in zip(mean, sd, strict=True))
+
+
+def _managed(manager: Manager) -> Policy:
     return managed(make_policy("easy", "planned"), manager)
+
+
+def main(names: Sequence[str]) -> None:
+    """Print the runs and a summary for each law."""
+    for name in names or LAWS:
+        scenario, law = known_law(name)
+        print(name)
+        runs = [lines_of(scenario, law, seed) for seed in SEEDS]
+        print("mean and standard deviation: kWh, min, % shorter, % of the way")
+        for text in summary(runs):
+            print(text, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -2,7 +2,8 @@
 
 Both laws draw jobs from a log. Time 0 is Monday 00:00.
 
-* `SeasonalLaw`: `hpcosim_workloads.synthetic.imitation.seasonal`, size and run time of the same job.
+* `SeasonalLaw`: `hpcosim_workloads.synthetic.imitation.seasonal`, where a job has size and run time
+  of the same job of the log.
 * `SessionLaw`: users who submit in sessions.
 """
 
@@ -178,6 +179,7 @@ class SessionLaw:
 
     def __init__(self, log: JobTable, start_s: float) -> None:
         self.log = log
+        self._user = log.user.astype(np.int64)
         order = np.lexsort((log.submit_s, log.user))
         user = log.user[order]
         gap_s = np.append(np.diff(log.submit_s[order]), np.inf)
@@ -210,37 +212,44 @@ class SessionLaw:
         self, past: JobTable, now_s: float, horizon_s: float, samples: int, generator: Generator
     ) -> Submissions:
         """Return samples of the submissions after now; see `Law.continued`."""
-        seen, last = np.unique(past.user[::-1], return_index=True)
-        rest = np.setdiff1d(np.unique(self.log.user), seen)
-        fresh = np.repeat(rest, samples)
-        starts = [self._session(fresh, np.full(len(fresh), now_s), generator)]
-        for row in (len(past) - 1 - last).tolist():
-            starts.append(self._next_of(past, row, now_s, samples, generator))
-        at_s, row = (np.concatenate(each) for each in zip(*starts, strict=True))
-        sample = np.tile(np.arange(samples), len(rest) + len(seen))
+        users, last = np.unique(past.user[::-1], return_index=True)
+        fresh = np.repeat(np.setdiff1d(self._user, users), samples)
+        at_s, row = self._session(fresh, np.full(len(fresh), now_s), generator)
+        if len(past):
+            last = len(past) - 1 - last
+            drawn = [self._like(past, each, now_s, samples, generator) for each in last.tolist()]
+            of = np.repeat(last, samples)
+            user = past.user[of].astype(np.int64)
+            last_s, run_s = past.submit_s[of], past.run_s[of]
+            member = np.concatenate(drawn)
+            seen_s, seen = self._followed(user, last_s, run_s, member, now_s, generator)
+            at_s, row = np.append(at_s, seen_s), np.append(row, seen)
+        sample = np.arange(len(at_s)) % samples
         found = []
         while len(at_s):
             soon = at_s <= now_s + horizon_s
             sample, at_s, row = sample[soon], at_s[soon], row[soon]
             found.append((sample, at_s, row))
             group = self._group[row]
-            member = self._members[self._begins[group] + generator.integers(self._sizes[group])]
-            user, run_s = self.log.user[row], self.log.run_s[row]
-            at_s, row = self._followed(user, at_s, run_s, member, at_s, generator)
+            place = (generator.random(len(row)) * self._sizes[group]).astype(np.int64)
+            member = self._members[self._begins[group] + place]
+            run_s = self.log.run_s[row]
+            at_s, row = self._followed(self._user[row], at_s, run_s, member, at_s, generator)
         return Submissions(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
-    def _next_of(
+    def _like(
         self, past: JobTable, row: int, now_s: float, samples: int, generator: Generator
-    ) -> tuple[Floats, Ints]:
-        """Draw time and row of the first submission after now of the user of the last job `row`."""
-        user, at_s, run_s = int(past.user[row]), past.submit_s[row], past.run_s[row]
-        member = self._members[self._group[self._members] == self._group_of[user, past.cores[row]]]
+    ) -> Ints:
+        """Draw jobs of the log whose successor may be that of a user's last job, of a row."""
+        user, at_s = int(past.user[row]), float(past.submit_s[row])
+        group = self._group_of[user, int(past.cores[row])]
+        begin = self._begins[group]
+        member = self._members[begin : begin + self._sizes[group]]
         quiet = np.exp(-self._rate[user] * (self._clock.told(now_s) - self._clock.told(at_s)))
-        to_come = at_s + self._gaps_s(member, run_s) > now_s
-        weight = np.where(self._next[member] < 0, quiet, to_come)
-        drawn = generator.choice(member, samples, p=weight / weight.sum())
-        same = np.full(samples, user)
-        return self._followed(same, at_s, run_s, drawn, np.full(samples, now_s), generator)
+        to_come = at_s + self._gaps_s(member, past.run_s[row]) > now_s
+        up_to = np.where(self._next[member] < 0, quiet, to_come).cumsum()
+        drawn: Ints = member[up_to.searchsorted(generator.random(samples) * up_to[-1], "right")]
+        return drawn
 
     def _gaps_s(self, member: Ints, run_s: Floats) -> Floats:
         """Return the times to the next submission if it is as after `member`; infinity: none."""
@@ -253,27 +262,33 @@ class SessionLaw:
         at_s: Floats,
         run_s: Floats,
         member: Ints,
-        quiet_to_s: Floats,
+        quiet_s: Floats | float,
         generator: Generator,
     ) -> tuple[Floats, Ints]:
         """Return time and row of the next submission after jobs if it is as after `member`.
 
         Args:
-            user, at_s, run_s: user, submission and run time of the jobs.
-            member: the jobs of the log.
-            quiet_to_s: time up to which no other session has begun.
+            user: user of each job.
+            at_s: its submission, s.
+            run_s: its run time, s.
+            member: the job of the log.
+            quiet_s: time up to which no other session has begun, s.
             generator: source of randomness.
         """
-        begin_s, first = self._session(user, quiet_to_s, generator)
-        next_row = self._next[member]
+        row = self._next[member]
         next_s = at_s + self._gaps_s(member, run_s)
-        return np.where(next_row < 0, begin_s, next_s), np.where(next_row < 0, first, next_row)
+        over = row < 0
+        if over.any():
+            quiet_s = np.broadcast_to(quiet_s, over.shape)[over]
+            next_s[over], row[over] = self._session(user[over], quiet_s, generator)
+        return next_s, row
 
     def _session(self, user: Ints, after_s: Floats, generator: Generator) -> tuple[Floats, Ints]:
         """Draw the beginning of the next session of each user, and its first job."""
-        wait = generator.exponential(1.0 / self._rate[user])
-        first = self._first[self._firsts[user] + generator.integers(self._sessions[user])]
-        return self._clock.at_s(self._clock.told(after_s) + wait), first
+        wait_s = generator.exponential(1.0 / self._rate[user])
+        place = (generator.random(len(user)) * self._sessions[user]).astype(np.int64)
+        first = self._first[self._firsts[user] + place]
+        return self._clock.at_s(self._clock.told(after_s) + wait_s), first
 
 
 class _WeeklyClock:
@@ -289,12 +304,14 @@ class _WeeklyClock:
         self._hours_s = np.arange(len(rates) + 1) * HOUR_S
         self._told_s = np.append(0.0, rates.cumsum()) / rates.sum() * WEEK_S
 
-    def told(self, at_s: Floats) -> Floats:
+    def told(self, at_s: Floats | float) -> Floats:
         """Return what the clock says at times, s."""
-        week, rest_s = np.divmod(at_s, WEEK_S)
-        return week * WEEK_S + np.interp(rest_s, self._hours_s, self._told_s)
+        week, rest_s = np.divmod(np.asarray(at_s), WEEK_S)
+        found: Floats = week * WEEK_S + np.interp(rest_s, self._hours_s, self._told_s)
+        return found
 
     def at_s(self, told: Floats) -> Floats:
         """Return the times at which the clock says this, s."""
         week, rest = np.divmod(told, WEEK_S)
-        return week * WEEK_S + np.interp(rest, self._told_s, self._hours_s)
+        found: Floats = week * WEEK_S + np.interp(rest, self._told_s, self._hours_s)
+        return found
