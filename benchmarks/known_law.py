@@ -1,7 +1,7 @@
 """How far the power manager `predictive` gets with the true law of submissions.
 
-`python -m benchmarks.known_law [seasonal|sessions]` runs on 10 days of generated jobs, on twice the nodes
-of `scenarios/papers/power/predictive/nasa.yaml`:
+`python -m benchmarks.known_law [seasonal|sessions]` runs on 10 days of generated jobs, on the nodes
+of `scenarios/papers/power/predictive/nasa.yaml`, but twice as many:
 
 * timeouts;
 * `predictive` with the forecasts that it learns;
@@ -164,8 +164,8 @@ def _nearest(wasted_kwh: float, line: Line) -> float:
 
 
 def _spread(found: Sequence[Floats]) -> str:
-    """Return means and standard deviations over runs, without NaN."""
-    mean, sd = np.nanmean(found, axis=0), np.nanstd(found, axis=0, ddof=1)
+    """Return means and standard deviations over runs; NaN: a run has no such value."""
+    mean, sd = np.mean(found, axis=0), np.std(found, axis=0, ddof=1)
     return ", ".join(f"{a:,.1f} +- {b:.1f}" for a, b in zip(mean, sd, strict=True))
 
 
