@@ -79,7 +79,8 @@ class SeasonalLaw:
     hours; one uniform number rounds all hours of a day. So a day has one of finitely many rows of
     numbers by hour, whose probabilities are known. Given the submissions so far, those rows remain
     that have the numbers of the hours that are over, and the present hour weighs a row with n jobs,
-    of which m have come in the share f of the hour, by n! / (n - m)! (1 - f)^(n - m).
+    of which m have come in the share f of the hour, by n! / (n - m)! (1 - f)^(n - m). After the
+    last day that was generated no row has these numbers; then all of them remain.
 
     Args:
         log: the jobs to draw from.
@@ -111,7 +112,8 @@ class SeasonalLaw:
                 hour = int((now_s - day * DAY_S) // HOUR_S)
                 # Whole seconds of the hour that are left; those up to now are over.
                 left_s = HOUR_S - 1.0 - np.floor(now_s - hours_s[hour])
-                weights = weights * _likelihood(numbers, came, hour, left_s / HOUR_S)
+                likely = weights * _likelihood(numbers, came, hour, left_s / HOUR_S)
+                weights = likely if likely.any() else weights
                 numbers = np.maximum(numbers - came, 0)
             drawn = generator.choice(len(weights), samples, p=weights / weights.sum())
             counts = numbers[drawn]

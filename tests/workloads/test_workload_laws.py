@@ -112,3 +112,12 @@ def test_a_seasonal_day_goes_on_as_the_days_that_began_alike(before: int, came: 
     for end_s in (10 * HOUR_S - 1.0, 10.5 * HOUR_S):
         expected = hits(days, now_s, end_s, weeks)[alike]
         check_same(hits(drawn, now_s, end_s), float(expected.mean()), len(expected))
+
+
+def test_a_law_goes_on_after_the_last_day() -> None:
+    """The plan does not know when the jobs end, although a day without jobs is impossible."""
+    law = SeasonalLaw(jobs(*[(3600.0 * hour, 1, 1, 60.0) for hour in range(8 * 24)]), 0.0)
+    generator = np.random.default_rng(1)
+    past, now_s = law.generated(3, generator), 3 * DAY_S + 12 * HOUR_S
+    drawn = law.continued(past, now_s, HOUR_S, 100, generator)
+    assert hits(drawn, now_s, now_s + HOUR_S, 100).all()
