@@ -35,20 +35,20 @@ def efficient(points: Points) -> Points:
 
 
 def wait_at(baseline: Points, waste: float) -> float:
-    """Return the wait of a baseline that wastes as much; NaN: it cannot waste so little.
+    """Return the wait of a baseline that wastes as much; NaN: outside of its runs.
 
     Args:
         baseline: its waste and wait, in one unit each.
         waste: the waste, in the same unit.
     """
     wastes, waits = zip(*efficient(baseline), strict=True)
-    return float(np.interp(waste, wastes, waits, left=math.nan))
+    return float(np.interp(waste, wastes, waits, left=math.nan, right=math.nan))
 
 
 def change(point: tuple[float, float], baseline: Points, least_wait: float) -> float:
     """Return the added wait of a run / that of a baseline at equal waste - 1.
 
-    NaN: the baseline cannot waste so little, or has no added wait there.
+    NaN: the baseline has no runs around this waste, or no added wait there.
 
     Args:
         point: waste and wait of the run.

@@ -18,13 +18,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from hpcosim_client import make_policy, managed
+from hpcosim_client import Policy, make_policy, managed
 from hpcosim_client.arrays import Ints
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.predictive.futures import Futures
 from hpcosim_client.predictive.manager import predictive
 from hpcosim_client.view import View
 from hpcosim_experiments.model.file import load_experiment
+from hpcosim_scenarios.model.overrides import Overrides
+from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import shipped_folder
@@ -114,11 +116,11 @@ def sessions_of(jobs: JobTable) -> Ints:
     return found
 
 
-def opened(name: str) -> Library:
-    """Return the scenario of an experiment of `predictive`."""
+def opened(name: str, changes: Overrides | None = None) -> Library:
+    """Return the scenario of an experiment of `predictive`, with changes."""
     path = EXPERIMENTS / f"{name}.yaml"
     experiment = load_experiment(path)
-    return Library([path.parent / str(experiment.scenario)], overrides=experiment.set)
+    return Library([path.parent / str(experiment.scenario)], {**experiment.set, **(changes or {})})
 
 
 def known_future(library: Library, window_s: float, price_w: float) -> tuple[float, float]:
@@ -137,8 +139,12 @@ def known_future(library: Library, window_s: float, price_w: float) -> tuple[flo
         else KnownFuture(jobs, node_cores)
     )
     manager = predictive(Predictive(price_w), source)
-    run = open_scenario(library.first, jobs, "known future")
-    found = run_in_process(run, managed(make_policy("easy", "planned"), manager))
+    return outcome(library.first, jobs, managed(make_policy("easy", "planned"), manager))
+
+
+def outcome(scenario: Scenario, jobs: JobTable, policy: Policy) -> tuple[float, float]:
+    """Return wasted energy, kWh, and mean wait, min, of a policy on jobs."""
+    found = run_in_process(open_scenario(scenario, jobs, "known future"), policy)
     return found["wasted_energy_kwh"], found["mean_wait_s"] / 60.0
 
 
