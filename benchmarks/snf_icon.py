@@ -4,7 +4,7 @@
 [--policies "NAME;..."]` prints a table: mean and spread of this program over seeds of the switching
 times, beside the authors' figures with seed 42. It needs the authors' workloads, see
 `snf_icon_cases.SHARED`. `run` measures decision times on generated jobs,
-also of the power manager `predictive`.
+also of the power managers `predictive` and `learned`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ from benchmarks.snf_icon_cases import (
 from benchmarks.snf_icon_cases import (
     run as run_case,
 )
-from hpcosim_client.power.settings import Predictive
+from hpcosim_client.power.settings import Learned, Predictive
+from hpcosim_scenarios.shipped import shipped_folder
+
+LEARNED = shipped_folder() / "papers" / "power" / "predictive" / "learned.safetensors"
 
 AUTHORS: Mapping[tuple[str, str], tuple[float, float, float, int]] = {
     ("FS1", "EASY, always on"): (628, 1474, 178.25, 0),
@@ -62,6 +65,7 @@ AUTHORS: Mapping[tuple[str, str], tuple[float, float, float, int]] = {
 TIMED: Mapping[str, Setting] = {
     **{name: POLICIES[name] for name in ("EASY + IPM, 2 h", "SNF + IPM, 2 h", "SNF-ICON")},
     "EASY + predictive": Setting("easy", Predictive(500.0), "planned"),
+    "EASY + learned": Setting("easy", Learned(str(LEARNED), 500.0), "planned"),
 }
 
 
