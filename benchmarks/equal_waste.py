@@ -66,14 +66,16 @@ def cells(points: Points, lines: dict[str, Points]) -> list[str]:
     found = ["; ".join(f"{waste:,.0f}: {wait - least:.1f}" for waste, wait in points)]
     for name in BASELINES:
         changes = [change(point, lines[name], least) for point in points if name in lines]
-        found.append(", ".join("-" if math.isnan(each) else f"{each:+.0%}" for each in changes))
+        found.append(
+            ", ".join("-" if math.isnan(each) else f"{100 * each:+.0f}" for each in changes)
+        )
     return found
 
 
 def main() -> None:
     """Print the table."""
     heads = ["jobs", "manager", "wasted energy, kWh: added wait, min"]
-    heads += [f"to {name}" for name in BASELINES]
+    heads += [f"to {name}, %" for name in BASELINES]
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for path in sys.argv[1:]:
         rows = read_rows(Path(path))
