@@ -11,18 +11,32 @@ that waste more and wait longer than another run of the baseline are left out.
 from __future__ import annotations
 
 import math
+import re
 import sys
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.tradeoff_lines import Points, lines_of
-from hpcosim_experiments.statistics.rows import groups, read_rows
+from hpcosim_experiments.statistics.rows import Rows, groups, read_rows
 
+JOULES_PER_KWH = 3.6e6
 BASELINES = ("timeout", "ipm", "snf-icon")
 ALWAYS_ON = "always on"
 JOBS = ("log", "window")
 """Axes that say which jobs were simulated; without them, all runs have the same jobs."""
+
+Points = list[tuple[float, float]]
+"""Wasted energy, kWh, and mean wait, min."""
+
+
+def lines_of(rows: Rows) -> dict[str, Points]:
+    """Return the points of each family; the name of a manager is the family's and a number."""
+    lines: dict[str, Points] = {}
+    for row in rows:
+        family = re.split(r" \d", str(row["manager"]))[0]
+        point = row["wasted_energy_j"] / JOULES_PER_KWH, row["mean_wait_s"] / 60.0
+        lines.setdefault(family, []).append(point)
+    return lines
 
 
 def efficient(points: Points) -> Points:
@@ -81,6 +95,8 @@ def main() -> None:
         rows = read_rows(Path(path))
         for jobs, runs in groups(rows, *(axis for axis in JOBS if axis in rows[0])).items():
             lines = lines_of(runs)
+            if ALWAYS_ON not in lines:
+                sys.exit(f"{path}: no run has the manager '{ALWAYS_ON}'; add it to the experiment")
             for family, points in lines.items():
                 if family not in (*BASELINES, ALWAYS_ON):
                     found = [*(jobs or (Path(path).parent.name,)), family, *cells(points, lines)]

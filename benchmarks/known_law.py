@@ -25,9 +25,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.random import Generator
 
-from benchmarks.equal_waste import wait_at
+from benchmarks.equal_waste import Points, wait_at
 from benchmarks.known_future import PRICES_W, SAMPLES, KnownFuture, opened, outcome
-from benchmarks.tradeoff_lines import Points
 from benchmarks.workload_laws import Law, SeasonalLaw, SessionLaw
 from hpcosim_client import Policy, make_policy, managed
 from hpcosim_client.arrays import Floats

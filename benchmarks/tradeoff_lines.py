@@ -10,37 +10,23 @@ that are known within 3 h, see `benchmarks.known_future`. It needs the logs.
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.equal_waste import Points, lines_of
 from benchmarks.known_future import PRICES_W, known_future, opened
 from hpcosim_experiments.report.panels import GREY, READABLE, panels
-from hpcosim_experiments.statistics.rows import Rows, read_rows
+from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_scenarios.running.library import Library
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-JOULES_PER_KWH = 3.6e6
 KNOWN = {"sessions known within 3 h": 10_800.0, "the true future": 0.0}
 FAMILIES = ("timeout", "ipm", "snf-icon", "predictive", "snf + predictive", "learned", *KNOWN)
 MARKERS = "osD^vPX*"
 COLOURS = (*READABLE, GREY)
-
-Points = list[tuple[float, float]]
-"""Wasted energy, kWh, and mean wait, min."""
-
-
-def lines_of(rows: Rows) -> dict[str, Points]:
-    """Return the points of each family; the name of a manager is the family's and a number."""
-    lines: dict[str, Points] = {}
-    for row in rows:
-        family = re.split(r" \d", str(row["manager"]))[0]
-        point = row["wasted_energy_j"] / JOULES_PER_KWH, row["mean_wait_s"] / 60.0
-        lines.setdefault(family, []).append(point)
-    return lines
 
 
 def known_lines(library: Library) -> dict[str, Points]:
