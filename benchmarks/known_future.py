@@ -19,7 +19,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client import Policy, make_policy, managed
-from hpcosim_client.arrays import Ints
+from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.power.settings import Predictive
 from hpcosim_client.predictive.futures import Futures
 from hpcosim_client.predictive.manager import predictive
@@ -92,18 +92,35 @@ class KnownSessions(KnownFuture):
         shift_s = np.where(begins_s > now_s, drawn_s - begins_s, 0.0)[:, self._session[low:high]]
         after_s = jobs.submit_s[low:high] + shift_s - now_s
         sample, row = np.nonzero(after_s <= horizon_s)
-        order = np.lexsort((after_s[sample, row], sample))
-        sample, row = sample[order], row[order]
+        nodes = np.ceil(jobs.cores[low:high] / self._node_cores)
+        run_s = jobs.run_s[low:high]
         true = super().drawn(now_s, horizon_s)
-        return Futures(
-            SAMPLES,
-            sample,
-            after_s[sample, row],
-            np.ceil(jobs.cores[low:high] / self._node_cores)[row],
-            jobs.run_s[low:high][row],
-            np.repeat(true.ends_s, SAMPLES, axis=0),
-            true.held,
-        )
+        return samples_beside(true, sample, after_s[sample, row], nodes[row], run_s[row])
+
+
+def samples_beside(
+    true: Futures, sample: Ints, after_s: Floats, nodes: Floats, run_s: Floats
+) -> Futures:
+    """Return `SAMPLES` samples of submissions; running jobs end as in the true future.
+
+    Args:
+        true: the true future, one sample.
+        sample: the sample of each submission, int64[n], in any order.
+        after_s: time from now to each submission, s, float64[n].
+        nodes: nodes that each needs, float64[n].
+        run_s: run time of each, s, float64[n].
+    """
+    order = np.lexsort((after_s, sample))
+    ends_s = np.repeat(true.ends_s, SAMPLES, axis=0)
+    return Futures(
+        SAMPLES,
+        sample[order],
+        after_s[order],
+        nodes[order],
+        run_s[order],
+        ends_s,
+        true.held,
+    )
 
 
 def sessions_of(jobs: JobTable) -> Ints:

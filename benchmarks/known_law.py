@@ -26,7 +26,14 @@ import numpy as np
 from numpy.random import Generator
 
 from benchmarks.equal_waste import Points, wait_at
-from benchmarks.known_future import PRICES_W, SAMPLES, KnownFuture, opened, outcome
+from benchmarks.known_future import (
+    PRICES_W,
+    SAMPLES,
+    KnownFuture,
+    opened,
+    outcome,
+    samples_beside,
+)
 from benchmarks.workload_laws import Law, SeasonalLaw, SessionLaw
 from hpcosim_client import Policy, make_policy, managed
 from hpcosim_client.arrays import Floats
@@ -71,18 +78,10 @@ class KnownLaw(KnownFuture):
         now = int(self._jobs.submit_s.searchsorted(now_s, side="right"))
         past = self._jobs.take(slice(0, now))
         came = self._law.continued(past, now_s, horizon_s, SAMPLES, self._generator)
-        order = np.lexsort((came.at_s, came.sample))
-        log, row = self._law.log, came.row[order]
+        log, row = self._law.log, came.row
+        nodes = np.ceil(log.cores[row] / self._node_cores)
         true = super().drawn(now_s, horizon_s)
-        return Futures(
-            SAMPLES,
-            came.sample[order],
-            came.at_s[order] - now_s,
-            np.ceil(log.cores[row] / self._node_cores),
-            log.run_s[row],
-            np.repeat(true.ends_s, SAMPLES, axis=0),
-            true.held,
-        )
+        return samples_beside(true, came.sample, came.at_s - now_s, nodes, log.run_s[row])
 
 
 def known_law(name: str) -> tuple[Scenario, Law]:
