@@ -49,7 +49,7 @@ def hits(drawn: Submissions, begin_s: float, end_s: float, samples: int = SAMPLE
 
 
 def check_same(drawn: Hits, share: float, known_from: float = np.inf) -> None:
-    """Check a share of samples against a share that is known, or from so many other samples."""
+    """Check the share of samples against a known one, or one of `known_from` other samples."""
     error = np.sqrt(max(share * (1.0 - share), 1e-4) * (1.0 / len(drawn) + 1.0 / known_from))
     assert abs(drawn.mean() - share) < SIGMAS * error
 
@@ -89,7 +89,7 @@ def test_silence_leaves_the_futures_without_a_submission() -> None:
 
 @pytest.mark.parametrize(("before", "came"), [(1, 0), (1, 1), (0, 1)])
 def test_a_seasonal_day_goes_on_as_the_days_that_began_alike(before: int, came: int) -> None:
-    """Of many Mondays those with so many jobs from 8 to 9, and from 9:00 to 9:40."""
+    """Samples equal those generated Mondays that had as many jobs until 9:00 and until 9:40."""
     # 3.4 jobs on a Monday; 0.98 from 8 to 9, and 1.45, so that there are 1 or 2, from 9 to 10
     rows = [
         ((24 * day + hour) * HOUR_S, 1, 1, 60.0)

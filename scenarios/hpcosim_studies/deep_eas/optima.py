@@ -170,10 +170,10 @@ def summary(rows: Rows, searched: Rows) -> str:
         ],
         table([*head, PAIRS, QUEUE, "optimum"], lines),
         [
-            f"Look-ahead (`deep-eas-search`) at {rows[-1]['steps']} steps, by what it knows. A "
-            "scheduler knows no more than submitted jobs with their requested times. With known "
-            "future jobs it simulates one future, and always four actions. The last column is the "
-            "part of the distance of pairs to the optimum that is closed."
+            f"Look-ahead (`deep-eas-search`) at {rows[-1]['steps']} steps, with different "
+            "knowledge. A scheduler knows no more than submitted jobs with their requested times. "
+            "With known future jobs it simulates one future, and always four actions. The last "
+            "column is the part of the distance of pairs to the optimum that is closed."
         ],
         table(
             ["agent", "knows", "with look-ahead", "closed"],
