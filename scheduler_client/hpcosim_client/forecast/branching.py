@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client.arrays import Bools, Floats, Ints
-from hpcosim_client.forecast.calendar import HOUR_S
+from hpcosim_client.forecast.calendar import BINS, HOUR_S
 from hpcosim_client.forecast.excitation import (
     BETA_PER_S,
     IS_RHYTHMIC,
@@ -116,7 +116,8 @@ class _Draw:
         # The row of index -1 is that of new users.
         self._weights = np.vstack([process.weights(), process.common_weights])
         self._levels = generator.gamma(1.0 / LEVEL_VARIANCE, LEVEL_VARIANCE, samples)
-        hours = process.now_s + np.arange(0.0, horizon_s + HOUR_S, HOUR_S)
+        # The rhythm repeats each week, and horizons can be millennia: of nodes that save nothing.
+        hours = process.now_s + np.arange(0.0, min(horizon_s, BINS * HOUR_S) + HOUR_S, HOUR_S)
         self._most = float(process.rhythm.of(hours).max())
         self._bound = np.where(IS_RHYTHMIC, self._most, 1.0)
         reached = 1.0 - np.exp(-horizon_s * BETA_PER_S)
