@@ -85,7 +85,8 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
                 keys[:] = [key]  # for the rest of the simulation
         free = view.nodes.free.tolist()
         for node, line in enumerate(lines):
-            if (free[node], len(line)) != seen.get(node):
+            # Licences, reservations and other resources change without the cores of a node.
+            if not view.is_plain or (free[node], len(line)) != seen.get(node):
                 _start(view, node, line)
                 seen[node] = (int(view.nodes.free[node]), len(line))
         if not view.queue:
