@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Container
 
 import numpy as np
 
@@ -49,7 +50,8 @@ class Priorities:
             site.priority.weight_age or site.priority.weight_fair_share
         )  # whether priorities change while jobs wait
         self._table = WaitingTable()
-        self._ordered: list[RankedJob] = []
+        self._ordered: list[RankedJob] = []  # some of them may not wait any more
+        self._listed: set[int] = set()  # numbers of the jobs in it
 
     @property
     def next_s(self) -> float:
@@ -76,7 +78,7 @@ class Priorities:
         """
         queue = view.queue
         if len(self._ordered) > len(queue) / STALE:
-            self._ordered = [each for each in self._ordered if each[2] in queue]
+            self._keep(queue)
         return [each[3] for each in self._ordered if each[2] in queue]
 
     def priority(self, job: Job, partition: str = "") -> int:
@@ -131,8 +133,9 @@ class Priorities:
         table.calculate(
             only, self._age(table.since_s[only], now_s), self._share(only), only_up=False
         )
-        if not new:
-            self._ordered = [each for each in self._ordered if each[3] is not job]
+        if job.job_id in self._listed:
+            self._ordered = [each for each in self._ordered if each[2] != job.job_id]
+        self._listed.add(job.job_id)
         insort(self._ordered, (*table.rank(job.job_id), job))
 
     def _ages_since_s(self, job: Job, now_s: float) -> float:
@@ -173,9 +176,14 @@ class Priorities:
 
     def _forget_others(self, view: View) -> None:
         """Remove the jobs that wait no more, without having run."""
-        self._ordered = [each for each in self._ordered if each[2] in view.queue]
+        self._keep(view.queue)
         for job_id in self._table.slots.keys() - view.queue.keys():
             self._table.remove(job_id)
+
+    def _keep(self, queue: Container[int]) -> None:
+        """Keep only the jobs of the queue in the order."""
+        self._ordered = [each for each in self._ordered if each[2] in queue]
+        self._listed = {each[2] for each in self._ordered}
 
 
 def _partition(factors: Factors) -> float:
