@@ -47,6 +47,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
         book = _Book(view, profile, held, awareness if aware else "unaware")
         jobs = view.queue.values()
         known = [job for job in jobs if job.job_id in held]
+        before_s = {job.job_id: held[job.job_id].start_s for job in known}
         for job in sorted(known, key=lambda job: (held[job.job_id].start_s, job.order)):
             book.renew(job)
         if aware or any(view.now_s != job.expected_end_s(-math.inf) for job in view.left):
@@ -65,7 +66,7 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
             past_s = a_moment_after(view.now_s)  # an event reports the end of a late boot
         if not view.queue:
             view.wake_on = SUBMISSION
-        alarm.set_or_cancel(view, _next_start_s(view, held, past_s))
+        alarm.set_or_cancel(view, _next_start_s(view, held, past_s, before_s))
         if view.explains:
             _explain(view, held)
 
@@ -133,16 +134,25 @@ class _Book(NamedTuple):
         self.held[job.job_id] = reservation
 
 
-def _next_start_s(view: View, held: dict[int, Reservation], past_s: float) -> float:
+def _next_start_s(
+    view: View, held: dict[int, Reservation], past_s: float, before_s: dict[int, float]
+) -> float:
     """Return the simulated second at which the next reservation begins; infinity: there is none.
 
     No event may occur then: the reservation began at the expected end of a job that has ended
-    early, and another reservation prevented this one from moving.
+    early, and another reservation prevented this one from moving. While a job overruns its request,
+    a reservation that became later waits for its end, which is an event: at its begin it would only
+    become later again.
 
     Args:
         view: the view, with the waiting jobs.
         held: the reservation of each job, by number.
         past_s: reservations that begin by then are ignored.
+        before_s: when the reservations of the last call began, by job.
     """
-    starts_s = (held[job_id].start_s for job_id in view.queue if job_id in held)
+    now_s = view.now_s
+    waiting = [(held[job_id].start_s, job_id) for job_id in view.queue if job_id in held]
+    if any(job.expected_end_s(-math.inf) <= now_s for job in view.running.values()):
+        waiting = [each for each in waiting if each[0] <= before_s.get(each[1], math.inf)]
+    starts_s = (start_s for start_s, _ in waiting)
     return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)
