@@ -51,11 +51,13 @@ class RejectJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_default
         job_id: number of the job.
         state: final state of the job.
         reason: reason, for people; empty: none.
+        at_end: whether the job goes on waiting, and ends only when nothing can start it any more.
     """
 
     job_id: Id
     state: RejectedAs = "rejected"
     reason: Annotated[str, Meta(max_length=200)] = ""
+    at_end: bool = False
 
 
 class KillJob(Struct, tag_field="type", tag=snake_case, gc=False, omit_defaults=True):

@@ -37,20 +37,27 @@ class JobDecisions(SchedulerState):
         self.decisions: list[Decision] = []
         self._rejected_now: set[int] = set()
 
-    def reject(self, job: Job, *, state: RejectedAs = "rejected", reason: str = "") -> None:
-        """End a waiting job; it leaves the queue, or the pending jobs, with the next events.
+    def reject(
+        self, job: Job, *, state: RejectedAs = "rejected", reason: str = "", at_end: bool = False
+    ) -> None:
+        """End a waiting job; it leaves the queue, or the pending jobs, with the events of its end.
 
         Args:
             job: a job of `queue` or `pending`.
             state: its final state.
             reason: reason, for people; empty: none.
+            at_end: whether the job goes on waiting until nothing can start it any more: no other
+                job runs, becomes eligible or is submitted, and nobody changes this one. Until then
+                a start or a change of the job revokes the decision. With a real Slurm the job goes
+                on waiting.
 
         Raises:
             PolicyError: the state is none of `RejectedAs`.
         """
         _check_state("rejected", job, state, get_args(RejectedAs))
-        self._rejected_now.add(job.job_id)
-        self.decisions.append(RejectJob(job.job_id, state, reason))
+        if not at_end:
+            self._rejected_now.add(job.job_id)
+        self.decisions.append(RejectJob(job.job_id, state, reason, at_end))
 
     def kill(self, job: Job, *, grace_s: float = 0.0, state: KilledAs = "killed") -> None:
         """Kill a running or suspended job; it leaves the view with the events of its end.

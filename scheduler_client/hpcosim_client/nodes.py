@@ -235,6 +235,10 @@ class NodePool(FreeResources):
             for node, cores in self._withheld.items()
         ]
 
+    def going_off(self) -> frozenset[int]:
+        """Return the numbers of the nodes whose power state does not permit their allocation."""
+        return frozenset(self._returns_s)
+
     def unavailable(self) -> list[int]:
         """Return the numbers of the nodes that failed or are drained."""
         return sorted(self.failed | self.drained)

@@ -7,6 +7,7 @@ simulator itself, or the operating system.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from hpcosim_protocol import ErrorCode, RejectionCode
 
@@ -72,6 +73,7 @@ class SimulationStuck(ServerError):  # noqa: N818 - the protocol's error `simula
         since_s: earliest submission time of a waiting job, s.
         why: the reason why simulated time cannot advance.
         suspended: job ids of the suspended jobs.
+        reasons: why jobs wait, by job id; empty texts: unknown.
     """
 
     def __init__(
@@ -81,21 +83,25 @@ class SimulationStuck(ServerError):  # noqa: N818 - the protocol's error `simula
         since_s: float,
         why: str,
         suspended: Sequence[int] = (),
+        reasons: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
-        super().__init__(now_s, waiting, since_s, why, suspended)
+        super().__init__(now_s, waiting, since_s, why, suspended, reasons)
         self.now_s = now_s
         self.waiting = waiting
         self.since_s = since_s
         self.why = why
         self.suspended = suspended
+        self.reasons = reasons
 
     def __str__(self) -> str:
         jobs = []
-        if self.waiting or not self.suspended:
+        if self.waiting:
             jobs.append(f"{waiting_jobs(self.waiting)}, the first since {self.since_s} s")
         if self.suspended:
             jobs.append(f"{suspended_jobs(self.suspended)} and not resumed")
-        return f"the simulation is stuck at {self.now_s} s: {'; '.join([*jobs, self.why])}"
+        reasons = [f"job {job}: {why}" for job, why in self.reasons.items() if why]
+        what = "; ".join([*jobs, *reasons, self.why])
+        return f"the simulation is stuck at {self.now_s} s: {what}"
 
 
 class ResultsError(ServerError):

@@ -89,6 +89,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("no_suspensions", "suspension", "R-suspended"),
     ("no_requeues", "requeue", "R-requeued"),
     ("wrong_code", "requeue", "R-requeued"),
+    ("forgets_at_end", "rejection_at_end", "R-at-end"),
     ("no_requeues", "node_failure", "R-node-failed"),
     ("wrong_code", "node_failure", "R-node-unavailable"),
     ("never_translates", "earlier_editions", "R-translated"),

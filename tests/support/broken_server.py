@@ -94,6 +94,16 @@ def in_events(change: Callable[[Map], Map]) -> Fault:
     return fault
 
 
+def _forgets_at_end(talk: Talk) -> Map:
+    """Reject jobs at once that are to be rejected at the end."""
+    if not talk.is_a("decisions"):
+        return talk.sound()
+    decisions = [
+        {**each, "at_end": False} if "at_end" in each else each for each in talk.asked["decisions"]
+    ]
+    return talk.sound(decisions=decisions)
+
+
 def secret_in_status(talk: Talk) -> Map:
     """Tell the name of the last session."""
     answer = talk.sound()
@@ -335,6 +345,7 @@ FAULTS: Mapping[str, Fault] = {
     "no_devices": _in_event("job_started", gres=[]),
     "forgets_eligible_jobs": events_without("job_eligible"),
     "no_suspensions": events_without("job_suspended"),
+    "forgets_at_end": _forgets_at_end,
     "no_requeues": events_without("job_requeued"),
     "late_alarms": _in_event("alarm", alarm_id=99),
     "sleepless": on("decisions", wake_on=None),

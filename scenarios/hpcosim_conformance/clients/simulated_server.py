@@ -184,7 +184,10 @@ def _needs_the_option(decision: Decision) -> bool:
     match decision:
         case RequeueJob() | SuspendJob() | ResumeJob() | SetCheckpoint():
             return True
-        case RejectJob(state="rejected", reason="") | KillJob(state="killed", grace_s=0.0):
+        case (
+            RejectJob(state="rejected", reason="", at_end=False)
+            | KillJob(state="killed", grace_s=0.0)
+        ):
             return False
         case RejectJob() | KillJob():
             return True

@@ -84,6 +84,7 @@ CHECKS: Sequence[Check] = (
     Check("dependencies", "R-job-eligible", job_runs.dependencies),
     Check("suspension", "R-suspended", job_runs.suspension),
     Check("requeue", "R-requeued", job_runs.requeue),
+    Check("rejection_at_end", "R-at-end", job_runs.rejection_at_end),
     Check("node_failure", "R-node-failed", job_runs.node_failure),
     Check("earlier_editions", "R-translated", job_runs.earlier_editions),
     Check("alarms", "R-alarm", timing.alarms),

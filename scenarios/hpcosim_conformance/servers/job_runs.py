@@ -79,6 +79,17 @@ def requeue(server: ServerUnderTest) -> None:
     _expect_eligible_at(session, number, begin_s)
 
 
+def rejection_at_end(server: ServerUnderTest) -> None:
+    """A job that is rejected with `at_end` goes on waiting, and a start revokes the rejection."""
+    session = site_session(server)
+    number = _first(session, lambda job: not request_of(job))
+    reject = {"type": "reject_job", "job_id": number, "state": "cancelled", "at_end": True}
+    events = session.decide(reject, _start(session, number))
+    got = [each["type"] for each in events if each.get("job_id") == number]
+    what = f"rejecting a waiting job at the end and starting it led to {got}"
+    expect(got[:1] == ["job_started"], "R-at-end", what)
+
+
 def node_failure(server: ServerUnderTest) -> None:
     """Jobs on a node that fails are requeued or end, and nothing starts there until its repair."""
     session = site_session(server)

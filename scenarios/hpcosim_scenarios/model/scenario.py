@@ -54,6 +54,9 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         wake_on_allocation: allow the scheduler to allocate nodes that are asleep or being switched.
             They are switched on, and the job starts when the last of them is on. False: such an
             allocation is rejected.
+        stuck_after_wakeups: number of times that the scheduler may wake in a row while no job is
+            submitted, starts or ends; then the run ends with an error that names the waiting jobs.
+            While a job runs, 20 times as many are permitted.
         signals: carbon intensity, electricity price and power cap over time, of which the scheduler
             is told with forecasts. Null: none.
         failures: failures, drains and repairs of nodes. Null: none.
@@ -69,6 +72,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     kill_at_walltime: bool = False
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
+    stuck_after_wakeups: Annotated[int, Meta(ge=1, le=1_000_000_000)] = 50_000
     signals: Signals | None = None
     failures: Failures | None = None
     actions: Annotated[tuple[Action, ...], Meta(max_length=100_000)] = ()

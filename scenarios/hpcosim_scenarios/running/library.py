@@ -293,5 +293,6 @@ def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:
         kill_at_walltime=scenario.kill_at_walltime,
         dynamic_jobs=scenario.dynamic_jobs,
         wake_on_allocation=scenario.wake_on_allocation,
+        stuck_after_wakeups=scenario.stuck_after_wakeups,
         max_jobs=max_jobs,
     )

@@ -98,6 +98,7 @@ class SlurmPolicy:
         self._waiting = 0  # number of jobs that waited after the last call
         self._order_before: list[Job] = []
         self._responses = NodeResponses(self._clock)
+        self._going_off: frozenset[int] = frozenset()
         self._deadlines: Deadlines = Deadlines(self._clock)
         self._requeues = RequeueDelays()
         self._waited_s = math.inf  # when the next job has waited for a time of its own
@@ -129,6 +130,11 @@ class SlurmPolicy:
         self._waited_s = min(
             self._requeues.next_s(now_s), self._switch_waits.next_s(view), self._responses.next_s
         )
+        going_off = view.nodes.going_off()
+        if not self._going_off <= going_off:  # a node is powered down: jobs may have it again
+            self._stale = self._unplanned = True
+            self._backfill.changed(now_s)
+        self._going_off = going_off
         if self._windows is not None and self._windows.changed(now_s):
             self._backfill.changed(now_s)
         if self._priorities.next_s != self._calculation_s:
@@ -272,7 +278,7 @@ class SlurmPolicy:
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s
         next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
-        if view.queue:
+        if view.queue and not self._limits.give_up(view):
             due_s = min(self._immediate_s, self._main_due_s(view))
             next_s = min(next_s, due_s, self._priorities.next_s, self._waited_s)
             if self._site.scheduler.backfill and self._may_backfill(view):

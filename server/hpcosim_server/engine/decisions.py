@@ -95,6 +95,10 @@ def allocation_of(
 
 def _reject_job(engine: Engine, wanted: RejectJob) -> None:
     job = engine.jobs.waiting_job(wanted.job_id)
+    if wanted.at_end:
+        engine.eligibility.give_up_at_end(job, wanted.state, wanted.reason)
+        engine.drop_hopeless()
+        return
     if wanted.reason:
         engine.recording.declined.add(job.row)
     engine.end(job, wanted.state, wanted.reason)

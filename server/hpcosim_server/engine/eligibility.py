@@ -1,11 +1,14 @@
-"""Which waiting jobs may be allocated: holds, begin times, dependencies and limits of arrays."""
+"""Which waiting jobs may be allocated, and which can never start.
+
+Holds, begin times, dependencies and limits of arrays decide that, and what schedulers give up.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
 
-from hpcosim_protocol import Event, JobEligible, JobHeld
+from hpcosim_protocol import Event, JobEligible, JobHeld, JobState
 from hpcosim_server.engine.arrays import LimitedArray
 from hpcosim_server.engine.clock import Clock, Rank, Timer
 from hpcosim_server.engine.dependencies import Dependencies, Histories
@@ -24,7 +27,7 @@ class Eligibility:
         jobs: the jobs that are not over.
         histories: the jobs as dependencies see them.
         emit: called with `JobEligible` and `JobHeld` events.
-        cancel: called with a job whose dependencies can never be met, and the reason.
+        end: called with a waiting job that can never start, its final state and the reason.
 
     Attributes:
         is_used: whether the simulation had a job with a request, or one that was held or requeued.
@@ -37,16 +40,17 @@ class Eligibility:
         jobs: JobRegister,
         histories: Histories,
         emit: Callable[[Event], None],
-        cancel: Callable[[SimulatedJob, str], None],
+        end: Callable[[SimulatedJob, JobState, str], None],
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._histories = histories
         self._emit = emit
-        self._cancel = cancel
+        self._end = end
         self.is_used = False
         self._begin: dict[int, Timer] = {}
         self._arrays: dict[int, LimitedArray] = {}
+        self._given_up: dict[int, tuple[JobState, str]] = {}  # final state and reason, by job
         self._impossible: deque[SimulatedJob] = deque()
         self._is_cancelling = False
         self._dependencies = Dependencies(
@@ -60,8 +64,18 @@ class Eligibility:
     def rejection(self, job: SimulatedJob) -> Rejection:
         """Return the rejection of an allocation for a waiting job that is not eligible."""
         return Rejection(
-            "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self._why(job)}"
+            "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self.why_blocked(job)}"
         )
+
+    def why_blocked(self, job: SimulatedJob) -> str:
+        """Return why a waiting job is not eligible."""
+        if job.blocked & HELD:
+            return "its user or an administrator holds it"
+        if job.blocked & BEGIN:
+            return f"it begins at {self._begin[job.spec.job_id].at_s} s"
+        if job.blocked & DEPENDENCY:
+            return "a dependency is not met"
+        return "the limit of its array is reached"
 
     # Changes of jobs
 
@@ -85,6 +99,7 @@ class Eligibility:
 
     def started(self, job: SimulatedJob) -> None:
         """Note that a job started."""
+        self.take_up(job)
         self._dependencies.reconsider(job.spec.job_id)
         self.settle()
 
@@ -93,6 +108,7 @@ class Eligibility:
         job_id, request = job.spec.job_id, job.spec.request
         self._dependencies.leave(job)
         self._stop_begin(job_id)
+        self._given_up.pop(job_id, None)
         if request is not None and request.array_id in self._arrays:
             self._leave_array(job, request.array_id)
         self._dependencies.reconsider(job_id)
@@ -116,6 +132,7 @@ class Eligibility:
             hold: whether somebody holds the job from now on.
         """
         self.is_used = True
+        self.take_up(job)
         if hold:
             job.blocked |= HELD
         self._set_begin(job, begin_s)
@@ -162,23 +179,47 @@ class Eligibility:
         while self._impossible:
             job = self._impossible.popleft()
             if job.state == "waiting":
-                self._cancel(job, "has a dependency that can never be met")
+                self._end(job, "cancelled", "has a dependency that can never be met")
         self._is_cancelling = False
 
-    def give_up(self) -> None:
-        """Cancel waiting jobs until one is eligible, or may become eligible at a set time.
+    def give_up_at_end(self, job: SimulatedJob, state: JobState, reason: str) -> None:
+        """Note that the scheduler will not start a waiting job as it is.
 
-        Jobs that somebody holds are cancelled first, because others may wait for them.
+        `give_up` ends it. A start, a requeue or a change of the job revokes that.
+
+        Args:
+            job: the job.
+            state: its final state.
+            reason: the scheduler's reason.
+        """
+        self.is_used = True
+        self._given_up[job.spec.job_id] = (state, reason)
+
+    def take_up(self, job: SimulatedJob) -> None:
+        """Revoke `give_up_at_end`."""
+        self._given_up.pop(job.spec.job_id, None)
+
+    def give_up(self) -> None:
+        """End waiting jobs until one may start, or may become eligible at a set time.
+
+        Jobs that somebody holds and jobs that the scheduler has given up are first, because others
+        may wait for them.
         """
         if self._is_cancelling or not self._is_hopeless():
             return
-        waiting = sorted(
-            self._jobs.waiting.values(), key=lambda job: (not job.blocked & HELD, job.row)
-        )
-        for job in waiting:
-            if job.state == "waiting" and job.blocked:
-                held = job.blocked & HELD
-                self._cancel(job, "is held for ever" if held else "waits for a job that waits")
+
+        def waits_for_jobs(job: SimulatedJob) -> bool:
+            return not (job.blocked & HELD or job.spec.job_id in self._given_up)
+
+        waiting = self._jobs.waiting.values()
+        for job in sorted(waiting, key=lambda job: (waits_for_jobs(job), job.row)):
+            if job.state == "waiting" and self._is_hopeless_job(job):
+                if job.blocked & HELD:
+                    self._end(job, "cancelled", "is held for ever")
+                elif job.spec.job_id in self._given_up:
+                    self._end(job, *self._given_up[job.spec.job_id])
+                else:
+                    self._end(job, "cancelled", "waits for a job that waits")
                 if not self._is_hopeless():
                     return
 
@@ -188,10 +229,11 @@ class Eligibility:
         return bool(self._begin or self._dependencies.delays)
 
     def _is_hopeless(self) -> bool:
-        """Return whether no waiting job is eligible or becomes eligible at a set time."""
-        if self.expects:
-            return False
-        return all(job.blocked for job in self._jobs.waiting.values())
+        """Return whether no waiting job may start or becomes eligible at a set time."""
+        return not self.expects and all(map(self._is_hopeless_job, self._jobs.waiting.values()))
+
+    def _is_hopeless_job(self, job: SimulatedJob) -> bool:
+        return bool(job.blocked) or job.spec.job_id in self._given_up
 
     # Begin times
 
@@ -241,12 +283,3 @@ class Eligibility:
         if job.blocked == cause and job.state == "waiting":
             self._emit(JobEligible(self._clock.now, job.spec.job_id))
         job.blocked &= ~cause
-
-    def _why(self, job: SimulatedJob) -> str:
-        if job.blocked & HELD:
-            return "its user or an administrator holds it"
-        if job.blocked & BEGIN:
-            return f"it begins at {self._begin[job.spec.job_id].at_s} s"
-        if job.blocked & DEPENDENCY:
-            return "a dependency is not met"
-        return "the limit of its array is reached"

@@ -127,9 +127,7 @@ class Engine:
         self.resources = Resources(platform)
         self.availability = Availability()
         histories = Histories(self.jobs, self.recording, jobs)
-        self.eligibility = Eligibility(
-            self.clock, self.jobs, histories, self.outbox.add, self._cancel
-        )
+        self.eligibility = Eligibility(self.clock, self.jobs, histories, self.outbox.add, self.end)
         self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
         self.node_kinds = NodeKinds(self.clock, self.cluster, self.recording)
@@ -273,15 +271,13 @@ class Engine:
             self.drop_hopeless()
 
     def drop_hopeless(self) -> None:
-        """Cancel waiting jobs that can never become eligible, once nothing else can happen.
+        """End waiting jobs that can never start, once nothing else can happen.
 
-        Such jobs are held and never released, or depend on each other. The simulation ends.
+        Such jobs are held and never released, depend on each other, or the scheduler has given them
+        up (`RejectJob.at_end`). The simulation ends.
         """
         if self.all_submitted and not self.jobs.has_placed and not self.actions.pending:
             self.eligibility.give_up()
-
-    def _cancel(self, job: SimulatedJob, reason: str) -> None:
-        self.end(job, "cancelled", reason)
 
     # Submissions
 

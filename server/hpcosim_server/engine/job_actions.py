@@ -175,6 +175,7 @@ def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
         if job.state == "running":
             engine.end_timers.set_again(job)
         engine.actions.retry_resumes()
+    engine.eligibility.take_up(job)
     engine.outbox.add(JobUpdated(engine.now_s, spec.job_id, spec.requested_s, spec.request))
     if "begin_s" in changed:
         engine.eligibility.begin_at(job, changed["begin_s"])

@@ -16,6 +16,10 @@ from hpcosim_protocol import (
     DecisionRejected,
     Event,
     EventKind,
+    JobCompleted,
+    JobRequeued,
+    JobStarted,
+    JobSubmitted,
     NodeDrained,
     NodeFailed,
     NodePowerChanged,
@@ -28,15 +32,21 @@ _BIT: Mapping[str, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventK
 _BIT_OF_TYPE: Mapping[type[Event], int] = {
     kind: _BIT[snake_case(kind.__name__)] for kind in get_args(Event)
 }
-REJECTIONS_ONLY = _BIT_OF_TYPE[DecisionRejected]
 MAX_REPLACED = 1000
 """Number of replaced events of signals that an outbox keeps until it removes them."""
 
-QUIET = sum(
-    _BIT_OF_TYPE[kind]
-    for kind in (SignalChanged, NodeFailed, NodeDrained, NodeRepaired, NodePowerChanged)
-)
+
+def _bits(*types: type[Event]) -> int:
+    return sum(_BIT_OF_TYPE[each] for each in types)
+
+
+REJECTIONS_ONLY = _bits(DecisionRejected)
+QUIET = _bits(SignalChanged, NodeFailed, NodeDrained, NodeRepaired, NodePowerChanged)
 """Kinds of events that may go on for ever while no job can start."""
+FINAL = _bits(JobSubmitted, JobCompleted)
+"""Kinds of events of which each job has one."""
+STARTED = _bits(JobStarted)
+REQUEUED = _bits(JobRequeued)
 
 
 def mask_of(kinds: Iterable[EventKind]) -> int:

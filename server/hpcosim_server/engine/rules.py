@@ -20,6 +20,10 @@ class Rules:
             are on.
         initial_time_s: initial simulation time, s, at most the first submission time; None: the
             first submission time.
+        stuck_after_wakeups: number of wake-ups of the scheduler in a row, without a job that is
+            submitted, starts or ends, after which the simulation is stuck. While a job runs or is
+            due otherwise, it is `WAKEUPS_WHILE_DUE` times this number. Jobs that are requeued
+            more often than this between two ends or submissions are stuck as well.
         max_jobs: maximum number of jobs in a session.
         validate: whether the simulation checks its invariants after each batch. Each check replays
             the whole recording and is slow.
@@ -30,5 +34,6 @@ class Rules:
     dynamic_jobs: bool = False
     wake_on_allocation: bool = True
     initial_time_s: float | None = None
+    stuck_after_wakeups: int = 50_000
     max_jobs: int = 2_000_000
     validate: bool = False

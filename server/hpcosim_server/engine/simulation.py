@@ -17,10 +17,19 @@ from hpcosim_protocol import (
 from hpcosim_protocol.tags import snake_case
 from hpcosim_server.engine.decisions import CARRY_OUT
 from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.outbox import DEFAULT_MASK, QUIET, REJECTIONS_ONLY, mask_of
+from hpcosim_server.engine.jobs import SimulatedJob
+from hpcosim_server.engine.outbox import (
+    DEFAULT_MASK,
+    FINAL,
+    QUIET,
+    REJECTIONS_ONLY,
+    REQUEUED,
+    STARTED,
+    mask_of,
+)
 from hpcosim_server.engine.rules import Rules
 from hpcosim_server.engine.snapshot import snapshot_of
-from hpcosim_server.errors import Rejection, SimulationStuck
+from hpcosim_server.errors import MAX_NAMED, Rejection, SimulationStuck
 from hpcosim_workloads.table import MAX_TIME_S
 
 __all__ = [
@@ -28,6 +37,7 @@ __all__ = [
     "MAX_REJECTED_IN_A_ROW",
     "MAX_SIGNALS_IN_A_ROW",
     "MAX_TAKEN_BACK",
+    "WAKEUPS_WHILE_DUE",
     "Batch",
     "Rules",
     "Simulation",
@@ -45,6 +55,9 @@ random do so for ever."""
 
 MAX_TAKEN_BACK = 10_000
 """Livelock limit: how often decisions requeue or suspend jobs again at one instant."""
+
+WAKEUPS_WHILE_DUE = 20
+"""How many times `Rules.stuck_after_wakeups` is permitted while a job runs, whose end is due."""
 
 _TAKES_BACK = (RequeueJob, SuspendJob)
 
@@ -77,6 +90,8 @@ class Simulation(Engine):
 
     requests = decisions = rejected = 0
     _rejected_in_a_row = 0
+    _wakeups = 0  # since a job was last submitted, started or ended
+    _requeues = 0  # since a job was last submitted or ended
     _quiet_before = 0  # `_quiet_events` at the last other event
     _changes_before = 0  # changes of nodes before the present request
     _taken_back_s = -math.inf  # instant of `_taken_back`
@@ -108,7 +123,8 @@ class Simulation(Engine):
 
         Raises:
             SimulationStuck: jobs wait and no further event can occur, the decisions let no time
-                pass for ever, or more than `MAX_CHANGES` of nodes occur in `elapsed_s`.
+                pass for ever, the scheduler only wakes (`Rules.stuck_after_wakeups`), or more than
+                `MAX_CHANGES` of nodes occur in `elapsed_s`.
             ValueError: `elapsed_s` is out of range.
         """
         before_s, outbox = self.clock.now, self.outbox
@@ -136,6 +152,10 @@ class Simulation(Engine):
             self._quiet_before = self.signals.count + self.node_changes.count
         else:
             self._check_quiet()
+        if outbox.kinds & FINAL:
+            self._wakeups = self._requeues = 0
+        else:
+            self._check_wakeups(outbox.kinds)
         events = outbox.take()
         if self.rules.validate:
             self.validate()
@@ -264,14 +284,43 @@ class Simulation(Engine):
     @property
     def _is_quiet(self) -> bool:
         """Whether nothing but changes of signals and nodes can happen without the scheduler."""
-        return not (
+        return not (self.alarms or self._is_due)
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether something happens to a job without the scheduler."""
+        return bool(
             self.jobs.running
             or self.jobs.allocated
             or not self.all_submitted
-            or self.alarms
             or self.eligibility.expects
             or self.actions.pending
         )
+
+    def _check_wakeups(self, kinds: int) -> None:
+        """Raise SimulationStuck if the scheduler only wakes, or only requeues jobs."""
+        limit = self.rules.stuck_after_wakeups
+        if kinds & REQUEUED:
+            self._requeues += 1
+            if self._requeues > limit:
+                raise self._stuck(
+                    f"jobs were requeued at {self._requeues} times while none was submitted or "
+                    f"ended; stuck_after_wakeups is {limit}"
+                )
+        if kinds & STARTED:
+            self._wakeups = 0
+            return
+        self._wakeups += 1
+        if self._wakeups <= limit or (self.jobs.is_empty and not self.all_submitted):
+            return
+        if self._is_due:
+            limit *= WAKEUPS_WHILE_DUE
+        if self._wakeups > limit:
+            raise self._stuck(
+                f"the scheduler was woken {self._wakeups} times in a row, but no job was "
+                f"submitted, started or ended; stuck_after_wakeups is "
+                f"{self.rules.stuck_after_wakeups}"
+            )
 
     def _check_quiet(self) -> None:
         """Raise SimulationStuck after more than `MAX_SIGNALS_IN_A_ROW` such changes."""
@@ -285,4 +334,12 @@ class Simulation(Engine):
     def _stuck(self, why: str) -> SimulationStuck:
         waiting, suspended = self.jobs.waiting, self.jobs.suspended
         since_s = min((job.spec.submit_s for job in waiting.values()), default=self.now_s)
-        return SimulationStuck(self.now_s, list(waiting), since_s, why, list(suspended))
+        named = [*waiting.values(), *suspended.values()][:MAX_NAMED]
+        reasons = {job.spec.job_id: self._reason(job) for job in named}
+        return SimulationStuck(self.now_s, list(waiting), since_s, why, list(suspended), reasons)
+
+    def _reason(self, job: SimulatedJob) -> str:
+        """Return why a job waits, as far as it is known."""
+        if job.blocked:
+            return self.eligibility.why_blocked(job)
+        return self.recording.explanations.last(job.row)

@@ -62,6 +62,11 @@ class Explanations:
         self.reason.append(code)
         self.expected_start_s.append(expected_s)
 
+    def last(self, row: int) -> str:
+        """Return the last reason of a job, by row; empty: none is recorded."""
+        last = self._last[row] if row < len(self._last) else -1
+        return self.reasons[self.reason[last]] if last >= 0 else ""
+
     def warnings(self) -> list[str]:
         """Return the warning about explanations that were not recorded, if there are any."""
         if not self.dropped:

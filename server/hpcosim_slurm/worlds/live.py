@@ -153,6 +153,8 @@ class LiveWorld(CopiedCluster):
             self._allocate(decision, seq, index)
         elif isinstance(decision, RejectJob):
             self.engine.jobs.waiting_job(decision.job_id)
+            if decision.at_end:  # a cluster has no end: the job goes on waiting in Slurm
+                return
             self._runs.ends[decision.job_id] = decision.state
             name = self.state.jobs[decision.job_id].name_in_slurm
             self._order(Cancel(name), decision, seq, index)
