@@ -27,6 +27,10 @@ SCALED = frozenset({"grp_tres", "max_tres", "max_node_tres"})
 """The limits of associations that `Qos.limit_factor` scales."""
 
 
+OF_USAGE = frozenset({"grp_wall", "grp_tres_mins"})
+"""The limits on past usage."""
+
+
 class Limits:
     """Tells which limit refuses a job at its submission, or holds a waiting job.
 
@@ -54,12 +58,17 @@ class Limits:
             any(rule.grp_tres_mins or rule.grp_wall_s is not None for rule in _all_rules(site))
             or any(qos.usage_threshold is not None for qos in site.qos.values())
         )
+        settings = site.priority
+        resets = settings.usage_reset_period != "none"
+        self._usage_falls = resets or bool(settings.decay_half_life_s)
+        self._given_up: set[int] = set()
         self._groups = Groups()
         self._counted: set[int] = set()
         self._running: set[int] = set()
 
     def update(self, view: View) -> None:
         """Count the jobs that started, ended or wait again since the last call."""
+        self._given_up.difference_update(job.job_id for job in view.arrived)
         if not self._active:
             return
         for job in view.left:
@@ -127,6 +136,43 @@ class Limits:
         """
         reason = self._partitions.held(job, partition)
         return reason or self.held_by_account(job, now_s, partition)
+
+    def give_up(self, view: View) -> bool:
+        """Give the waiting jobs up if nothing runs and a limit holds each of them for ever.
+
+        Slurm leaves such jobs pending. They end with Slurm's reason when nothing else can happen.
+
+        Returns:
+            Whether no waiting job can start, so that no pass of a scheduler is needed.
+        """
+        if view.running or not view.queue:
+            return False
+        reasons = {job: self.permanent(job, view.now_s) for job in view.queue.values()}
+        if not all(reasons.values()):
+            return False
+        for job, reason in reasons.items():
+            if job.job_id not in self._given_up:
+                self._given_up.add(job.job_id)
+                view.reject(job, state="cancelled", reason=reason, at_end=True)
+        return True
+
+    def permanent(self, job: Job, now_s: float) -> str:
+        """Return the reason for which a job can never start if nothing runs; empty: it may."""
+        reason = ""
+        for partition in job.partitions or ("",):
+            checks = self._checks(job, now_s, partition) if self._active else iter(())
+            lasting = (check.reason for check in checks if self._lasts(check))
+            reason = self._partitions.held(job, partition) or next(lasting, "")
+            if not reason:
+                return ""
+        return reason
+
+    def _lasts(self, check: Check) -> bool:
+        """Return whether a limit holds a job for ever if no other job runs."""
+        if check.name[0] in OF_USAGE:
+            lasting = not self._usage_falls or check.limit <= 0.0 or (self._safe and check.denies)
+            return check.holds and lasting
+        return check.denies
 
     def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
         """Return the name of the limit of an association or QOS that holds a job; empty: none.

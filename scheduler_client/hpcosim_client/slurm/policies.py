@@ -81,7 +81,8 @@ class _Prioritised:
         limits.update(view)
         self._refuse(view, limits)
         head, start_s, held = self._start_jobs(view, priorities.ordered(view), limits)
-        self._alarm.set_or_cancel(view, priorities.next_s if view.queue else math.inf)
+        rests = not view.queue or limits.give_up(view)
+        self._alarm.set_or_cancel(view, math.inf if rests else priorities.next_s)
         if view.explains:
             self._explain(view, head, start_s, held)
 
