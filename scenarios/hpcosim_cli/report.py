@@ -25,6 +25,7 @@ MAIN_METRICS = (
     "energy_cost",
     "co2_kg",
     "edp_js",
+    "jobs_timed_out",
 )
 MAIN_SAVINGS = (
     "saved_energy_kwh",
@@ -52,6 +53,36 @@ def print_metrics(metrics: Metrics, currency: str = "", *, as_json: bool) -> Non
         sys.stdout.write(text)
     else:
         print_table(_by_metric({"value": metrics}, currency))
+    if outcome := _outcome(metrics):
+        sys.stdout.write(f"{outcome}\n")
+
+
+OUTCOMES = {
+    "jobs_timed_out": "killed at their requested time",
+    "jobs_killed": "killed",
+    "jobs_failed": "failed",
+    "jobs_cancelled": "cancelled",
+    "jobs_preempted": "preempted",
+    "jobs_deadline": "past their deadline",
+    "jobs_rejected": "rejected",
+}
+"""How jobs ended that were not completed, by metric."""
+
+
+def _outcome(metrics: Metrics) -> str:
+    """Return the sentence on jobs that were not completed or overran; empty: there are none."""
+    counts = {name: int(metrics.get(name, 0)) for name in OUTCOMES}
+    counts["jobs_killed"] -= counts["jobs_timed_out"]
+    parts = [f"{count:,} {OUTCOMES[name]}" for name, count in counts.items() if count]
+    jobs, completed = int(metrics.get("jobs", 0)), int(metrics.get("jobs_completed", 0))
+    if left := jobs - completed - sum(counts.values()):
+        parts.append(f"{left:,} not over")
+    sentences = []
+    if parts:
+        sentences.append(f"{completed:,} of {jobs:,} jobs completed; {', '.join(parts)}.")
+    if over := metrics.get("jobs_over_requested_time"):
+        sentences.append(f"{over:,} of {jobs:,} jobs ran longer than requested.")
+    return " ".join(sentences)
 
 
 def print_warning(warning: str) -> None:
@@ -165,12 +196,13 @@ def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> 
     from rich.table import Table
 
     table = Table("policy")
-    shown = [metric for metric in main if metric in next(iter(runs.values()))]
+    shown = [metric for metric in main if any(metric in metrics for metrics in runs.values())]
     for metric in shown:
         heading = f"{metric}, {currency}" if metric.endswith("_cost") else metric
         table.add_column(heading, justify="right", no_wrap=True)
     for name, metrics in runs.items():
-        table.add_row(name, *(number(metrics[metric]) for metric in shown))
+        values = (number(metrics[metric]) if metric in metrics else "" for metric in shown)
+        table.add_row(name, *values)
     return table
 
 

@@ -6,20 +6,23 @@ import sys
 from collections import Counter
 from typing import Any
 
+import msgspec
 import numpy as np
 from rich.table import Table
 
 from hpcosim_cli.economics_summary import economics_lines, economics_of
 from hpcosim_cli.report import print_table, print_warning
 from hpcosim_cli.site_summary import site_lines, site_of
+from hpcosim_client.catalogue.site_policies import unstartable_jobs
 from hpcosim_scenarios.model.load import offered_load
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.progress import span
 from hpcosim_scenarios.running.run import Checked
+from hpcosim_server.engine.job_events import submission_of
 from hpcosim_server.physics.allocation import infeasibility
 from hpcosim_server.physics.cluster import Cluster
+from hpcosim_server.record.metrics import TIMER_ERROR_S
 from hpcosim_server.record.results import KEPT_RULES, WorkloadSource, to_json
-from hpcosim_workloads.table import JobTable
 
 MOST_NAMED = 5  # jobs that a warning lists
 MOST_REASONS = 3  # reasons that a warning lists
@@ -44,7 +47,7 @@ def summary_of(checked: Checked) -> dict[str, Any]:
     """Return the content of a scenario by name; units are in the names."""
     scenario, jobs, source, chosen, _ = checked
     platform, skipped = scenario.platform, jobs.skipped
-    infeasible = _infeasible(checked)
+    infeasible, unstartable = _infeasible(checked), _unstartable(checked)
     return {
         "scenario": scenario.name,
         "scheduler": chosen.title,
@@ -57,7 +60,11 @@ def summary_of(checked: Checked) -> dict[str, Any]:
         "infeasible_jobs": len(infeasible),
         "first_infeasible_jobs": list(infeasible)[:MOST_NAMED],
         "infeasible_reasons": _reasons(infeasible),
-        "jobs_over_requested_time": _over_requested_time(jobs),
+        "unstartable_jobs": len(unstartable),
+        "first_unstartable_jobs": list(unstartable)[:MOST_NAMED],
+        "unstartable_reasons": _reasons(unstartable),
+        "jobs_over_requested_time": _over_requested_time(checked, slowest=True),
+        "jobs_over_on_fastest_nodes": _over_requested_time(checked, slowest=False),
         "submission_span_s": float(jobs.submit_s[-1] - jobs.submit_s[0]),
         "offered_load": offered_load(jobs, platform, scenario.workload.reference_clock_ghz),
         "dropped_jobs": {rule: n for rule, n in skipped.items() if rule not in KEPT_RULES},
@@ -80,40 +87,64 @@ def _infeasible(checked: Checked) -> dict[int, str]:
     return {number: reason for number, reason in reasons if reason}
 
 
+def _unstartable(checked: Checked) -> dict[int, str]:
+    """Return why limits of the site never let jobs start, by job number."""
+    chosen, rows = checked.chosen, checked.jobs.rows()
+    settings = msgspec.json.decode(chosen.settings, type=dict[str, object])
+    events = (submission_of(job) for job in rows)
+    return unstartable_jobs(chosen.name, settings, checked.scenario.platform, events)
+
+
 def _reasons(infeasible: dict[int, str]) -> dict[str, int]:
     """Return the number of jobs of each reason, the most frequent first."""
     return dict(Counter(infeasible.values()).most_common(MOST_REASONS))
 
 
-def _over_requested_time(jobs: JobTable) -> int:
-    """Return the number of jobs whose run time in the source exceeds the requested time."""
-    return int(np.sum((jobs.run_s > jobs.requested_s) & (jobs.ops == 0.0)))
+def _over_requested_time(checked: Checked, *, slowest: bool) -> int:
+    """Return the number of jobs that need more than their requested time, without contention.
+
+    A requested time is wall time on every node; run times depend on the speed of the nodes.
+
+    Args:
+        checked: the scenario and its jobs.
+        slowest: whether the jobs run on the slowest cores of the platform, else on the fastest.
+    """
+    scenario, jobs = checked.scenario, checked.jobs
+    speeds = [
+        processor.ops_per_s for group in scenario.platform.nodes for processor in group.processors
+    ]
+    ops_per_s = min(speeds) if slowest else max(speeds)
+    reference_ghz = scenario.workload.reference_clock_ghz
+    scale = 1.0 if reference_ghz is None else reference_ghz * 1e9 / ops_per_s
+    run_s = np.where(jobs.ops > 0.0, jobs.ops / ops_per_s, jobs.run_s * scale)
+    return int(np.sum(run_s > jobs.requested_s + TIMER_ERROR_S))
 
 
 def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
     found = [*checked.warnings]
-    if infeasible := summary["infeasible_jobs"]:
-        named = ", ".join(map(str, summary["first_infeasible_jobs"]))
-        more = ", ..." if infeasible > MOST_NAMED else ""
-        reasons = "; ".join(
-            f"{reason} ({count} job{'s' * (count > 1)})"
-            for reason, count in summary["infeasible_reasons"].items()
-        )
-        found.append(
-            f"{infeasible} of {len(checked.jobs)} jobs can never run on the platform and will be "
-            f"rejected: {named}{more}: {reasons}"
-        )
+    for kind, what in (
+        ("infeasible", "can never run on the platform and will be rejected"),
+        ("unstartable", f"can never start under the limits of {summary['scheduler']}"),
+    ):
+        if jobs := summary[f"{kind}_jobs"]:
+            named = ", ".join(map(str, summary[f"first_{kind}_jobs"]))
+            more = ", ..." if jobs > MOST_NAMED else ""
+            reasons = "; ".join(
+                f"{reason} ({count} job{'s' * (count > 1)})"
+                for reason, count in summary[f"{kind}_reasons"].items()
+            )
+            found.append(f"{jobs} of {len(checked.jobs)} jobs {what}: {named}{more}: {reasons}")
     return found
 
 
 def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]:
     """Return the lines of the table, by label."""
     load, over = summary["offered_load"], summary["jobs_over_requested_time"]
-    advice = (
-        "; kill_at_walltime: true ends them at the requested time"
-        if over and not kill_at_walltime
-        else ""
-    )
+    always = summary["jobs_over_on_fastest_nodes"]
+    advice = f" on the slowest nodes, {always:,} on the fastest" if over != always else ""
+    if over:
+        advice += f"; kill_at_walltime: {'true ends' if kill_at_walltime else 'false lets'} them"
+        advice += " at the requested time" if kill_at_walltime else " run to their end"
     lines = {
         "scenario": summary["scenario"],
         "scheduler": summary["scheduler"],
@@ -124,6 +155,7 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
         "usable jobs in the source": f"{summary['jobs_read']:,}",
         "jobs": f"{summary['jobs']:,}",
         "jobs that can never run": f"{summary['infeasible_jobs']:,}",
+        "jobs that limits never let start": f"{summary['unstartable_jobs']:,}",
         "jobs over the requested time": f"{over:,}{advice}",
         "first to last submission": span(summary["submission_span_s"]),
         "offered load": "undefined" if load is None else f"{load:.3f}",

@@ -177,13 +177,55 @@ def test_validate_warns_of_jobs_that_are_larger_than_the_platform() -> None:
 
 @pytest.mark.parametrize("kill", ["true", "false"])
 def test_validate_counts_jobs_that_run_longer_than_requested(kill: str) -> None:
-    """The line names the setting that ends them, unless it is set."""
+    """The line says what the setting does to them."""
     jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 9, requested_s: 5}]"
     write_scenario(f"name: x\n{PLATFORM}\nkill_at_walltime: {kill}\nworkload: {{inline: {jobs}}}\n")
     out = invoke("validate", "bad.yaml").out
     line = next(line for line in out.splitlines() if "over the requested time" in line)
-    assert " 1" in line
-    assert ("kill_at_walltime" in line) == (kill == "false")
+    assert " 1; " in line
+    assert {"true": "true ends them", "false": "false lets them"}[kill] in line
+
+
+def test_validate_counts_jobs_that_need_more_than_requested_on_slower_nodes() -> None:
+    """A requested time is wall time on every node; a run time is longer on a slower one."""
+    jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 100, requested_s: 100}]"
+    nodes = [
+        f"{{count: 1, processors: [{{cores: 1, clock_ghz: {clock}, static_w: 1, dynamic_w: 1}}]}}"
+        for clock in (2.0, 2.5)
+    ]
+    write_scenario(
+        f"name: x\nplatform: {{nodes: [{', '.join(nodes)}]}}\n"
+        f"workload: {{reference_clock_ghz: 2.5, inline: {jobs}}}\n"
+    )
+    summary = json.loads(invoke("validate", "bad.yaml", "--json").out)
+    assert summary["jobs_over_requested_time"] == 1
+    assert summary["jobs_over_on_fastest_nodes"] == 0
+    assert "1 on the slowest nodes, 0 on the fastest" in invoke("validate", "bad.yaml").out
+
+
+def test_killed_jobs_are_seen() -> None:
+    """A run says how many jobs were killed, warns if they are many, and compare has a row."""
+    jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 9, requested_s: 5}]"
+    write_scenario(f"name: x\n{PLATFORM}\nkill_at_walltime: true\nworkload: {{inline: {jobs}}}\n")
+    done = invoke("run", "bad.yaml", "--transport", "inproc")
+    assert "0 of 1 jobs completed; 1 killed at their requested time." in done.out
+    assert "warning: 1 of 1 jobs were killed at their requested time" in done.err
+    compared = invoke("compare", "bad.yaml", "--schedulers", "fcfs,easy", "--transport", "inproc")
+    assert "jobs_timed_out" in compared.out
+
+
+def test_jobs_beyond_their_requests_are_seen() -> None:
+    """Without kill_at_walltime a run says how many jobs ran longer than requested."""
+    jobs = "[{job_id: 1, submit_s: 0, cores: 1, run_s: 9, requested_s: 5}]"
+    write_scenario(f"name: x\n{PLATFORM}\nworkload: {{inline: {jobs}}}\n")
+    done = invoke("run", "bad.yaml", "--transport", "inproc")
+    assert "1 of 1 jobs ran longer than requested." in done.out
+
+
+def test_no_job_of_the_demo_needs_more_than_it_requests() -> None:
+    """The first scenario that a user sees has no jobs beyond their requests on any node."""
+    summary = json.loads(invoke("validate", "demo", "--json").out)
+    assert summary["jobs_over_requested_time"] == 0
 
 
 @pytest.mark.parametrize("words", ["run --transport inproc", "validate"])

@@ -103,6 +103,7 @@ BY_HAND: dict[str, float] = {
     "wasted_energy_kwh": (5 * 50 + (4 + 8 + 5 + 4) * 50) / 3.6e6,
     "edp_js": ENERGY_J * 34,
     # Jobs 1 to 4: energy / requested time * response / requested time.
+    "jobs_timed_out": 1,
     "mean_normalised_edp": (
         20 * 120 / 20 * 20 / 20
         + 5 * (200 + 30) / 5 * 25 / 5
@@ -250,7 +251,9 @@ def test_normalised_edp_matches_jobs_csv(name: str, sequences: int | None, tmp_p
     assert metrics["mean_normalised_edp"] == pytest.approx(expected, rel=1e-12)
 
 
-NONE_RAN = {name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected"}}
+NONE_RAN = {
+    name: 0.0 for name in BY_HAND if name not in {"jobs", "jobs_rejected", "jobs_timed_out"}
+}
 
 
 def test_no_jobs() -> None:

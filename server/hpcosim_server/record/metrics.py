@@ -38,6 +38,9 @@ Metrics = dict[str, int | float]
 BOUND_S = 10.0
 """Threshold of the bounded slowdown, s."""
 
+TIMER_ERROR_S = 1e-6
+"""Rounding error of run times, which are differences of simulation times, s."""
+
 MIN_EXPECTED_S = 1e-9
 """Minimum expected run time in the normalised energy-delay product, s: it avoids overflow."""
 
@@ -60,6 +63,7 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **costs(record),
         "peak_power_w": peak_power_w(record),
         **lateness(record, ran),
+        **overruns(record, ran),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
         **start_forecasts(record),
@@ -192,6 +196,24 @@ def lateness(record: RunRecord, ran: JobsThatRan) -> Metrics:
         "jobs_late": int((late_s > 0.0).sum()),
         "max_lateness_s": float(late_s.max()) if len(late_s) else 0.0,
     }
+
+
+def overruns(record: RunRecord, ran: JobsThatRan) -> Metrics:
+    """Return how many jobs needed more than their requested time. Numbers of 0 are left out.
+
+    Returns:
+        jobs_timed_out: Number of jobs with final state `timeout`: killed at the requested time.
+        jobs_over_requested_time: Number of jobs that ran longer than requested and were not killed
+            for it.
+    """
+    recording = record.recording
+    timed_out = np.array(recording.state)[ran.row] == STATES.index("timeout")
+    over = ran.run_s > np.array(recording.requested_s)[ran.row] + TIMER_ERROR_S
+    counts = {
+        "jobs_timed_out": int(timed_out.sum()),
+        "jobs_over_requested_time": int((over & ~timed_out).sum()),
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from hpcosim_server.record.checksums import Written, WrittenFile
 from hpcosim_server.record.economics import EconomicsSource, rate_warnings
 from hpcosim_server.record.folder import OWN_FILES, Files, write_together
 from hpcosim_server.record.metrics import Metrics, measure
-from hpcosim_server.record.recording import STATES
+from hpcosim_server.record.recording import STATES, Recording
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_server.record.tables import tables_of
 from hpcosim_server.record.versions import GitCheckout, git_checkout, package_versions
@@ -107,6 +108,9 @@ class Run(msgspec.Struct, kw_only=True):
 Also = Callable[[RunRecord, bool], Files]
 """An additional result writer: returns the files of a run, complete or not, in another format."""
 
+MANY_TIMED_OUT = 0.1
+"""Share of jobs killed at their requested time above which there is a warning."""
+
 KEPT_RULES = frozenset(
     {"requested_time_unknown", "out_of_order", "cores_capped", "dependencies_dropped"}
 )
@@ -122,18 +126,40 @@ def metrics_of(record: RunRecord, run: Run) -> Metrics:
 def warnings_of(record: RunRecord, run: Run) -> list[str]:
     """Return the warnings about a run, finished or not.
 
-    They are those of `run`, rejected jobs, a price or carbon intensity that ends too early, and
-    explanations that were not recorded.
+    They are those of `run`, a price or carbon intensity that ends too early, explanations that were
+    not recorded, rejected jobs, jobs that could never start, and many jobs killed at their
+    requested time.
     """
-    states = np.array(record.recording.state)
-    rejected = np.flatnonzero(states == STATES.index("rejected"))
     found = [*run.warnings, *rate_warnings(record), *record.recording.explanations.warnings()]
-    if not len(rejected):
-        return found
-    first, reasons = int(rejected[0]), record.recording.reasons
-    jobs = f"{len(rejected)} of {len(states)} jobs were rejected"
-    why = f": {reasons[first]}" if first in reasons else " by a decision of the scheduler"
-    return [*found, f"{jobs}; the first, job {record.recording.job_id[first]}{why}"]
+    return [*found, *_outcome_warnings(record.recording)]
+
+
+def _outcome_warnings(recording: Recording) -> Iterator[str]:
+    """Yield the warnings about jobs that did not end as their users want."""
+    states, reasons, job_id = np.array(recording.state), recording.reasons, recording.job_id
+    rejected = np.flatnonzero(states == STATES.index("rejected"))
+    if len(rejected):
+        first = int(rejected[0])
+        why = f": {reasons[first]}" if first in reasons else " by a decision of the scheduler"
+        jobs = f"{len(rejected)} of {len(states)} jobs were rejected"
+        yield f"{jobs}; the first, job {job_id[first]}{why}"
+    cancelled = np.flatnonzero(states == STATES.index("cancelled")).tolist()
+    by_reason: dict[str, list[int]] = {}
+    for row in cancelled:
+        if row in reasons and math.isnan(recording.start_s[row]):
+            by_reason.setdefault(reasons[row], []).append(job_id[row])
+    if by_reason:
+        groups = "; ".join(
+            f"{why} ({len(jobs)}, the first is job {jobs[0]})" for why, jobs in by_reason.items()
+        )
+        count = sum(map(len, by_reason.values()))
+        yield f"{count} of {len(states)} jobs could never start: {groups}"
+    timed_out = int((states == STATES.index("timeout")).sum())
+    if timed_out > MANY_TIMED_OUT * len(states):
+        yield (
+            f"{timed_out} of {len(states)} jobs were killed at their requested time; hpcosim "
+            "validate counts the jobs that need more than they request, also on slower nodes"
+        )
 
 
 def write_results(folder: Path, record: RunRecord, run: Run, also: Sequence[Also] = ()) -> None:
