@@ -10,7 +10,7 @@ ARGS ?=
 LOCK ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo slurm-demo slurm-packages check test fault lint leaderboard docs clean
+.PHONY: help demo slurm-demo slurm-packages check test fault fuzz lint leaderboard docs clean
 
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
@@ -34,6 +34,9 @@ test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/RE
 
 fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, and processes (10 to 25 minutes)
 	$(VENV)/bin/python -m pytest tests/fault --fault-long --fault-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
+
+fuzz: $(VENV)/.installed-dev  ## Run the fuzzer of scenarios: SEEDS=20000 random scenarios (10 to 30 minutes)
+	$(VENV)/bin/python -m pytest tests/fuzz --fuzz-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
 	$(VENV)/bin/ruff check .

@@ -119,6 +119,7 @@ class Dependencies:
         histories: the jobs as dependencies see them.
         met: called with a waiting job when its dependencies are met.
         impossible: called with a waiting job whose dependencies can never be met.
+        passed: called after a delay has passed.
 
     Attributes:
         delays: number of jobs whose dependencies will be met after a delay.
@@ -131,12 +132,14 @@ class Dependencies:
         histories: Histories,
         met: Callable[[SimulatedJob], None],
         impossible: Callable[[SimulatedJob], None],
+        passed: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._histories = histories
         self._met = met
         self._impossible = impossible
+        self._passed = passed
         self.delays = 0
         self._pending: dict[int, list[PendingDependency]] = {}  # by waiting job
         self._waiting_for: dict[int, list[PendingDependency]] = {}  # by other job
@@ -225,6 +228,7 @@ class Dependencies:
         job: SimulatedJob = timer.subject
         if job.spec.job_id in self._pending and self._decide(job):
             self._met(job)
+        self._passed()
 
 
 def _name_of(job: SimulatedJob) -> tuple[str, str]:

@@ -28,6 +28,7 @@ class Eligibility:
         histories: the jobs as dependencies see them.
         emit: called with `JobEligible` and `JobHeld` events.
         end: called with a waiting job that can never start, its final state and the reason.
+        passed: called after a set time for which a job waited has passed.
 
     Attributes:
         is_used: whether the simulation had a job with a request, or one that was held or requeued.
@@ -41,12 +42,14 @@ class Eligibility:
         histories: Histories,
         emit: Callable[[Event], None],
         end: Callable[[SimulatedJob, JobState, str], None],
+        passed: Callable[[], None],
     ) -> None:
         self._clock = clock
         self._jobs = jobs
         self._histories = histories
         self._emit = emit
         self._end = end
+        self._passed = passed
         self.is_used = False
         self._begin: dict[int, Timer] = {}
         self._arrays: dict[int, LimitedArray] = {}
@@ -59,6 +62,7 @@ class Eligibility:
             histories,
             met=lambda job: self._unblock(job, DEPENDENCY),
             impossible=self._impossible.append,
+            passed=passed,
         )
 
     def rejection(self, job: SimulatedJob) -> Rejection:
@@ -254,6 +258,7 @@ class Eligibility:
         job: SimulatedJob = timer.subject
         del self._begin[job.spec.job_id]
         self._unblock(job, BEGIN)
+        self._passed()
 
     # Arrays
 

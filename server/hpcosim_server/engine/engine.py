@@ -127,7 +127,9 @@ class Engine:
         self.resources = Resources(platform)
         self.availability = Availability()
         histories = Histories(self.jobs, self.recording, jobs)
-        self.eligibility = Eligibility(self.clock, self.jobs, histories, self.outbox.add, self.end)
+        self.eligibility = Eligibility(
+            self.clock, self.jobs, histories, self.outbox.add, self.end, self.drop_hopeless
+        )
         self.graces = Graces(self.clock)
         self.actions = JobActions(self, site_events.job_actions)
         self.node_kinds = NodeKinds(self.clock, self.cluster, self.recording)
