@@ -116,12 +116,15 @@ def _interrupted_run() -> RunRecord:
 def test_each_metric_has_a_definition() -> None:
     """The metrics reference defines the metrics of a run, no more and no less."""
     # `office-hours` has metrics of cost, jobs with deadlines have metrics of lateness, and
-    # explanations with an expected start have metrics of forecasts, by class of their lead time.
+    # explanations with an expected start have metrics of forecasts, by class of their lead time. A
+    # job that needs more than it requests is killed or overruns.
     leads_s = np.array([longest_s for _, longest_s in LEAD_CLASSES_S.values()])
     forecasts = errors_by_lead(np.zeros(len(leads_s)), leads_s)
-    job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "deadline_s": 9}
-    overrides = {"workload": {"inline": [job]}}
-    found = simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides, explain=True)
+    job = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 5, "requested_s": 4, "deadline_s": 9}
+    found: dict[str, float] = {}
+    for kill in (True, False):
+        overrides = {"workload": {"inline": [job]}, "kill_at_walltime": kill}
+        found |= simulate(SCENARIOS / "office-hours.yaml", _fcfs, overrides=overrides, explain=True)
     defined = {
         name: text for group in metrics.definitions().values() for name, text in group.items()
     }
