@@ -21,6 +21,7 @@ import zmq
 from hpcosim_client import Connection, ServerGoneError, Timeouts, View, describe, make_policy
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Events, decode_server_message
+from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import Transport, run_scenario
@@ -124,6 +125,30 @@ def test_every_transport_gives_the_same_bytes(
     assert read(out) == expected("easy")
     assert metrics == json.loads((out / "metrics.json").read_bytes())
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+NAPPER = """
+def napper(view):
+    view.set_alarm(view.now_s + 30.0)
+"""
+
+
+@pytest.mark.parametrize("transport", ["inproc", "ipc", "tcp"])
+def test_a_scheduler_that_only_wakes_ends_on_every_transport(
+    folder: Path, tmp_path: Path, transport: Transport
+) -> None:
+    """The error names the jobs that wait and the setting, and the results up to then are there."""
+    policy = tmp_path / "napper.py"
+    policy.write_text(NAPPER)
+    with pytest.raises(RunError, match=r"jobs? waits? .*stuck_after_wakeups is 20"):
+        run_scenario(
+            folder / "small.yaml",
+            scheduler=f"{policy}:napper",
+            transport=transport,
+            out=tmp_path / "out",
+            overrides={"stuck_after_wakeups": 20},
+        )
+    assert not json.loads((tmp_path / "out" / "run.json").read_bytes())["complete"]
 
 
 @pytest.mark.parametrize(
