@@ -99,7 +99,10 @@ def failed_table(analysis: Analysis) -> Table:
     return Table("failed", "Failed runs", caption, head, rows, len(head))
 
 
-OVERRUNS = ("jobs_timed_out", "jobs_over_requested_time")
+OVERRUNS = {
+    "jobs_timed_out": "Jobs timed out, all runs",
+    "jobs_over_requested_time": "Jobs over requested time, all runs",
+}
 """Metrics with a column of their own where a run has such jobs: the total of the runs."""
 
 
@@ -112,13 +115,13 @@ def metrics_table(analysis: Analysis) -> Table:
         column_of(analysis.measures[name], [one.estimates[name] for one in found])
         for name in analysis.settings.metrics
     ]
-    for name in OVERRUNS:
+    for name, title in OVERRUNS.items():
         totals = [
             sum(int(row.get(name) or 0) for row in succeeding.get(tuple(one.labels.values()), ()))
             for one in found
         ]
         if any(totals):
-            columns.append((f"{name}, all runs", [Cell(f"{total:,}") for total in totals]))
+            columns.append((title, [Cell(f"{total:,}") for total in totals]))
     return Table(
         "metrics",
         "Metrics",

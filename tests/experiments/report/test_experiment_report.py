@@ -132,6 +132,16 @@ def test_a_report_has_means_and_paired_differences(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_killed_jobs_have_a_column_of_their_own(tmp_path: Path) -> None:
+    """The table of metrics has the total of the runs, if any run killed jobs at their request."""
+    without = written(tmp_path / "without", rows(), TABLES)["report.md"].decode()
+    assert "timed out" not in without
+    found = [{**each, "jobs_timed_out": 5 if each["load"] == 0.9 else None} for each in rows()]
+    text = written(tmp_path / "with", found, TABLES)["report.md"].decode()
+    assert "Jobs timed out, all runs" in text
+    assert re.search(r"fcfs .*0\.9 .*\b15 \|", text)
+
+
 def test_a_page_needs_no_other_file(tmp_path: Path) -> None:
     """The page has its figures and its style in it, loads nothing, and has unique ids."""
     page = written(tmp_path, rows())["report.html"].decode()
