@@ -21,6 +21,14 @@ PER_JOB = ("pairing-search", "pairing-rule")
 NAMES = [name for name in scheduler_names() if not name.startswith(PER_JOB)]
 SITES = ("slurm", "multifactor", "fairshare")
 COMMON = ("fcfs", "easy", "conservative", "slurm", "multifactor", "fairshare", "young-daly")
+CONTENTION = {
+    "c_mbps": 32000.0,
+    "b_per_mbps": -1.85e-05,
+    "da": 1.75,
+    "db_mbps": 2000.0,
+    "dc_mbps": 50000.0,
+    "dd_mbps": 6000.0,
+}
 MAX_WAKEUPS = 2_000
 """`stuck_after_wakeups` of the scenarios: wake-ups in a row without a change of a job."""
 
@@ -61,13 +69,15 @@ def _node_groups(random: Random) -> list[Map]:
     groups = []
     for letter in "abc"[: random.choice((1, 1, 2, 3))]:
         count = random.randrange(1, 5)
-        processor = {
+        processor: Map = {
             "cores": random.choice((1, 4, 16)),
             "clock_ghz": random.choice((1.0, 2.0)),
             "static_w": random.choice((0, 60, 100)),
             "dynamic_w": random.choice((0, 5)),
             "idle_fraction": random.choice((0, 0.5, 1)),
         }
+        if random.random() < 0.2 and processor["cores"] < 16:
+            processor["contention"] = CONTENTION
         group: Map = {"count": count, "processors": [processor] * random.choice((1, 1, 2))}
         if named:
             group["names"] = f"{letter}[1-{count}]"
@@ -109,8 +119,18 @@ def _add_site(random: Random, scenario: Scenario) -> None:
             {"name": "main", "nodes": "ALL", "default": True},
             {"name": "short", "nodes": first, "max_time_s": random.choice((100, 3600))},
         ]
-        if random.random() < 0.3:
-            platform["partitions"][0]["max_time_s"] = random.choice((200, 5000))
+        more: tuple[Map, ...] = (
+            {"max_time_s": random.choice((200, 5000))},
+            {"priority_tier": 2},
+            {"exclusive": True},
+            {"state": random.choice(("down", "drain", "inactive"))},
+            {"max_nodes": 1},
+            {"min_nodes": 2},
+            {"allow_accounts": ["p"]},
+        )
+        for partition in platform["partitions"]:
+            if random.random() < 0.3:
+                partition |= random.choice(more)
     if "names" in nodes[0] and random.random() < 0.4:
         reservation: Map = {
             "name": "m",
@@ -156,6 +176,12 @@ def _add_conditions(random: Random, platform: Map, job: Map) -> None:
         job["begin_s"] = job["submit_s"] + random.choice((0, 50, 3000))
     if random.random() < 0.1:
         job["hold"] = True
+    if random.random() < 0.05:
+        job["deadline_s"] = job["submit_s"] + random.choice((100, 3000))
+    if "reservations" in platform and random.random() < 0.1:
+        job["reservation"] = "m"
+    if random.random() < 0.05:
+        job |= random.choice(({"priority": 0}, {"priority": 7}, {"nice": 10}))
     if random.random() < 0.1:
         job["array"] = random.choice(("0-3%2", "1-2"))
 
@@ -166,10 +192,14 @@ def _add_resources(random: Random, platform: Map, job: Map) -> None:
     if "licenses" in platform and random.random() < 0.4:
         job["licenses"] = {"s": random.choice((1, 1, 2))}
     if any("gres" in group for group in nodes) and random.random() < 0.3:
-        job["gres_per_node"] = {"gpu:x": random.choice((1, 1, 2))}
+        job["gres_per_node"] = {"gpu:x": random.choice((0.5, 1, 2))}
         job["nodes_max"] = 1
     if random.random() < 0.2:
         job["memory_per_node_mb"] = random.choice((1_000, 6_000, 30_000))
+    if random.random() < 0.1:
+        job["memory_volume_mb"] = random.choice((1e3, 1e6))
+    if random.random() < 0.05 and job["cores"] > 1 and "nodes_max" not in job:
+        job["nodes_min"] = 2
     if random.random() < 0.1:
         job["placement"] = random.choice(("one_node", "whole_nodes"))
     if any("features" in group for group in nodes) and random.random() < 0.1:
@@ -301,6 +331,9 @@ def _site_settings(random: Random, name: str) -> Map:
         settings["qos"] = {"normal": {"flags": ["deny_on_limit"], "max_wall_s": 4000}}
     if random.random() < 0.3:
         settings["enforce_part_limits"] = random.choice(("all", "any", "no"))
+    if name == "slurm" and random.random() < 0.3:
+        mode = random.choice(("requeue", "cancel", "suspend"))
+        settings["preemption"] = {"type": "partition_prio", "mode": mode}
     if name == "slurm" and random.random() < 0.3:
         settings["scheduler"] = {"bf_interval_s": random.choice((10, 60))}
     return settings

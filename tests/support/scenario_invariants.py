@@ -222,7 +222,8 @@ def _of_reservations(results: Results, pieces: Sequence[Piece]) -> Iterator[str]
     for each in results.platform.get("reservations", ()):
         reserved = set(range(len(results.groups))) if each["nodes"] == "ALL" else {0}
         for piece in pieces:
-            if piece.job in results.acted_on or not reserved & piece.tasks.keys():
+            own = results.spec(piece.job).get("reservation")
+            if own or piece.job in results.acted_on or not reserved & piece.tasks.keys():
                 continue
             at_s, length_s = piece.start_s, each["end_s"] - each["start_s"]
             begin_s = each["start_s"]

@@ -140,9 +140,9 @@ def _next_start_s(
     """Return the simulated second at which the next reservation begins; infinity: there is none.
 
     No event may occur then: the reservation began at the expected end of a job that has ended
-    early, and another reservation prevented this one from moving. While a job overruns its request,
-    a reservation that became later waits for its end, which is an event: at its begin it would only
-    become later again.
+    early, and another reservation prevented this one from moving. While a job overruns its request
+    or a boot is late, a reservation that became later waits for their end, which is an event: at
+    its begin it would only become later again.
 
     Args:
         view: the view, with the waiting jobs.
@@ -150,9 +150,20 @@ def _next_start_s(
         past_s: reservations that begin by then are ignored.
         before_s: when the reservations of the last call began, by job.
     """
-    now_s = view.now_s
     waiting = [(held[job_id].start_s, job_id) for job_id in view.queue if job_id in held]
-    if any(job.expected_end_s(-math.inf) <= now_s for job in view.running.values()):
+    if _is_overdue(view):
         waiting = [each for each in waiting if each[0] <= before_s.get(each[1], math.inf)]
     starts_s = (start_s for start_s, _ in waiting)
     return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)
+
+
+def _is_overdue(view: View) -> bool:
+    """Return whether the expected end of a running job or of a boot has passed."""
+    now_s, nodes = view.now_s, view.nodes
+    if any(job.expected_end_s(-math.inf) <= now_s for job in view.running.values()):
+        return True
+    on_s = nodes.expected_on_s(now_s) if "switching_on" in nodes.power else ()
+    return any(
+        state == "switching_on" and at_s <= now_s
+        for state, at_s in zip(nodes.power, on_s, strict=False)
+    )

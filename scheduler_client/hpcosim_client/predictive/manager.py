@@ -23,6 +23,8 @@ FIRST_STEP = 0.125
 """Time from an event to the next decision without one, relative to `NodeEnergy.break_even_s`."""
 GROWTH = 1.5
 """Ratio of one such time to that before it; they grow up to `NodeEnergy.break_even_s`."""
+LONGEST_STEP_S = 60.0
+"""Time to which they grow where nodes break even sooner, s."""
 
 
 class Plan(NamedTuple):
@@ -92,7 +94,8 @@ class _Planner:
             self._due_s = min(self._due_s, self._decided_s + SOONEST * even_s)
             self._step_s = 0.0
         if view.now_s >= self._due_s:
-            self._step_s = min(max(GROWTH * self._step_s, FIRST_STEP * even_s), even_s)
+            longest_s = max(even_s, LONGEST_STEP_S)
+            self._step_s = min(max(GROWTH * self._step_s, FIRST_STEP * even_s), longest_s)
             self._decide(view, self._source, self._energy)
             self._idle.update(view)
             self._decided_s, self._due_s = view.now_s, view.now_s + self._step_s

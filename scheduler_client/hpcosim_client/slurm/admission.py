@@ -29,14 +29,22 @@ class Admission:
             if job.job_id in self._submitted:
                 continue  # it waits again
             self._submitted.add(job.job_id)
-            if reason := self._limits.refusal(job, view) or self._impossible(job):
+            if reason := self._limits.refusal(job, view) or self.misfit(job):
                 view.reject(job, reason=reason)
                 view.queue.pop(job.job_id, None)
             else:
                 self._limits.submit(job)
 
-    def _impossible(self, job: Job) -> str:
-        """Return Slurm's reason if the cluster is too small for a job, although nothing ran."""
-        if any(self._empty.fits(each, each.suitable) for each in self._candidates.of(job)):
+    def misfit(self, job: Job, partition: str = "") -> str:
+        """Return Slurm's reason if the cluster is too small for a job, although nothing ran.
+
+        Args:
+            job: the job.
+            partition: the partition that counts; empty: each of the job's.
+        """
+        candidates = self._candidates.of(job)
+        if partition:
+            candidates = [each for each in candidates if each.partition == partition]
+        if any(self._empty.fits(each, each.suitable) for each in candidates):
             return ""
         return "BadConstraints"

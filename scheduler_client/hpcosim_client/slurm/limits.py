@@ -6,7 +6,7 @@ See https://slurm.schedmd.com/resource_limits.html. Limits of associations and Q
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from hpcosim_client.job import Job
@@ -137,17 +137,22 @@ class Limits:
         reason = self._partitions.held(job, partition)
         return reason or self.held_by_account(job, now_s, partition)
 
-    def give_up(self, view: View) -> bool:
+    def give_up(self, view: View, misfit: Callable[[Job, str], str] = lambda *_: "") -> bool:
         """Give the waiting jobs up if nothing runs and a limit holds each of them for ever.
 
         Slurm leaves such jobs pending. They end with Slurm's reason when nothing else can happen.
+
+        Args:
+            view: the view.
+            misfit: returns Slurm's reason if a job does not fit into a partition on which nothing
+                runs; empty: it does.
 
         Returns:
             Whether no waiting job can start, so that no pass of a scheduler is needed.
         """
         if view.running or not view.queue:
             return False
-        reasons = {job: self.permanent(job, view.now_s) for job in view.queue.values()}
+        reasons = {job: self.permanent(job, view.now_s, misfit) for job in view.queue.values()}
         if not all(reasons.values()):
             return False
         for job, reason in reasons.items():
@@ -156,13 +161,19 @@ class Limits:
                 view.reject(job, state="cancelled", reason=reason, at_end=True)
         return True
 
-    def permanent(self, job: Job, now_s: float) -> str:
-        """Return the reason for which a job can never start if nothing runs; empty: it may."""
+    def permanent(
+        self, job: Job, now_s: float, misfit: Callable[[Job, str], str] = lambda *_: ""
+    ) -> str:
+        """Return the reason for which a job can never start if nothing runs; empty: it may.
+
+        For `misfit` see `give_up`.
+        """
         reason = ""
         for partition in job.partitions or ("",):
             checks = self._checks(job, now_s, partition) if self._active else iter(())
             lasting = (check.reason for check in checks if self._lasts(check))
             reason = self._partitions.held(job, partition) or next(lasting, "")
+            reason = reason or misfit(job, partition)
             if not reason:
                 return ""
         return reason

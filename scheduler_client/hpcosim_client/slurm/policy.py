@@ -278,7 +278,7 @@ class SlurmPolicy:
     def _set_alarm(self, view: View) -> None:
         now_s = view.now_s
         next_s = min(self._running.next_s(view), self._deadlines.next_s(view))
-        if view.queue and not self._limits.give_up(view):
+        if view.queue and not self._limits.give_up(view, self._admission.misfit):
             due_s = min(self._immediate_s, self._main_due_s(view))
             next_s = min(next_s, due_s, self._priorities.next_s, self._waited_s)
             if self._site.scheduler.backfill and self._may_backfill(view):
