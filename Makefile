@@ -15,12 +15,12 @@ LOCK ?=
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
+demo: $(VENV)/.installed-standard  ## Install (570 MB), run the demo in two processes, draw it (1 minute)
 	$(VENV)/bin/hpcosim run scenarios/demo.yaml --explain --out $(OUT) --force
 	$(VENV)/bin/hpcosim draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 
-slurm-demo: slurm-packages $(VENV)/.installed-plot  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian
+slurm-demo: slurm-packages $(VENV)/.installed-standard  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian
 	scenarios/slurm/demo.sh $(VENV)/bin/python results/slurm-demo
 
 slurm-packages:
