@@ -92,6 +92,8 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "import slurm": _examples(
         "hpcosim import slurm --conf slurm.conf --sacctmgr dump.cfg -o cluster.yaml",
+        "hpcosim import slurm --conf slurm.conf --reservations reservations.txt "
+        "--start 2026-03-02T08:00:00 -o cluster.yaml",
     ),
     "import sacct": _examples(
         "hpcosim import sacct sacct.psv -o jobs.jsonl --time-zone Europe/Berlin",
