@@ -12,7 +12,7 @@ import msgspec
 from hpcosim_client.power.settings import MANAGERS
 
 SCHEDULERS: Mapping[str, str] = {
-    "fcfs": "first come, first served; no backfilling",
+    "fcfs": "first come, first served (FIFO); no backfilling",
     "sjf": "shortest requested time first",
     "ljf": "longest requested time first",
     "smallest": "fewest cores first",
