@@ -46,6 +46,7 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "schedule": _examples(
         "hpcosim schedule easy",
+        "hpcosim schedule easy --name student7",
         "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
     ),
     "replay": _examples(
