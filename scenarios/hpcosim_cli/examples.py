@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, str] = {
     "compare": _examples(
         "hpcosim compare demo --schedulers fcfs,sjf,easy",
         "hpcosim compare demo --schedulers all-heuristics --json",
+        "hpcosim compare demo --platforms demo,larger.yaml --schedulers fcfs,easy",
         "hpcosim compare office-hours --baseline always-on \\\n"
         "    --power 'always-on, {name: timeout, timeout_s: 900}'",
     ),

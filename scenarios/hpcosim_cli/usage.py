@@ -19,7 +19,7 @@ from hpcosim_cli.errors import BAD_INPUT
 # Older versions of typer take this class from click, newer ones have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
-SEPARATORS = {"PATH=VALUE": "=", "NAMES": ",", "MANAGERS": ","}
+SEPARATORS = {"PATH=VALUE": "=", "NAMES": ",", "MANAGERS": ",", "FILES": ","}
 """What separates the parts of an option's value, by its metavar."""
 
 NUMBERS = {int: r"[-+]?[0-9]{1,18}", float: r"[-+]?[0-9]{1,18}([.][0-9]*)?(e[-+]?[0-9]{1,2})?"}

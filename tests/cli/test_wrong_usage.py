@@ -38,6 +38,9 @@ WRONG = {
     f"experiment {DEMO}": f"FILE: {DEMO} is a scenario: `hpcosim run {DEMO}` runs it",
     f"run {DEMO} --transport udp": "--transport: 'udp' is not one of 'ipc', 'tcp', 'inproc'",
     f"compare {DEMO}": "nothing to compare; expected --schedulers, --power or both",
+    f"compare {DEMO} --platforms {DEMO},nowhere.yaml": "nowhere.yaml: no such file or shipped",
+    f"compare {DEMO} --platforms {DEMO},demo": "two platforms have the name 'demo'",
+    f"compare {DEMO} --platforms {DEMO} --baseline easy": "--baseline compares policies on one",
     f"compare {DEMO} --power {{name:": "power: expected power managers such as `always-on, {name: ",
     f"compare {DEMO} --power timeot": "there is no power manager 'timeot'; did you mean timeout?",
     f"compare {DEMO} --power slurm": "--power slurm: suspend_time_s: is missing; expected a "
