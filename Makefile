@@ -26,7 +26,7 @@ slurm-demo: slurm-packages $(VENV)/.installed-standard  ## Let a scheduler watch
 slurm-packages:
 	@scenarios/slurm/install.sh
 
-check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes); ARGS="tests/server" chooses some
+check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes, up to 10 beside other work); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/README.md has the time)
@@ -35,7 +35,7 @@ test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/RE
 fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, and processes (10 to 25 minutes)
 	$(VENV)/bin/python -m pytest tests/fault --fault-long --fault-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
-lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
+lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute, up to 3 beside other work)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
