@@ -22,8 +22,8 @@ RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin 
     && install --directory --owner=hpcosim --group=hpcosim /results \
     && install --directory --mode=0700 --owner=hpcosim --group=hpcosim /keys/server /keys/scheduler
 COPY --from=build /install /usr/local
-# Last, so that a changed scenario costs no second installation.
-COPY scenarios/*.yaml /scenarios/
+# With the tables and jobs that they read; last, so that a changed one costs no second installation.
+COPY scenarios/*.yaml scenarios/*.csv scenarios/*.jsonl /scenarios/
 USER 10001:10001
 WORKDIR /results
 # As process 1 Python would not die of a SIGTERM; SIGINT it always handles.

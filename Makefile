@@ -15,18 +15,18 @@ LOCK ?=
 help:  ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 20
 
-demo: $(VENV)/.installed-plot  ## Install, run the demo in two processes, draw it (1 minute)
+demo: $(VENV)/.installed-standard  ## Install (570 MB), run the demo in two processes, draw it (1 minute)
 	$(VENV)/bin/hpcosim run scenarios/demo.yaml --explain --out $(OUT) --force
 	$(VENV)/bin/hpcosim draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 
-slurm-demo: slurm-packages $(VENV)/.installed-plot  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian
+slurm-demo: slurm-packages $(VENV)/.installed-standard  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian
 	scenarios/slurm/demo.sh $(VENV)/bin/python results/slurm-demo
 
 slurm-packages:
 	@scenarios/slurm/install.sh
 
-check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes); ARGS="tests/server" chooses some
+check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes, up to 10 beside other work); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --durations=5 $(ARGS)
 
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/README.md has the time)
@@ -38,7 +38,7 @@ fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated run
 fuzz: $(VENV)/.installed-dev  ## Run the fuzzer of scenarios: SEEDS=20000 random scenarios (10 to 30 minutes)
 	$(VENV)/bin/python -m pytest tests/fuzz --fuzz-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
-lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute)
+lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imports (1 minute, up to 3 beside other work)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy

@@ -50,6 +50,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "site-settings": scenario.site,
     "scheduler-groups": schedulers.groups,
     "schedulers": schedulers.schedulers,
+    "schedulers-of-papers": schedulers.schedulers_of_papers,
+    "trained-schedulers": schedulers.trained_schedulers,
     "job-rules": schedulers.job_rules,
     "node-rules": schedulers.node_rules,
     "power-managers-table": schedulers.power_managers,

@@ -11,8 +11,18 @@ from hpcosim_client.power.settings import MANAGERS
 
 
 def schedulers() -> str:
-    """Return a row for each scheduler and each pattern of names."""
-    return _table("Name", summaries.SCHEDULERS)
+    """Return a row for each scheduler for any cluster."""
+    return _table("Name", summaries.EVERYDAY)
+
+
+def schedulers_of_papers() -> str:
+    """Return a row for each scheduler and each pattern of names that papers have."""
+    return _table("Name", summaries.PAPERS)
+
+
+def trained_schedulers() -> str:
+    """Return a row for each kind of trained scheduler."""
+    return _table("Name", summaries.TRAINED)
 
 
 def job_rules() -> str:

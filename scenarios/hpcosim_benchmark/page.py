@@ -15,11 +15,14 @@ Boards = Mapping[str, tuple[Suite, Sequence[Ranked]]]
 """A suite and its rows, by its name."""
 
 ABOUT = (
-    "Each row is a submission whose journals were replayed; all figures are means over the "
-    "instances, computed from the replays. Less is better. A difference is that of the ratios to "
-    "the bound, paired by instance, with its 95 % bootstrap interval; below 0 is better than the "
-    "reference. What a scheduler knows, and the time of a decision, are as the submission states "
-    "them. The reference of the benchmark defines the columns."
+    "Schedulers on the same fixed workloads, the best first. The score of each is divided by a "
+    "lower bound that no scheduler can beat: 1.0 would be optimal, 2.0 is twice as bad. Less is "
+    "better in all columns but the wins, the number of instances on which a scheduler beats the "
+    "reference scheduler. A difference is that of the ratios, paired by instance, with its 95 % "
+    "bootstrap interval; below 0 is better than the reference. All figures are means over the "
+    "instances and come from replays of the submitted journals; what a scheduler knows of run "
+    "times, and its time for a decision, are as the submission states them. The reference of the "
+    "benchmark defines the columns."
 )
 """What a reader must know of the tables."""
 
@@ -48,7 +51,12 @@ def page(boards: Boards) -> str:
             f"<h2>{html.escape(suite.file.name)}</h2>\n<p>{html.escape(sentence(suite))}</p>\n"
             f"<table>\n{_row('th', head)}{body}</table>\n"
         )
-    style = "body{font-family:sans-serif}td,th{padding:.2em .6em;text-align:left}"
+    style = (
+        "body{font-family:sans-serif;max-width:90em;margin:2em auto;padding:0 1em;line-height:1.4}"
+        "table{border-collapse:collapse}td,th{padding:.2em .6em;text-align:left;vertical-align:top}"
+        "th{border-bottom:2px solid}tr:nth-child(even){background:#8881}"
+        "td:nth-child(n+5){text-align:right;white-space:nowrap}"
+    )
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'><title>hpcosim benchmark"
         f"</title><style>{style}</style></head>\n<body><h1>Leaderboard</h1>\n"
@@ -91,8 +99,8 @@ def cells(suite: Suite, rows: Sequence[Ranked]) -> tuple[list[str], list[list[st
         name: with_digits(measure_of(name, values), values) for name, values in means.items()
     }
     head = [
-        *("scheduler", "source", "knows", "decision"),
-        *("ratio to the bound", "difference to the reference, 95 %", "wins"),
+        *("scheduler", "source", "knows of run times", "time for a decision"),
+        *("score / bound", "difference to the reference, 95 %", "wins"),
         *(measure.named for measure in measures.values()),
     ]
     lines = [

@@ -17,6 +17,10 @@ from hpcosim_scenarios.shipped import find_scenario, shipped_experiments, shippe
 EXAMPLE = "tcp://127.0.0.1:28080"
 MAX_PORT = 65535
 HEAD_BYTES = 2**16  # of a file, to recognize its format
+PLATFORM, AXES = (
+    re.compile(rb"^[{ \t\"']*%b[\"']?[ \t]*:" % key, re.M) for key in (b"platform", b"axes")
+)
+"""Keys that each scenario, and each experiment, has at its top level."""
 
 
 def scenario_file(path: Path) -> Path:
@@ -38,6 +42,9 @@ def scenario_file(path: Path) -> Path:
 def experiment_file(path: Path) -> Path:
     """Return the file of an experiment that is named by its path or, if shipped, by its name."""
     if path.is_file():
+        head = _head(path)
+        if PLATFORM.search(head) and not AXES.search(head):
+            raise typer.BadParameter(_a_scenario(str(path)))
         return path
     shipped = shipped_experiments()
     if not path.exists() and str(path) in shipped:
@@ -46,6 +53,8 @@ def experiment_file(path: Path) -> Path:
         raise typer.BadParameter(
             f"{path} is not a regular file; expected an experiment file (YAML)"
         )
+    if str(path) in shipped_scenarios():
+        raise typer.BadParameter(_a_scenario(str(path)))
     files = [str(file) for file in _scenarios_in(path.parent)]
     near = difflib.get_close_matches(str(path), [*files, *shipped], n=1)
     advice = f"did you mean {near[0]}?" if near else f"shipped are {', '.join(shipped) or 'none'}"
@@ -137,11 +146,9 @@ def _check_port(address: str) -> None:
 
 def _other_format(path: Path) -> str:
     """Return what a file is and how to use it; empty: it may be a scenario."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(HEAD_BYTES).lstrip()
-    except OSError:  # reading the scenario reports it
-        return ""
+    head = _head(path)
+    if AXES.search(head) and not PLATFORM.search(head):
+        return _an_experiment(str(path))
     if path.suffix in (".swf", ".gz") or head.startswith(b";"):
         return "this is a job log; name it in workload.swf of a scenario"
     if head.startswith(b"<") and b"<platform" in head:
@@ -153,8 +160,30 @@ def _other_format(path: Path) -> str:
     return ""
 
 
+def _head(path: Path) -> bytes:
+    """Return the begin of a file; empty: reading it will report the error."""
+    try:
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES).lstrip()
+    except OSError:
+        return b""
+
+
+def _a_scenario(name: str) -> str:
+    return (
+        f"{name} is a scenario: `hpcosim run {name}` runs it; an experiment names it and has axes, "
+        f"as in `{{scenario: {name}, axes: {{scheduler: [fcfs, easy]}}}}`"
+    )
+
+
+def _an_experiment(name: str) -> str:
+    return f"this is an experiment, not a scenario: use `hpcosim experiment {name}`"
+
+
 def _nearest(path: Path) -> str:
     """Return a hint: the scenario with the most similar file name, or the list of all."""
+    if str(path) in shipped_experiments():
+        return f"; {_an_experiment(str(path))}"
     files = {file.name: str(file) for file in _scenarios_in(path.parent)}
     shipped = {key: name for name in shipped_scenarios() for key in (name.split("/")[-1], name)}
     name = re.sub(r"\.ya?ml$", "", str(path))

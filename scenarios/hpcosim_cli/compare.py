@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hpcosim_cli.checks import scenario_file
 from hpcosim_cli.errors import errors_in_one_line
 from hpcosim_cli.options import (
     Explain,
@@ -48,6 +49,14 @@ def compare(
             '"always-on, {name: timeout, timeout_s: 900}". Default: the scenario\'s manager.',
         ),
     ] = None,
+    platforms: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILES",
+            help="Comma-separated scenario files or names of shipped scenarios; their section "
+            "`platform` takes the place of that of SCENARIO. Default: its own platform.",
+        ),
+    ] = None,
     baseline: Annotated[
         str,
         typer.Option(
@@ -85,29 +94,36 @@ def compare(
     formats: Formats = None,
     as_json: Json = False,
 ) -> None:
-    """Run a scenario under several schedulers and power managers, and compare the metrics."""
+    """Run a scenario under several schedulers, power managers or platforms; compare the metrics."""
     with errors_in_one_line():
         from hpcosim_cli.formats import formats_of
         from hpcosim_cli.groups import grouped_by
         from hpcosim_cli.report import print_warning
         from hpcosim_client import PolicyError
-        from hpcosim_scenarios.running.compare import compare_policies
+        from hpcosim_scenarios.running.compare import compare_platforms, compare_policies
         from hpcosim_scenarios.running.compared import parse_power_list
 
-        if schedulers is None and power is None:
-            raise PolicyError("nothing to compare; expected --schedulers, --power or both")
+        if schedulers is None and power is None and platforms is None:
+            raise PolicyError(
+                "nothing to compare; expected --schedulers, --power or both, or --platforms"
+            )
+        if platforms is not None and baseline:
+            raise PolicyError("--baseline compares policies on one platform; leave out --platforms")
         overrides = {
             **workload_override(workload),
             **overrides_of(changes, seed, lenient, explain=explain),
         }
         if by is None:
             by = "" if workload is None else "partition,account,user"
+        named = None if schedulers is None else names_of(schedulers)
+        compared: Callable[..., Comparison] = partial(compare_policies, scenario, named)
+        if platforms is not None:
+            files = [scenario_file(Path(each)) for each in names_of(platforms)]
+            compared = partial(compare_platforms, scenario, files, named)
         run = partial(
-            compare_policies,
-            scenario,
-            None if schedulers is None else names_of(schedulers),
+            compared,
             power=() if power is None else parse_power_list(power),
-            baseline=baseline,
+            **({"baseline": baseline} if baseline else {}),
             by=grouped_by(by),
             transport=transport,
             out=out,

@@ -20,6 +20,7 @@ EXAMPLES: Mapping[str, str] = {
     "compare": _examples(
         "hpcosim compare demo --schedulers fcfs,sjf,easy",
         "hpcosim compare demo --schedulers all-heuristics --json",
+        "hpcosim compare demo --platforms demo,larger.yaml --schedulers fcfs,easy",
         "hpcosim compare office-hours --baseline always-on \\\n"
         "    --power 'always-on, {name: timeout, timeout_s: 900}'",
     ),
@@ -46,6 +47,7 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "schedule": _examples(
         "hpcosim schedule easy",
+        "hpcosim schedule easy --name student7",
         "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
     ),
     "replay": _examples(
@@ -92,6 +94,8 @@ EXAMPLES: Mapping[str, str] = {
     ),
     "import slurm": _examples(
         "hpcosim import slurm --conf slurm.conf --sacctmgr dump.cfg -o cluster.yaml",
+        "hpcosim import slurm --conf slurm.conf --reservations reservations.txt "
+        "--start 2026-03-02T08:00:00 -o cluster.yaml",
     ),
     "import sacct": _examples(
         "hpcosim import sacct sacct.psv -o jobs.jsonl --time-zone Europe/Berlin",

@@ -60,6 +60,21 @@ def slurm(
         Path | None,
         typer.Option(help="topology.conf. Default: the file beside slurm.conf, if any."),
     ] = None,
+    reservations: Annotated[
+        Path | None,
+        typer.Option(
+            help="Reservations: output of `scontrol show reservation`. They need --start."
+        ),
+    ] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="With --reservations: time of second 0 of the simulation, as `hpcosim import "
+            "sacct` prints it.",
+        ),
+    ] = "",
+    time_zone: TimeZone = "UTC",
     jobs: Annotated[
         str, typer.Option(help="The jobs of the scenario, relative to its folder.")
     ] = "jobs.jsonl",
@@ -69,6 +84,10 @@ def slurm(
     dynamic_w: Annotated[
         float, typer.Option(min=0, help="Additional power of each core that has a task, W.")
     ] = 5.0,
+    sleep_w: Annotated[
+        float,
+        typer.Option(min=0, help="Power of a node that SuspendProgram has switched off, W."),
+    ] = 5.0,
     anonymize: Anonymize = False,
     names: Names = None,
     force: Force = False,
@@ -77,18 +96,24 @@ def slurm(
     """Write the scenario of a Slurm cluster from its configuration.
 
     Nodes, features, weights, devices, partitions, switches, licences, priorities, the parameters of
-    the scheduler, accounts and QOS. Every setting that is not modelled is listed.
+    the scheduler, power saving, reservations, accounts and QOS. Every setting that is not modelled
+    is listed.
     """
     with _importing(names, anonymize=anonymize):
         from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
         from hpcosim_imports.slurm.nodes import NodePower
 
+        if start and reservations is None:
+            raise typer.BadParameter("--start applies to --reservations; add it")
         options = SlurmOptions(
             sacctmgr=sacctmgr,
             qos=qos,
             gres=gres,
             topology=topology,
-            power=NodePower(static_w, dynamic_w),
+            reservations=reservations,
+            start=start,
+            time_zone=time_zone,
+            power=NodePower(static_w, dynamic_w, sleep_w),
             jobs=jobs,
             anonymize=anonymize,
             names=names,

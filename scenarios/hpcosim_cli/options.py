@@ -128,5 +128,14 @@ def workload_override(path: Path | None) -> dict[str, Any]:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names in a comma-separated list."""
+    """Return the names in a comma-separated list.
+
+    Raises:
+        typer.BadParameter: the list has brackets, as in YAML.
+    """
+    if text.strip()[:1] in ("[", "("):
+        plain = ",".join(part.strip() for part in text.strip(" []()").split(","))
+        raise typer.BadParameter(
+            f"expected names separated by commas, such as {plain}, got {text!r}"
+        )
     return [name.strip() for name in text.split(",") if name.strip()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -19,16 +20,16 @@ def scenarios(
         str,
         typer.Argument(metavar="NAME", help="Scenario to print as YAML. Default: list all."),
     ] = "",
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Also list those of papers, trainings and conformance checks."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the shipped scenarios, or print one as YAML."""
+    """List the shipped scenarios, or print one as YAML; with --all also those of papers."""
     with errors_in_one_line():
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-
         from hpcosim_scenarios.errors import ScenariosError
-        from hpcosim_scenarios.shipped import describe_scenario, shipped_scenarios
+        from hpcosim_scenarios.shipped import EVERYDAY, describe_scenario, shipped_scenarios
 
         shipped = shipped_scenarios()
         if name in shipped:
@@ -44,12 +45,27 @@ def scenarios(
         if as_json:
             typer.echo(json.dumps(contents, indent=2))
             return
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("name", no_wrap=True)
-        table.add_column("contents")
-        for row in contents.items():
-            table.add_row(*row)
-        Console().print(table)
+        rest = {each: text for each, text in contents.items() if each not in EVERYDAY}
+        _print_table("scenario", {each: contents[each] for each in EVERYDAY})
+        if everything:
+            _print_table("of papers, trainings and checks", rest)
+        else:
+            typer.echo(
+                f"`hpcosim scenarios --all` lists {len(rest)} more: of papers and trainings."
+            )
+
+
+def _print_table(title: str, contents: Mapping[str, str]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(title, no_wrap=True)
+    table.add_column("contents")
+    for row in contents.items():
+        table.add_row(*row)
+    Console().print(table)
 
 
 def _print_scenario(path: Path) -> None:

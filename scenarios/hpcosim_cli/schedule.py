@@ -13,7 +13,14 @@ from hpcosim_cli.options import SERVER, Connect, Explain, Keys, Seed, ServerKey
 from hpcosim_cli.parent import Parent, end_with
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from hpcosim_protocol import Welcome
+
+LABEL = 8
+"""Characters of a session's name that are public."""
+
+DAY_S = 86_400.0
 
 
 def schedule(
@@ -37,6 +44,15 @@ def schedule(
         str,
         typer.Option(help="Treatment of nodes that are not on: unaware, aware, planned or ipm."),
     ] = "unaware",
+    own_name: Annotated[
+        str,
+        typer.Option(
+            "--name",
+            metavar="TEXT",
+            help="Name in `hpcosim status`, in logs and in the name of the results folder, such as "
+            "student7. Default: the scheduler.",
+        ),
+    ] = "",
     connect: Connect = SERVER,
     scenario: Annotated[
         str, typer.Option(metavar="NAME", help="Scenario of the server. Default: its first.")
@@ -61,7 +77,7 @@ def schedule(
     server_key: ServerKey = None,
     parent: Parent = None,
 ) -> None:
-    """Schedule one simulation of a server with a policy."""
+    """Schedule one simulation of a server with a policy, and print how it ended."""
     with errors_in_one_line():
         end_with(parent)
         from hpcosim_client import Timeouts
@@ -76,10 +92,17 @@ def schedule(
         name = with_model(canonical_name(name), model, sample=sample)
         manager, awareness = read_power(power), parse_awareness(power_awareness)
         site = {} if settings is None else _settings(settings)
-        schedule_one(
+        shown = own_name or title(name, manager, awareness)
+        opened: list[Welcome] = []
+
+        def welcomed(welcome: Welcome) -> None:
+            opened.append(welcome)
+            _show_session(welcome)
+
+        metrics = schedule_one(
             with_power(name, manager, awareness, site),
             connect,
-            name=title(name, manager, awareness),
+            name=shown,
             description=describe(name, manager, awareness, site),
             scenario=scenario,
             seed=seed,
@@ -89,10 +112,12 @@ def schedule(
             timeouts=Timeouts(
                 min(5.0, timeout_s / 2, hello_timeout_s / 2), timeout_s, hello_timeout_s
             ),
-            welcomed=_show_session,
+            welcomed=welcomed,
             keys=keys,
             server_key=server_key,
         )
+        if parent is None:  # the parent prints its own summary
+            _print_end(shown, opened[-1], metrics)
 
 
 def _settings(path: Path) -> dict[str, object]:
@@ -108,6 +133,23 @@ def _settings(path: Path) -> dict[str, object]:
     if not isinstance(tree, dict):
         raise ScenarioError("expected a mapping of settings, such as priority:", path)
     return tree
+
+
+def _print_end(name: str, welcome: Welcome, metrics: Mapping[str, int | float]) -> None:
+    """Print how a simulation ended; the server has the results, and knows where they are."""
+    from hpcosim_cli.report import number
+    from hpcosim_view.runs import printable
+
+    label = welcome.session[:LABEL]
+    parts = []
+    if "jobs" in metrics:
+        parts.append(f"{metrics['jobs']:,} jobs, {metrics.get('jobs_completed', 0):,} completed")
+    if "makespan_s" in metrics:
+        parts.append(f"{number(metrics['makespan_s'] / DAY_S)} simulated days")
+    if "mean_wait_s" in metrics:
+        parts.append(f"mean wait {number(metrics['mean_wait_s'])} s")
+    typer.echo(printable(f"{name} on {welcome.scenario}: {', '.join(parts) or 'ended'}"))
+    typer.echo(f"session {label}; the server writes the results to the folder of its --out")
 
 
 def _show_session(welcome: Welcome) -> None:

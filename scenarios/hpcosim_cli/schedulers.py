@@ -15,24 +15,33 @@ NAME_WIDTH = 23
 
 
 def schedulers(
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also list those of papers, trained ones and groups.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON, with the members of groups and all names.")
     ] = False,
 ) -> None:
-    """List the schedulers, the groups that `compare` takes, and the power managers."""
+    """List the schedulers and the power managers; with --all also those of papers."""
     if as_json:
         sys.stdout.write(json.dumps(_all(), indent=2) + "\n")
         return
     from hpcosim_client.catalogue import summaries
 
-    _print("SCHEDULERS (--scheduler; case does not matter)", summaries.SCHEDULERS)
-    _print("JOB RULES", summaries.JOB_RULES)
-    _print("NODE RULES", summaries.NODE_RULES)
-    _print("GROUPS (hpcosim compare --schedulers)", summaries.GROUPS)
+    _print("SCHEDULERS (--scheduler; case does not matter)", summaries.EVERYDAY)
     _print(
         "POWER MANAGERS (scheduler.power)",
         {name: _with_settings(name, text) for name, text in summaries.POWER_MANAGERS.items()},
     )
+    if not everything:
+        more = len(summaries.PAPERS) + len(summaries.TRAINED)
+        typer.echo(f"`hpcosim schedulers --all` lists {more} more: of papers, trained, and groups.")
+        return
+    _print("SCHEDULERS OF PAPERS", summaries.PAPERS)
+    _print("JOB RULES", summaries.JOB_RULES)
+    _print("NODE RULES", summaries.NODE_RULES)
+    _print("TRAINED SCHEDULERS", summaries.TRAINED)
+    _print("GROUPS (hpcosim compare --schedulers)", summaries.GROUPS)
 
 
 def _all() -> dict[str, object]:

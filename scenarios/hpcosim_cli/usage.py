@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
@@ -17,6 +18,9 @@ from hpcosim_cli.errors import BAD_INPUT
 
 # Older versions of typer take this class from click, newer ones have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+SEPARATORS = {"PATH=VALUE": "=", "NAMES": ",", "MANAGERS": ",", "FILES": ","}
+"""What separates the parts of an option's value, by its metavar."""
 
 NUMBERS = {int: r"[-+]?[0-9]{1,18}", float: r"[-+]?[0-9]{1,18}([.][0-9]*)?(e[-+]?[0-9]{1,2})?"}
 
@@ -57,7 +61,8 @@ class CommandGroup(TyperGroup):
         try:
             status = super().main(*args, **options)
         except _UsageError as error:
-            sys.stderr.write(_line(error))
+            words = args[0] if args else options.get("args")
+            sys.stderr.write(_line(error, sys.argv[1:] if words is None else words))
             status = BAD_INPUT
         sys.exit(status)
 
@@ -120,8 +125,13 @@ def _converted(value: Any, kind: Any, described: Any) -> Any:
     raise ValueError
 
 
-def _line(error: Any) -> str:
-    """Return the message of a usage error; it is empty if the help text was printed."""
+def _line(error: Any, words: Sequence[str]) -> str:
+    """Return the message of a usage error; it is empty if the help text was printed.
+
+    Args:
+        error: the error.
+        words: the command line.
+    """
     text = " ".join(error.format_message().split()).rstrip(".")
     if not text:
         return ""
@@ -129,11 +139,30 @@ def _line(error: Any) -> str:
         text = re.sub(pattern, replacement, text)
     if text.startswith("No such option: --listen") and _has_option(error, "--bind"):
         text = "No such option: --listen; did you mean --bind?"
+    if "unexpected extra argument" in text and (joined := _joined(error, words)):
+        text += f"; did you mean {joined}?"
     if not text.endswith("?") and error.ctx is not None:
         text += f"; see `{error.ctx.command_path} --help`"
     if text[1:2].islower():
         text = text[0].lower() + text[1:]
     return f"error: {text}\n"
+
+
+def _joined(error: Any, words: Sequence[str]) -> str:
+    """Return an option with its value as one word, where a blank divides it; empty: none is."""
+    if error.ctx is None:
+        return ""
+    for option in error.ctx.command.params:
+        separator = SEPARATORS.get(option.metavar or "")
+        for at, name in enumerate(words):
+            if separator is None or name not in option.opts:
+                continue
+            value = list(itertools.takewhile(lambda word: word[:1] != "-", words[at + 1 :]))
+            if separator == "=":
+                value = value[:2] if value[:1] and "=" not in value[0] else []
+            if len(value) > 1:
+                return f"{name} {separator.join(value)}"
+    return ""
 
 
 def _has_option(error: Any, name: str) -> bool:

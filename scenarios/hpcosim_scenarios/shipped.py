@@ -16,6 +16,10 @@ EXPERIMENTS = "experiments"
 """The folder of the experiments below `shipped_folder()` and `BATCH`, and below that of a paper."""
 
 
+EVERYDAY = ("demo", "site", "office-hours", "carbon", "nasa-easy")
+"""The scenarios to start with, by name; the others are of papers, trainings and checks."""
+
+
 def shipped_folder() -> Path:
     """Return the folder of the shipped scenarios, with the networks and job logs they read."""
     checkout = Path(__file__).parents[1]

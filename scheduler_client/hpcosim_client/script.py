@@ -21,11 +21,11 @@ FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
     """Schedule one simulation as a script does: read options, run, print the metrics.
 
-    The options are `--connect`, `--scenario`, `--seed`, `--set`, `--session`, `--from-snapshot`,
-    `--timeout-s`, `--explain`, `--keys`, `--server-key` and `--json`; `--help` describes them. An
-    error of the client or the server ends the script with one line on standard error and exit
-    status 1, an invalid address or option with status 2, Ctrl-C with 130. An exception of the
-    policy itself keeps its traceback.
+    The options are `--connect`, `--name`, `--scenario`, `--seed`, `--set`, `--session`,
+    `--from-snapshot`, `--timeout-s`, `--explain`, `--keys`, `--server-key` and `--json`; `--help`
+    describes them. An error of the client or the server ends the script with one line on standard
+    error and exit status 1, an invalid address or option with status 2, Ctrl-C with 130. An
+    exception of the policy itself keeps its traceback.
 
     Args:
         policy: the policy.
@@ -40,6 +40,7 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
         metrics = run(
             policy,
             options.connect,
+            name=options.name,
             scenario=options.scenario,
             seed=options.seed,
             overrides=dict(options.overrides),
@@ -72,6 +73,9 @@ def _parser(policy: Policy) -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("--connect", default=DEFAULT_ADDRESS, metavar="ADDRESS", help="address of the server")
+    add(
+        "--name", default="", metavar="TEXT", help="name in status and results; empty: the function"
+    )
     add("--scenario", default="", metavar="NAME", help="a scenario of the server; empty: its first")
     add("--seed", type=int, help="seed of the simulation; None: the scenario's own")
     add(

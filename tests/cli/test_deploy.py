@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 import subprocess
@@ -15,9 +16,13 @@ import yaml
 from typer.core import TyperGroup
 
 from hpcosim_cli.main import command_line
+from hpcosim_client.power.settings import PATHS
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.model.files import named_files
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+DOCKERFILE = (ROOT / "Dockerfile").read_text()
 UNIT = (DEPLOY / "hpcosim.service").read_text()
 MANIFEST = list(yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text()))
 SCENARIOS = ("/scenarios/demo.yaml", "/etc/hpcosim/scenario.yaml")
@@ -52,6 +57,29 @@ def pod() -> dict[str, Any]:
     """Return the specification of the pod."""
     spec: dict[str, Any] = of_kind("StatefulSet")["spec"]["template"]["spec"]
     return spec
+
+
+def in_the_image() -> set[Path]:
+    """Return the files of the checkout that the Dockerfile copies to /scenarios."""
+    (copied,) = re.findall(r"^COPY (scenarios/.*) /scenarios/$", DOCKERFILE, re.MULTILINE)
+    return {path for pattern in copied.split() for path in ROOT.glob(pattern)}
+
+
+def test_the_image_has_what_its_scenarios_read() -> None:
+    """Each scenario of /scenarios has its tariffs, jobs and networks there."""
+    files = in_the_image()
+    scenarios = [path for path in files if path.suffix == ".yaml"]
+    assert {"carbon", "demo", "office-hours", "site"} <= {path.stem for path in scenarios}
+    for path in scenarios:
+        scenario = load_scenario(path)
+        read = [*named_files(scenario, path.parent).values()]
+        read += [
+            path.parent / model.partition(":")[2] for model in scenario.scheduler.agents.values()
+        ]
+        for key in PATHS:
+            if name := scenario.scheduler.power.get(key):
+                read.append(path.parent / name)
+        assert {each.resolve() for each in read} <= files, path
 
 
 def test_the_unit_is_accepted_by_systemd(tmp_path: Path) -> None:

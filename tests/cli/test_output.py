@@ -251,7 +251,11 @@ def test_scenarios_lists_the_shipped_scenarios() -> None:
     contents = json.loads(invoke("scenarios", "--json").out)
     assert list(contents) == list(shipped_scenarios())
     assert contents["demo"].startswith("600 synthetic jobs")
-    assert "deep_eas/lambda_0.9" in invoke("scenarios").out
+    everyday, everything = invoke("scenarios").out, invoke("scenarios", "--all").out
+    assert "deep_eas/lambda_0.9" not in everyday
+    assert "hpcosim scenarios --all" in everyday
+    assert everything.index("office-hours") < everything.index("deep_eas/lambda_0.9")
+    assert everything.index(" demo ") < everything.index(" conformance ")
 
 
 def test_scenarios_prints_a_scenario_that_runs(tmp_path: Path) -> None:
@@ -272,7 +276,7 @@ def test_scenarios_says_how_to_copy_the_files_that_a_scenario_reads(tmp_path: Pa
 
 def test_schedulers_lists_patterns_and_power_managers() -> None:
     """A line for each scheduler, rule, group and manager, with its settings."""
-    lines = invoke("schedulers").out.splitlines()
+    lines = invoke("schedulers", "--all").out.splitlines()
     assert (
         "  easy                     EASY backfilling: a reservation for the head of the queue"
         in lines
@@ -281,6 +285,17 @@ def test_schedulers_lists_patterns_and_power_managers() -> None:
     assert {"fcfs", "JOB-NODE", "PATH.py:FUNCTION", "low-mem", "all-heuristics", "slurm"} <= names
     assert not names & {"low-mem-high-cores"}
     assert "settings: warm, timeout_s=0.0" in {line.strip() for line in lines}
+
+
+def test_schedulers_lists_those_of_papers_on_request_only() -> None:
+    """A cluster of one's own needs few of them; the last line says how to see the others."""
+    short, whole = invoke("schedulers").out, invoke("schedulers", "--all").out
+    assert "conservative" in short
+    assert "keep-idle" in short
+    assert "JOB-NODE" not in short
+    assert "hpcosim schedulers --all" in short.splitlines()[-1]
+    for everyday, special in (("slurm", "snf"), ("carbon-aware", "minmin"), ("easy", "easy-ORDER")):
+        assert whole.index(f"\n  {everyday} ") < whole.index(f"\n  {special} ")
 
 
 def test_schedulers_as_json_has_all_names() -> None:

@@ -66,6 +66,26 @@ def test_status_of_a_server_shows_its_sessions(
         assert "1 open of at most 64" in done.out
 
 
+@pytest.mark.slow
+def test_a_named_session_is_summarized_and_found_by_its_name(
+    processes: Processes, tmp_path: Path
+) -> None:
+    """The command prints how it ended; the name is part of that of the results folder."""
+    options = ("--sessions", "2")
+    server = Server(processes, tmp_path / "tiny.yaml", *options, out=tmp_path / "out")
+    plain = invoke("schedule", "easy", "--connect", server.address)
+    named = invoke("schedule", "fcfs", "--name", "student 7", "--connect", server.address)
+    assert server.end() == 0
+    assert plain.out.startswith("easy on tiny: 20 jobs, 20 completed, ")
+    first, second = named.out.splitlines()
+    assert first.startswith("student 7 on tiny: 20 jobs, 20 completed, ")
+    assert " s" in first.partition("mean wait ")[2]
+    label = second.removeprefix("session ").partition(";")[0]
+    folder = tmp_path / "out" / f"tiny-student_7-{label}"
+    described = json.loads((folder / "run.json").read_text())
+    assert (described["scheduler"], described["policy"]["name"]) == ("student 7", "fcfs")
+
+
 @pytest.mark.parametrize("words", ["ping --connect", "status --connect", "schedule fcfs --connect"])
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://", "tcp://127.0.0.1", "carrier://x"])
 def test_invalid_address(words: str, address: str) -> None:

@@ -136,9 +136,9 @@ def test_every_manager_is_tried_here() -> None:
         ({"name": "keep-idle", "wram": 1, "warm": 1}, "wram", "did you mean 'warm'"),
         ({"name": "always-on", "warm": 1}, "warm", "always-on takes no settings"),
         (
-            {"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a"},
+            {"name": "slurm", "suspend_time_s": 1, "suspend_exc_nodes": "a;b"},
             "suspend_exc_nodes",
-            "expected sets such as 20 or 0-9:4, got 'a'",
+            "expected sets such as 20, 0-9:4 or hm[01-04]:2, got 'a;b'",
         ),
         ({"name": "rl"}, "model", "is missing"),
         (
@@ -237,6 +237,7 @@ def test_slurm_beside_a_scheduler_that_switches_nodes(tmp_path: Path) -> None:
         ),
         ("resume_timeout_s: 59", "resume_timeout_s"),
         ("suspend_exc_nodes: '4'", "suspend_exc_nodes: expected node numbers from 0 to 3, got 4"),
+        ("suspend_exc_nodes: 'hm[01-04]'", "suspend_exc_nodes: unknown node 'hm01'; the nodes"),
     ],
 )
 def test_slurm_beside_a_platform_it_does_not_fit(settings: str, error: str, tmp_path: Path) -> None:

@@ -233,6 +233,14 @@ def test_excluded_nodes_stay_on() -> None:
     assert switched_off(saved(6, jobs_of((0.0, 50.0, 1)), rules)) == [(16.0, 4), (16.0, 5)]
 
 
+@pytest.mark.parametrize("sets", ["n[2-3],n[4-6]:1", "1-2,n[4,5-6]:1"])
+def test_excluded_nodes_have_names(sets: str) -> None:
+    """Host lists name them, as SuspendExcNodes of slurm.conf does, also beside node numbers."""
+    group = msgspec.structs.replace(nodes_of(6).nodes[0], names="n[1-6]")
+    rules = rules_of(15.0, suspend_exc_nodes=sets)
+    assert rules.excluded(Platform((group,))) == [([1, 2], 2), ([3, 4, 5], 1)]
+
+
 def test_a_count_is_of_nodes_that_are_idle_just_then() -> None:
     """Busy nodes do not count: node 2 stays on until node 0 is free."""
     jobs = jobs_of((0.0, 50.0, 1), (10.0, 50.0, 1))
@@ -345,6 +353,7 @@ def test_nodes_that_no_allocation_wakes() -> None:
             "expected sets .*, got ''",
         ),
         ('{"suspend_time_s": 1, "suspend_exc_nodes": "9-0"}', "the set '9-0' is empty"),
+        ('{"suspend_time_s": 1, "suspend_exc_nodes": "hm[1-"}', "suspend_exc_nodes: .*hm"),
         ('{"suspend_time_s": 1, "suspend_exc_nodes": "0-9:0"}', "the set '0-9:0' is empty"),
         ('{"suspend_time_s": 1, "suspend_exc_states": "DOWN"}', "suspend_exc_states"),
         ('{"suspend_time_s": 1, "suspend_rate": 1}', "unknown field `suspend_rate`"),

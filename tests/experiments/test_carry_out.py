@@ -380,8 +380,29 @@ def test_an_experiment_without_users_is_an_error_before_the_first_run(tmp_path: 
     for name in ("a.swf", "b.swf"):
         write_log(tmp_path / name, -1)
     path = write(tmp_path, LOGS)
-    with pytest.raises(ExperimentError, match=r":4: measure.per_user: no workload has users"):
+    with pytest.raises(
+        ExperimentError, match=r":4: measure.per_user: no workload has names of a user"
+    ):
         carry_out(path, tmp_path / "out")
+
+
+def test_a_site_is_measured_by_partition_and_account(tmp_path: Path) -> None:
+    """The tables of the report have a row for each of them and each scheduler."""
+    text = "name: study\nscenario: site\naxes: {scheduler: [multifactor, slurm]}\n"
+    text += "measure: {by: [partition, account]}\nreport: {figures: []}\n"
+    done, _, _ = carry_out(write(tmp_path, text), tmp_path / "out")
+    assert not done.failed
+    found = pq.read_table(tmp_path / "out/breakdowns.parquet").to_pylist()
+    assert {(row["breakdown"], row["class"]) for row in found} == {
+        ("partition", "(none)"),  # the default one
+        ("partition", "gpu"),
+        ("account", "physics"),
+        ("account", "chemistry"),
+        ("account", "students"),
+    }
+    report = (tmp_path / "out/report.md").read_text()
+    assert "Metrics by account" in report
+    assert "students" in report
 
 
 def test_warnings_that_differ_by_numbers_are_one_line(tmp_path: Path) -> None:

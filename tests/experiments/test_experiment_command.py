@@ -89,7 +89,7 @@ def test_failed_runs_are_listed_and_give_status_1() -> None:
         (["nowhere.yaml"], "nowhere.yaml: no such file or shipped experiment"),
         (["studdy.yaml"], "studdy.yaml: no such file or shipped experiment; did you mean study"),
         (["."], ". is not a regular file; expected an experiment file"),
-        (["small.yaml"], "small.yaml:2: unknown key 'seed'"),
+        (["small.yaml"], "FILE: small.yaml is a scenario: `hpcosim run small.yaml` runs it"),
         (
             ["study.yaml", "--set", "lod=1"],
             "override lod: unknown path 'lod'; did you mean 'load'?",

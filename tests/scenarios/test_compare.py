@@ -10,7 +10,11 @@ import pytest
 from hpcosim_client import PolicyError
 from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.errors import RunError, ScenarioError
-from hpcosim_scenarios.running.compare import Comparison, compare_policies
+from hpcosim_scenarios.running.compare import (
+    Comparison,
+    compare_platforms,
+    compare_policies,
+)
 from hpcosim_scenarios.running.compared import PowerSettings, parse_power_list
 from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario
@@ -45,6 +49,35 @@ def night(tmp_path: Path) -> Path:
 def against_always_on(file: Path, **options: Any) -> Comparison:
     """Compare a timeout with nodes that are always on."""
     return compare_policies(file, power=["always-on", OFF], baseline="always-on", **options)
+
+
+def test_platforms_are_compared(night: Path, tmp_path: Path) -> None:
+    """Each policy runs on each platform, with its name and a folder; overrides still hold."""
+    fast = tmp_path / "fast.yaml"
+    fast.write_text(TEXT.replace("static_w: 100", "static_w: 40").replace("workload", "ignored"))
+    out, seen = tmp_path / "out", []
+    one = compare_platforms(night, [night, fast], on_result=lambda name, _: seen.append(name))
+    assert list(one.metrics) == seen == ["night", "fast"]
+    energy = {name: metrics["energy_j"] for name, metrics in one.metrics.items()}
+    assert energy["fast"] == pytest.approx(0.4 * energy["night"])
+    two = compare_platforms(night, [night, fast], ["fcfs", "easy"], out=out, by=["user"])
+    names = ["night, fcfs", "night, easy", "fast, fcfs", "fast, easy"]
+    assert list(two.metrics) == list(two.groups) == names
+    assert (out / "fast" / "easy" / "metrics.json").is_file()
+    larger = compare_platforms(night, [night], overrides={"platform.nodes.0.count": 2})
+    assert larger.metrics["night"]["energy_j"] == pytest.approx(2 * energy["night"])
+
+
+def test_a_platform_without_its_section_is_an_error(night: Path, tmp_path: Path) -> None:
+    """Before the first run, with the file; as is one that the scenario does not fit."""
+    empty, seen = tmp_path / "empty.yaml", []
+    empty.write_text("name: empty\n")
+    with pytest.raises(ScenarioError, match=r"empty\.yaml: expected a scenario file with"):
+        compare_platforms(night, [night, empty], on_result=lambda name, _: seen.append(name))
+    empty.write_text("platform: {nodes: []}\n")
+    with pytest.raises(ScenarioError, match="override platform"):
+        compare_platforms(night, [night, empty], on_result=lambda name, _: seen.append(name))
+    assert seen == []
 
 
 def test_savings_by_hand(night: Path) -> None:

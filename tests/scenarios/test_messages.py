@@ -79,6 +79,34 @@ def test_an_override_without_its_section_is_suggested_with_it(
     assert found.endswith(f"did you mean {suggestion}?")
 
 
+@pytest.mark.parametrize(
+    ("before", "line", "what"),
+    [
+        (
+            "  inline:",
+            "  kill_at_walltime: true",
+            ":8: workload: unknown key 'kill_at_walltime'; "
+            "kill_at_walltime is a key of the top level",
+        ),
+        ("      processors:", "      partitions: []", "partitions is a key of platform"),
+        ("workload:", "load: 2", ":7: unknown key 'load'; did you mean workload.load?"),
+        ("    - count: 4", "    - {tariff: x.csv}", "tariff is a key of economics"),
+    ],
+)
+def test_a_key_of_another_mapping_is_named_with_it(
+    tmp_path: Path, before: str, line: str, what: str
+) -> None:
+    """The message says where the key belongs."""
+    found = message(tmp_path / "a.yaml", SCENARIO.replace(before, f"{line}\n{before}", 1))
+    assert what.lstrip(":") in found
+
+
+def test_an_override_of_a_key_of_another_mapping_is_named_with_it(tmp_path: Path) -> None:
+    """As in a file."""
+    found = message(tmp_path / "a.yaml", SCENARIO, {"workload.kill_at_walltime": True})
+    assert found.endswith("kill_at_walltime is a key of the top level")
+
+
 def test_a_setting_of_a_power_manager_without_its_name_names_the_override(tmp_path: Path) -> None:
     """The message names the override to add, and no line of the file."""
     found = message(tmp_path / "a.yaml", SCENARIO, {"scheduler.power.timeout_s": 900})

@@ -39,8 +39,8 @@ FEW_REPEATS = 10
 OF_CLASSES = ("mean_wait_s", "mean_bounded_slowdown")
 """Metrics of classes of jobs, if the report's metrics are none of single jobs."""
 
-CLASS_TITLES = {"cores": "Metrics by size of the jobs", "user": "Metrics by user"}
-"""Titles of the tables of classes of jobs."""
+SIZES = "cores"
+"""The kind of classes by size of the jobs; other kinds are those of names, such as `user`."""
 
 PERCENT = Measure("", "", "%", 0.01)
 
@@ -212,7 +212,7 @@ def _breakdown(analysis: Analysis, kind: str, rows: Rows) -> Table:
         caption += f" The table has the {MAX_CLASSES} of {len(jobs)} classes with most jobs."
     return Table(
         f"by-{kind}",
-        CLASS_TITLES[kind],
+        f"Metrics by {'size of the jobs' if kind == SIZES else kind}",
         caption,
         [*analysis.kept, kind, "runs", *(title for title, _ in columns)],
         rows_of(

@@ -12,7 +12,11 @@ from hpcosim_experiments.model.file import located
 from hpcosim_experiments.runs.plan import PlannedRun, name_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.table_identity import table_identity
-from hpcosim_experiments.statistics.measured import has_users, measured_period
+from hpcosim_experiments.statistics.measured import (
+    MeasureSettings,
+    measured_period,
+    named_kinds,
+)
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.running.library import load_with
@@ -23,9 +27,9 @@ SELECTIONS = ("workload.jobs", "workload.window_s", "workload")
 """Settings that a workload without jobs is blamed on, the most probable first."""
 
 
-NO_USERS = (
-    "no workload has users; expected a log with users, such as one in the Standard Workload Format "
-    "with field 12; set per_user: false"
+NO_NAMES = (
+    "no workload has names of a {kind}; expected jobs with them, such as a log in the Standard "
+    "Workload Format with field 12 for users; leave it out"
 )
 
 
@@ -44,8 +48,8 @@ def count_jobs(
 
     Raises:
         ExperimentFileError: a setting of the experiment leaves no job, or names an invalid file;
-            no job is in the measured period of a run; or users are to be measured and there are
-            none. It has the line.
+            no job is in the measured period of a run; or jobs are to be measured by names that
+            none has. It has the line.
         ScenarioError, WorkloadError: a file cannot be read or is invalid.
     """
     runs = list(runs)
@@ -53,21 +57,25 @@ def count_jobs(
     for run in runs:
         by_table.setdefault(table_identity(run.scenario, seed=False), []).append(run)
     counts: dict[str, int] = {}
-    users = any(row["breakdown"] == "user" for each in stored for row in each.breakdowns)
+    named = {str(row["breakdown"]) for each in stored for row in each.breakdowns}
     for same in by_table.values():
-        known, with_users = _counts(path, same)
+        known, with_names = _counts(path, same)
         counts |= known
-        users |= with_users
-    if runs and runs[0].task.settings.per_user and not users:
-        raise located(ExperimentFileError(NO_USERS, field="$.measure.per_user"), path)
+        named |= with_names
+    settings = runs[0].task.settings if runs else MeasureSettings()
+    for kind in settings.kinds:
+        if kind not in named:
+            key = "by" if kind in settings.by else "per_user"
+            what = NO_NAMES.format(kind=kind)
+            raise located(ExperimentFileError(what, field=f"$.measure.{key}"), path)
     return counts
 
 
-def _counts(path: Path, runs: list[PlannedRun]) -> tuple[dict[str, int], bool]:
-    """Return the number of jobs by key of runs with the same jobs, and whether a user is known."""
+def _counts(path: Path, runs: list[PlannedRun]) -> tuple[dict[str, int], set[str]]:
+    """Return the number of jobs by key of runs with the same jobs, and which names jobs have."""
     run = runs[0]
     counts = {}
-    users = False
+    named: set[str] = set()
     by_section: dict[bytes, int] = {}
     try:
         table = source_jobs(run.scenario, Path())
@@ -79,11 +87,12 @@ def _counts(path: Path, runs: list[PlannedRun]) -> tuple[dict[str, int], bool]:
                 jobs = load_with(scenario, Path(), table).jobs
                 _check_period(jobs, run, path)
                 by_section[identity] = len(jobs)
-                users |= has_users(jobs)
+                named |= named_kinds(jobs)
+                named |= {"partition"} if scenario.platform.partitions else set()
             counts[run.key] = by_section[identity]
     except (ScenarioError, WorkloadError) as error:
         raise _blamed(error, run, path) from None
-    return counts, users
+    return counts, named
 
 
 def _check_period(jobs: JobTable, run: PlannedRun, path: Path) -> None:

@@ -103,7 +103,7 @@ def simulate(
         whole = run_in_process(opened, policy, report=report, explain=chosen.explain)
     check_unchanged(task.checksums, files)  # a policy or a log may have been read in between
     record = opened.simulation.record()
-    measured = measure(record, loaded.jobs, task.settings, whole)
+    measured = measure(record, task.settings, whole)
     more = task.measures(record, loaded.jobs) if task.measures else {}
     result = msgspec.structs.replace(
         base,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
+from hpcosim_scenarios.running.groups import GROUPED_BY, NO_NAME, GroupedBy
 from hpcosim_server.record.jobs_that_ran import Mask, jobs_that_ran
 from hpcosim_server.record.metrics import (
     Metrics,
@@ -23,7 +24,7 @@ from hpcosim_server.record.metrics import (
 from hpcosim_server.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable, coded
 
-UNKNOWN_USER = 0
+UNKNOWN = 0
 
 ClassBound = Annotated[int, Meta(gt=0, le=1_000_000)]
 
@@ -42,14 +43,22 @@ class MeasureSettings(Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         cool_down_s: time to leave out before the last submission, s.
         size_classes: smallest number of cores of each class of jobs, in ascending order; the first
             is 1. `[1, 16, 64]` are the classes 1-15, 16-63 and 64+. Empty: no classes by size.
-        per_user: also measure the jobs of each user. Runs of workloads without users have no such
-            classes; at least one workload of the experiment must have users.
+        by: also measure the jobs of each `partition`, `account`, `user`, `group` or `qos`. Runs of
+            workloads without these names have no such classes; at least one workload of the
+            experiment must have them.
+        per_user: short for `by: [user]`.
     """
 
     warm_up_s: NotNegative = 0.0
     cool_down_s: NotNegative = 0.0
     size_classes: tuple[ClassBound, ...] = ()
+    by: tuple[GroupedBy, ...] = ()
     per_user: bool = False
+
+    @property
+    def kinds(self) -> tuple[GroupedBy, ...]:
+        """Kinds of names by which jobs are measured, each once."""
+        return tuple(dict.fromkeys((*self.by, *(("user",) if self.per_user else ()))))
 
     def __post_init__(self) -> None:
         bounds = self.size_classes
@@ -65,8 +74,8 @@ class Measured(NamedTuple):
 
     Attributes:
         metrics: metrics by name, in the order of `metrics.json`.
-        breakdowns: one row per class of jobs: `breakdown` (`cores` or `user`), `class` (such as
-            `16-63`, or the number of the user), then the metrics of the jobs of the class.
+        breakdowns: one row per class of jobs: `breakdown` (`cores`, or a kind of `by`), `class`
+            (such as `16-63`, or a name), then the metrics of the jobs of the class.
     """
 
     metrics: Metrics
@@ -85,14 +94,11 @@ class Period(NamedTuple):
     end_s: float
 
 
-def measure(
-    record: RunRecord, jobs: JobTable, settings: MeasureSettings, whole: Metrics
-) -> Measured:
+def measure(record: RunRecord, settings: MeasureSettings, whole: Metrics) -> Measured:
     """Return the metrics of the measured period of a run, and of its classes of jobs.
 
     Args:
         record: a run, complete or not.
-        jobs: its workload.
         settings: the measured period and the classes.
         whole: metrics of the whole run, as `hpcosim_server.record.results.metrics_of` returns
             them. Those that do not belong to single jobs are kept.
@@ -106,7 +112,7 @@ def measure(
         period, among = measured_period(np.array(record.recording.submit_s), settings)
         metrics.update(job_metrics(record, among))
         metrics["utilization"] = utilization_within(record, period)
-    return Measured(metrics, list(_breakdowns(record, jobs, settings, among)))
+    return Measured(metrics, list(_breakdowns(record, settings, among)))
 
 
 def measured_period(
@@ -182,19 +188,21 @@ def utilization_within(record: RunRecord, period: Period) -> float:
 
 
 def _breakdowns(
-    record: RunRecord, jobs: JobTable, settings: MeasureSettings, among: Mask
+    record: RunRecord, settings: MeasureSettings, among: Mask
 ) -> Iterator[dict[str, Any]]:
     """Yield a row per class that has jobs."""
     for name, mask in _size_classes(record, settings.size_classes):
         if (chosen := mask & among).any():
             yield {"breakdown": "cores", "class": name, **job_metrics(record, chosen)}
-    if settings.per_user and has_users(jobs):
-        codes, known = coded(record.recording.owners.names("user"))
-        users = np.array(codes)
-        for code in np.unique(users[among]).tolist():
-            name = known[code] or "unknown"
-            chosen = (users == code) & among
-            yield {"breakdown": "user", "class": name, **job_metrics(record, chosen)}
+    for kind in settings.kinds:
+        codes, known = coded(record.recording.owners.names(kind))
+        if not any(known):
+            continue  # the workload has no such names
+        of_jobs = np.array(codes)
+        for code in np.unique(of_jobs[among]).tolist():
+            name = known[code] or ("unknown" if kind == "user" else NO_NAME)
+            chosen = (of_jobs == code) & among
+            yield {"breakdown": kind, "class": name, **job_metrics(record, chosen)}
 
 
 def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[str, Mask]]:
@@ -208,6 +216,6 @@ def _size_classes(record: RunRecord, bounds: tuple[int, ...]) -> Iterator[tuple[
             yield name, (cores >= first) & (cores < after)
 
 
-def has_users(jobs: JobTable) -> bool:
-    """Return whether the user of a job is known."""
-    return bool((jobs.user != UNKNOWN_USER).any())
+def named_kinds(jobs: JobTable) -> set[GroupedBy]:
+    """Return the kinds of names that a job has."""
+    return {kind for kind in GROUPED_BY if (getattr(jobs, kind) != UNKNOWN).any()}

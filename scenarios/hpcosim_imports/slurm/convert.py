@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from hpcosim_imports.anonymous import Pseudonyms
-from hpcosim_imports.errors import FieldError
+from hpcosim_imports.errors import FieldError, InputError
 from hpcosim_imports.output import check_outputs, write_files
 from hpcosim_imports.report import ImportReport, Kind
 from hpcosim_imports.slurm.accounts import read_accounts, read_qos
@@ -18,16 +18,20 @@ from hpcosim_imports.slurm.failures import failures
 from hpcosim_imports.slurm.nodes import NodePower, node_groups
 from hpcosim_imports.slurm.other import NODE_MODELLED, NODE_WITHOUT_EFFECT, WITHOUT_EFFECT
 from hpcosim_imports.slurm.partitions import partitions, switches
+from hpcosim_imports.slurm.power_saving import KEYS as POWER_SAVING
+from hpcosim_imports.slurm.power_saving import power_saving
 from hpcosim_imports.slurm.qos_names import name_all_qos
+from hpcosim_imports.slurm.reservations import read_reservations
 from hpcosim_imports.slurm.scheduling import OWN, SITE, scheduler_settings
 from hpcosim_imports.slurm.statements import Statement, read_statements
 from hpcosim_imports.slurm.values import optional_whole
+from hpcosim_imports.times import as_text, origin_of, zone_of
 from hpcosim_imports.units import device_counts, shown
 
 MODELLED = frozenset(
     (
         *("clustername", "defmempercpu", "licenses", "maxmempercpu"),
-        *("selecttype", "selecttypeparameters", *SITE, *OWN),
+        *("selecttype", "selecttypeparameters", *SITE, *OWN, *POWER_SAVING),
     )
 )
 SELECTION = frozenset(
@@ -56,6 +60,9 @@ class SlurmOptions:
         qos: output of `sacctmgr -P show qos`; None: none.
         gres: gres.conf; None: the file beside slurm.conf, if there is one.
         topology: topology.conf; None: as for `gres`.
+        reservations: output of `scontrol show reservation`; None: none.
+        start: time of simulated second 0, as in the file of reservations, which need it.
+        time_zone: time zone of local times, by its name in the IANA database.
         power: power of the nodes.
         jobs: path of the jobs in the scenario, relative to its file.
         anonymize: replace the names of users and accounts.
@@ -67,6 +74,9 @@ class SlurmOptions:
     qos: Path | None = None
     gres: Path | None = None
     topology: Path | None = None
+    reservations: Path | None = None
+    start: str = ""
+    time_zone: str = "UTC"
     power: NodePower = POWER
     jobs: str = "jobs.jsonl"
     anonymize: bool = False
@@ -96,7 +106,7 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
     statements = read_statements(conf, report)
     gres = _beside(options.gres, conf, "gres.conf", report)
     topology = _beside(options.topology, conf, "topology.conf", report)
-    read = {conf, options.sacctmgr, options.qos}
+    read = {conf, options.sacctmgr, options.qos, options.reservations}
     read |= {each.path for each in (*statements, *gres, *topology)}
     check_outputs([out], [*filter(None, read)], options.names)
     names = Pseudonyms(options.names) if options.anonymize else None
@@ -109,6 +119,10 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
     if topology and not _value(statements, "topologyplugin")[0]:
         settings.setdefault("selection", {})["ignore_topology"] = True  # Slurm's default
     platform = _platform(statements, gres, topology, options.power, report)
+    manager = power_saving(statements, platform, options.power, report)
+    if options.reservations is not None:
+        reserved = _reservations(options.reservations, options, platform, names, report)
+        platform |= {"reservations": reserved} if reserved else {}
     if names is not None and "partitions" in platform:
         platform["partitions"] = [names.partition(each) for each in platform["partitions"]]
     _not_modelled(statements, report)
@@ -117,15 +131,47 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
         "platform": platform,
         **failures(statements, platform["nodes"]),
         "workload": {"json": options.jobs},
-        "scheduler": {"name": "slurm", "settings": settings},
+        "scheduler": {
+            "name": "slurm",
+            **({"power": manager} if manager else {}),
+            "settings": settings,
+        },
     }
     write_files({out: _text(scenario, report).encode()}, force=options.force)
     if names is not None:
         write_files(names.content(), force=True)
     nodes = sum(group["count"] for group in platform["nodes"])
-    found = len(platform.get("partitions", ()))
-    report.written = [f"{out}: {nodes:,} nodes, {found} partitions"]
+    counts = (
+        f"{len(platform.get(section, ()))} {section}"
+        for section in ("partitions", "reservations")
+        if section == "partitions" or options.reservations is not None
+    )
+    report.written = [f"{out}: {nodes:,} nodes, {', '.join(counts)}"]
     return report
+
+
+def _reservations(
+    path: Path,
+    options: SlurmOptions,
+    platform: Mapping[str, Any],
+    names: Pseudonyms | None,
+    report: ImportReport,
+) -> list[dict[str, Any]]:
+    """Return the reservations of a file, in simulated time.
+
+    Raises:
+        InputError: the file is invalid, or second 0 is not known.
+    """
+    zone = zone_of(options.time_zone)
+    if not options.start:
+        raise InputError(
+            "--reservations needs --start TIME, second 0 of the simulation; `hpcosim import sacct` "
+            "prints that of the jobs"
+        )
+    origin_s = origin_of(options.start, zone, 0.0)
+    report.facts["second 0 of the simulation"] = as_text(origin_s)
+    report.facts["time zone of local times"] = options.time_zone
+    return read_reservations(path, platform, zone, origin_s, report, names)
 
 
 def _beside(path: Path | None, conf: Path, name: str, report: ImportReport) -> list[Statement]:

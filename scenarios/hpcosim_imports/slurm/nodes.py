@@ -24,10 +24,12 @@ class NodePower:
     Attributes:
         static_w: static power of each core, W.
         dynamic_w: additional power of each core that has a task, W.
+        sleep_w: power of a node that is switched off, W.
     """
 
     static_w: float = 5.0
     dynamic_w: float = 5.0
+    sleep_w: float = 5.0
 
 
 def node_groups(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
-from hpcosim_imports.errors import FieldError
+from hpcosim_client.slurm.settings import PriorityFlag, SiteSettingsError, parse_site
+from hpcosim_imports.errors import FieldError, InputError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.slurm.statements import Statement
 from hpcosim_imports.slurm.values import (
@@ -20,6 +21,12 @@ from hpcosim_imports.slurm.values import (
 from hpcosim_imports.units import shown
 
 Read = Callable[[str], Any]
+Origins = dict[str, tuple[Statement, str]]
+"""Statement and name of each setting by its path."""
+
+PRIORITY_FLAGS = frozenset(get_args(PriorityFlag))
+DEFAULT_FLAGS = frozenset(("fair_tree",))
+"""Flags that state what holds without them."""
 
 
 def _seconds(text: str) -> float:
@@ -35,7 +42,7 @@ def _duration(text: str) -> float:
 
 
 def _flags(text: str) -> list[str]:
-    return [name.lower() for name in names(text) if name.upper() != "FAIR_TREE"]
+    return [name.lower() for name in names(text) if name.lower() in PRIORITY_FLAGS]
 
 
 def _kind(text: str) -> str:
@@ -124,14 +131,18 @@ def scheduler_settings(statements: Sequence[Statement], report: ImportReport) ->
         InputError: a value is invalid; names the line.
     """
     settings: dict[str, Any] = {}
+    origins: Origins = {}
     for statement in statements:
         for key, text in statement.values.items():
             try:
                 if key in SITE and text:
                     path, read = SITE[key]
                     _set(settings, path, read(text))
+                    origins[path] = statement, statement.names[key]
+                    if key == "priorityflags":
+                        _report_flags(text, statement, report)
                 elif key == "schedulerparameters":
-                    _parameters(text, settings, statement, report)
+                    _parameters(text, settings, origins, statement, report)
                 elif key == "preemptmode" and statement.key != "partitionname":
                     _preemption(text, settings)
                 elif key == "selecttypeparameters":
@@ -142,11 +153,35 @@ def scheduler_settings(statements: Sequence[Statement], report: ImportReport) ->
                 raise statement.error(f"{statement.names[key]}: {error}") from None
     for statement in (each for each in statements if each.key == "partitionname"):
         _of_partition(statement, settings)
+    _check(settings, origins)
     return settings
 
 
+def _check(settings: Mapping[str, Any], origins: Origins) -> None:
+    """Check the settings as `hpcosim run` does, so that an error has the line of slurm.conf."""
+    try:
+        parse_site(settings)
+    except SiteSettingsError as error:
+        for path, (statement, name) in origins.items():
+            if error.field == path or error.field.startswith((f"{path}.", f"{path}[")):
+                raise statement.error(f"{name}: {error.what}") from None
+        raise InputError(f"scheduler.settings.{error}") from None
+
+
+def _report_flags(text: str, statement: Statement, report: ImportReport) -> None:
+    for flag in names(text):
+        if flag.lower() not in PRIORITY_FLAGS | DEFAULT_FLAGS:
+            report.add(
+                "not modelled", f"{statement.names['priorityflags']}: {flag:.60}", statement.place
+            )
+
+
 def _parameters(
-    text: str, settings: dict[str, Any], statement: Statement, report: ImportReport
+    text: str,
+    settings: dict[str, Any],
+    origins: Origins,
+    statement: Statement,
+    report: ImportReport,
 ) -> None:
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, equals, value = entry.partition("=")
@@ -156,6 +191,7 @@ def _parameters(
         path, read = PARAMETERS[name.lower()]
         try:
             _set(settings, path, read(value if equals else "yes"))
+            origins[path] = statement, f"SchedulerParameters: {name}"
         except FieldError as error:
             raise FieldError(f"{name}: {error}") from None
 

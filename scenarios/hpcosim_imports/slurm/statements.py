@@ -80,7 +80,7 @@ def _statements(
     for number, text in _logical_lines(path, report):
         include = _INCLUDE.fullmatch(text)
         if include is None:
-            yield _statement(path, number, text)
+            yield parse_statement(path, number, text)
             continue
         if files[0] > MOST_INCLUDES:
             raise InputError(f"expected at most {MOST_INCLUDES} included files", path, number)
@@ -116,7 +116,12 @@ def _included(name: str, path: Path, number: int, root: Path) -> Path:
     )
 
 
-def _statement(path: Path, number: int, text: str) -> Statement:
+def parse_statement(path: Path, number: int, text: str) -> Statement:
+    """Return the statement of a line.
+
+    Raises:
+        InputError: the line has another form.
+    """
     values: dict[str, str] = {}
     names: dict[str, str] = {}
     key, at = "", 0

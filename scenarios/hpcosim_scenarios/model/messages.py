@@ -55,12 +55,12 @@ def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> S
         return ScenarioError(_expected_key(what), field=field)
     value = value_at(tree, field)
     if unknown := re.search(r"unknown field `(.*)`", what):
-        return unknown_key(unknown[1], field, *_known_keys(kinds[0], tree, field))
+        return unknown_key(unknown[1], field, *known_keys(kinds[0], tree, field))
     if missing := re.search(r"missing required field `(.*)`", what):
-        known, nested = _known_keys(kinds[0], tree, field)
+        known, nested, elsewhere = known_keys(kinds[0], tree, field)
         others = [str(key) for key in value or () if key not in known]
         if others:  # probably a misspelt name of the missing key
-            return unknown_key(others[0], field, known, nested)
+            return unknown_key(others[0], field, known, nested, elsewhere)
         return ScenarioError(f"the key `{missing[1]}` is missing", field=field)
     if what.startswith("Invalid"):
         return ScenarioError(_expected_choice(field, value, kinds), field=field)
@@ -72,7 +72,11 @@ def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> S
 
 
 def unknown_key(
-    key: str, field: str, known: Iterable[str], nested: Mapping[str, str] = MappingProxyType({})
+    key: str,
+    field: str,
+    known: Iterable[str],
+    nested: Mapping[str, str] = MappingProxyType({}),
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
 ) -> ScenarioError:
     """Return the error for a key that the mapping at a field does not have.
 
@@ -81,6 +85,7 @@ def unknown_key(
         field: path of the mapping.
         known: keys of the mapping, among which the nearest is suggested.
         nested: paths of the keys in mappings below it, by key.
+        elsewhere: paths of mappings that are not below it, by each of their keys.
     """
     synonym = SYNONYMS.get(key.lower(), "")
     near = synonym if synonym in known else nearest(key, known)
@@ -88,6 +93,8 @@ def unknown_key(
         near = ""
     hint = repr(near) if near else nested.get(key, "")
     advice = f"; did you mean {hint}?" if hint and near != key else ""
+    if key in elsewhere and key not in nested and synonym not in known:
+        advice = f"; {key} is a key of {elsewhere[key] or 'the top level'}"
     return ScenarioError(f"unknown key {key!r}{advice}", field=field, key=key)
 
 
@@ -96,16 +103,24 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1)), "")
 
 
-def _known_keys(root: type[Struct], tree: Any, field: str) -> tuple[set[str], dict[str, str]]:
-    """Return the keys of the mapping at a field, and the paths of keys in mappings below it.
+def known_keys(
+    root: type[Struct], tree: Any, field: str
+) -> tuple[set[str], dict[str, str], dict[str, str]]:
+    """Return the keys of the mapping at a field, and where keys of other mappings are.
+
+    The second result has the paths of keys in mappings below it, and the third one the paths of
+    the mappings in which it is itself, and otherwise of the other mappings, by key.
 
     Args:
         root: the struct of the whole tree.
         tree: the plain data.
         field: path of the mapping.
     """
-    kinds = [root]
+    kinds, place = [root], ""
+    elsewhere = _owners([root], "")
     for step in steps_of(field):
+        elsewhere |= {key: place for kind in kinds for key in kind.__struct_fields__}
+        place = f"{place}[{step}]" if isinstance(step, int) else f"{place}.{step}".lstrip(".")
         fields = [each for kind in kinds for each in msgspec.structs.fields(kind)]
         inner = [kind for each in fields if each.name == step for kind in _structs(each.type)]
         kinds = inner or kinds  # a position in a list, or a key of a mapping of structs
@@ -116,7 +131,7 @@ def _known_keys(root: type[Struct], tree: Any, field: str) -> tuple[set[str], di
         tag = value.get(config.tag_field) if isinstance(value, dict) else None
         if tag in (None, config.tag):
             known |= {*kind.__struct_fields__, *filter(None, [config.tag_field])}
-    return known, _keys_below(kinds, f"{field}.".lstrip("$."))
+    return known, _keys_below(kinds, f"{field}.".lstrip("$.")), elsewhere
 
 
 def _keys_below(kinds: Iterable[type[Struct]], place: str) -> dict[str, str]:
@@ -131,6 +146,18 @@ def _keys_below(kinds: Iterable[type[Struct]], place: str) -> dict[str, str]:
     for path, kind in below:
         paths = _keys_below([kind], path) | paths
     return paths | {key: path + key for path, kind in below for key in kind.__struct_fields__}
+
+
+def _owners(kinds: Iterable[type[Struct]], place: str) -> dict[str, str]:
+    """Return the paths of the mappings below structs, by each of their keys; lists are left out.
+
+    Of several mappings with a key, the one that is nearest to the top counts.
+    """
+    paths: dict[str, str] = {}
+    for each in (field for kind in kinds for field in msgspec.structs.fields(kind)):
+        below = f"{place}.{each.name}".lstrip(".")
+        paths = _owners(_structs(each.type, lists=False), below) | paths
+    return paths | {key: place for kind in kinds for key in kind.__struct_fields__}
 
 
 def _structs(kind: Any, *, lists: bool = True) -> list[type[Struct]]:

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from hpcosim_protocol import Platform, Processor
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.messages import unknown_key
+from hpcosim_scenarios.model.messages import known_keys, unknown_key
+from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.site_checks import check_site
 from hpcosim_server.physics.contention import check_contention
 
@@ -110,7 +111,7 @@ def _check_number(value: float, field: str) -> None:
 def _check_keys(value: Struct, tree: Mapping[str, Any], field: str) -> None:
     for key in tree:
         if key not in value.__struct_fields__:
-            raise unknown_key(key, field, value.__struct_fields__)
+            raise unknown_key(key, field, *known_keys(Scenario, {}, field))
     if isinstance(value, Processor):
         for key in STATED:
             if key not in tree:

@@ -40,7 +40,7 @@ function headerFacts(runs) {
   return first
     .filter(([, text], at) => text !== null && others.every((facts) => facts[at][1] === text))
     .map(([title, text]) => make("div", {}, make("dt", {}, title),
-      make("dd", { id: `fact-${title}` }, String(text))));
+      make("dd", { id: `fact-${title.replace(" ", "-")}` }, String(text))));
 }
 
 function factsOf(model, single) {
@@ -50,10 +50,15 @@ function factsOf(model, single) {
     ["nodes", countText(model.nodes.count)],
     ["cores", countText(model.coreCount)],
     ["time", durationText(model.nowS - model.beginS)],
+    ["mean wait", waitText(about.metrics?.mean_wait_s)],
     ["energy", single ? "…" : null],
     ["seed", about.seed ?? null],
     ["hpcosim", about.hpcosim ?? null],
   ];
+}
+
+function waitText(waitS) {
+  return typeof waitS === "number" ? durationText(waitS) : null;
 }
 
 /**

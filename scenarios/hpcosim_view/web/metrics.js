@@ -3,7 +3,9 @@
 import { make, makePane } from "./dom.js";
 import { dataTable } from "./tables.js";
 import { durationText } from "./time_axis.js";
-import { energyText, numberText, powerText, unitOfMetric, UNKNOWN_TEXT } from "./units.js";
+import {
+  energyText, numberText, powerText, titleOfMetric, unitOfMetric, UNKNOWN_TEXT,
+} from "./units.js";
 
 /**
  * Create the pane with all metrics.
@@ -38,7 +40,8 @@ function metricsTable(runs, names) {
       const shown = make("span", { title: readable(name, value) }, metricText(value));
       return run ? [shown, ...differenceCells(first, value)] : [shown];
     });
-    return [name, unitOfMetric(name), ...cells, ...(single ? [readable(name, first)] : [])];
+    const title = make("span", { title: name }, titleOfMetric(name));
+    return [title, unitOfMetric(name), ...cells, ...(single ? [readable(name, first)] : [])];
   });
   if (single) columns.push("in larger units");
   const caption = runs.length > 1

@@ -3,6 +3,7 @@
 import { durationText } from "./time_axis.js";
 
 const METRIC_UNITS = { s: "s", w: "W", j: "J", js: "J s", kwh: "kWh", kg: "kg" };
+const METRIC_WORDS = { co2: "CO2", edp: "EDP", max: "maximum" };
 const NUMBER_FORMATS = [];
 export const UNKNOWN_TEXT = "–";
 
@@ -94,6 +95,22 @@ export function energyText(energyJ) {
  */
 export function unitOfMetric(name) {
   return METRIC_UNITS[name.split("_").at(-1)] ?? "";
+}
+
+/**
+ * Return a metric's name as people read it, without its unit: `mean wait`, `95th-percentile wait`.
+ * @param {string} name such as `mean_wait_s`
+ */
+export function titleOfMetric(name) {
+  const words = name.split("_");
+  if (words.length > 1 && words.at(-1) in METRIC_UNITS) words.pop();
+  return words.map(metricWord).join(" ");
+}
+
+function metricWord(word) {
+  const percentile = /^p(\d+)$/.exec(word);
+  if (percentile) return `${percentile[1]}th-percentile`;
+  return METRIC_WORDS[word] ?? word;
 }
 
 /**

@@ -59,6 +59,9 @@ REPLAYED = (SCRIPTED, RECORDED)
 SAFE_SETTINGS = re.compile(r"[A-Za-z0-9_.=:+-]{1,100}")
 """Settings that are part of the name of a results folder; a colon becomes a hyphen."""
 
+MIN_WORD = 4
+"""Fewest letters of a word that is looked up in the descriptions of schedulers."""
+
 
 def _later(module: str, name: str, *arguments: object, **settings: object) -> Callable[..., Policy]:
     """Return a factory of policies that imports its module of `heuristics` when it is called."""
@@ -239,12 +242,23 @@ def _no_such_scheduler(name: str, known: Sequence[str]) -> str:
             f"{name!r} is a power manager, not a scheduler: keep the scheduler and choose the "
             f"manager with --set scheduler.power={manager}"
         )
-    near = difflib.get_close_matches(spelled(name), known, n=3)
+    near = difflib.get_close_matches(spelled(name), known, n=3) or _described_by(name, known)
     file, colon, function = name.rpartition(":")
     if colon and Path(f"{file}.py").is_file():
         near = [f"{file}.py:{function}"]
     advice = f"did you mean {', '.join(near)}? " if near else ""
     return f"there is no scheduler {name!r}; {advice}`hpcosim schedulers` lists them"
+
+
+def _described_by(word: str, known: Sequence[str]) -> list[str]:
+    """Return the first schedulers whose description has a word, such as `backfill`."""
+    from hpcosim_client.catalogue.summaries import SCHEDULERS
+
+    word = spelled(word)
+    if len(word) < MIN_WORD:
+        return []
+    texts = {name: text.lower() for name, text in SCHEDULERS.items() if name in known}
+    return [name for name, text in texts.items() if word in text and f"no {word}" not in text][:3]
 
 
 def make_policy(

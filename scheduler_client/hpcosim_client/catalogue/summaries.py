@@ -11,12 +11,36 @@ import msgspec
 
 from hpcosim_client.power.settings import MANAGERS
 
-SCHEDULERS: Mapping[str, str] = {
-    "fcfs": "first come, first served; no backfilling",
+EVERYDAY: Mapping[str, str] = {
+    "fcfs": "first come, first served (FIFO); no backfilling",
     "sjf": "shortest requested time first",
     "ljf": "longest requested time first",
     "smallest": "fewest cores first",
     "saf": "smallest r n (area) first",
+    "lxf": "largest (w + r) / r (expansion factor) first",
+    "easy": "EASY backfilling: a reservation for the head of the queue",
+    "conservative": "conservative backfilling: a reservation for every job",
+    "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
+    "settings: scheduler.settings",
+    "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
+    "accounts and QOS; settings: scheduler.settings",
+    "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
+    "scheduler.settings",
+    "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
+    "carbon intensity (Wiesner et al. 2021)",
+    "carbon-aware:SETTINGS": "the same with settings, such as "
+    "carbon-aware:signal=price_per_kwh:slack_s=86400",
+    "power-capped": "easy that keeps the power of all nodes within the signal power_cap_w",
+    "gpu-packing": "jobs go to GPUs in use first, then to idle GPUs of nodes with GPUs in use",
+    "gpu-random": "jobs go to any node and any of its GPUs with room",
+    "best-fit": "jobs go to the node with the fewest cores and GPUs left",
+    "PATH.py:FUNCTION": "a function of your own that takes the view",
+    "scripted:FILE": "replays schedule.csv of a results folder",
+    "recorded:FILE": "replays the recorded runs of imported jobs",
+}
+"""Schedulers for any cluster, by name or pattern; words in capitals stand for a file."""
+
+PAPERS: Mapping[str, str] = {
     "snf": "fewest cores first, then shortest requested time (Pulungan et al. 2026)",
     "f1": "least log10(r) n + 870 log10(s) first (Carastan-Santos, de Camargo 2017)",
     "f2": "least sqrt(r) n + 25600 log10(s) first (same paper)",
@@ -24,32 +48,15 @@ SCHEDULERS: Mapping[str, str] = {
     "f4": "least r sqrt(n) + 530000 log10(s) first (same paper)",
     "wfp3": "greatest (w / r)^3 n first (Tang et al. 2009)",
     "unicep": "greatest w / (log2(n) r) first (Tang et al. 2009)",
-    "lxf": "largest (w + r) / r (expansion factor) first",
-    "easy": "EASY backfilling: a reservation for the head of the queue",
     "easy-ORDER": "easy whose head is the first of 64 visible jobs by ORDER: an order above, or "
     "sjf-aged, saf-aged or f1-aged, which prefer jobs that have waited for a day",
-    "conservative": "conservative backfilling: a reservation for every job",
-    "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "
-    "accounts and QOS; settings: scheduler.settings",
-    "fairshare": "easy in the order of Slurm's fair-share of accounts and users; settings: "
-    "scheduler.settings",
-    "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
-    "settings: scheduler.settings",
     "young-daly": "easy that sets the checkpoint intervals of jobs by Daly's formula (Daly 2006)",
-    "carbon-aware": "easy that delays jobs with a deadline to the start with the lowest mean "
-    "carbon intensity (Wiesner et al. 2021)",
-    "carbon-aware:SETTINGS": "the same with settings, such as "
-    "carbon-aware:signal=price_per_kwh:slack_s=86400",
-    "power-capped": "easy that keeps the power of all nodes within the signal power_cap_w",
     "esjf": "energy-aware shortest job first on a plan of 30 steps (Esmaili, Pedram 2019)",
     "esjf-now": "esjf that binds only jobs that start immediately",
     "minmin": "Min-min, batch mode: the queue is mapped to nodes at every event "
     "(Maheswaran et al. 1999)",
     "maxmin": "Max-min, batch mode (same paper)",
     "duplex": "the better of minmin and maxmin (Braun et al. 2001)",
-    "gpu-random": "jobs go to any node and any of its GPUs with room",
-    "gpu-packing": "jobs go to GPUs in use first, then to idle GPUs of nodes with GPUs in use",
-    "best-fit": "jobs go to the node with the fewest cores and GPUs left",
     "fgd": "jobs go where the least GPU capacity becomes unusable for the mix of jobs "
     "(Weng et al. 2023)",
     "RULE-immediate": "RULE minmin, maxmin or duplex that binds a job to a node at its submission "
@@ -64,8 +71,10 @@ SCHEDULERS: Mapping[str, str] = {
     "pairing-search-energy": "plans of all waiting jobs with little forecast energy, searched at "
     "every event by annealing",
     "pairing-search-edp": "the same for the energy-delay product",
-    "scripted:FILE": "replays schedule.csv of a results folder",
-    "recorded:FILE": "replays the recorded runs of imported jobs",
+}
+"""Schedulers of papers and for their comparisons; words in capitals stand for a rule."""
+
+TRAINED: Mapping[str, str] = {
     "pairing:MODEL": "trained network that pairs jobs with nodes (hpcosim train pairing)",
     "pairing-sampled:MODEL": "the same, with actions sampled from its distribution",
     "deep-eas:MODEL": "trained network that binds jobs to machines (hpcosim train deep-eas)",
@@ -73,9 +82,11 @@ SCHEDULERS: Mapping[str, str] = {
     "deep-eas-search:MODEL": "deep-eas:MODEL with simulated futures of its two likeliest actions",
     "batch:MODEL": "searched rule that chooses the head of easy (hpcosim train batch)",
     "batch-sampled:MODEL": "the same, with the scores of the rule as logits of the choice",
-    "PATH.py:FUNCTION": "a function of your own that takes the view",
 }
-"""Schedulers by name or pattern; words in capitals stand for a rule or a file."""
+"""Schedulers with a trained model; MODEL stands for its file."""
+
+SCHEDULERS: Mapping[str, str] = {**EVERYDAY, **PAPERS, **TRAINED}
+"""All schedulers."""
 
 JOB_RULES: Mapping[str, str] = {
     "first": "earliest submission first",

@@ -10,7 +10,7 @@ import numpy as np
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Bools, Ints
 from hpcosim_client.power.slurm_scans import Bucket, Scans
-from hpcosim_client.power.slurm_settings import Slurm, node_sets
+from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.view import View
 from hpcosim_protocol import AllocateJob, Decision, SetNodePower
 
@@ -32,10 +32,7 @@ class PowerSaving:
         rules.check(view.platform)
         nodes, interval_s = view.nodes, rules.power_save_interval_s
         self._rules = rules
-        self._sets = [
-            (np.arange(first, last + 1), count)
-            for first, last, count in node_sets(rules.suspend_exc_nodes)
-        ]
+        self._sets = [(np.array(each), count) for each, count in rules.excluded(view.platform)]
         off_s = rules.suspend_timeout_s
         self._timeout_s = nodes.switch_off_s if off_s is None else np.full(len(nodes.on), off_s)
         self._idle: Bools = np.zeros(len(nodes.on), dtype=np.bool_)

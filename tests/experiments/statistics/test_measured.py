@@ -14,7 +14,6 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.statistics import MeasureSettings, measure
 from hpcosim_server.record import metrics
 from hpcosim_server.record.run_record import RunRecord
-from hpcosim_workloads.table import JobTable
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate
 
@@ -23,11 +22,11 @@ JOBS = st.lists(
 )
 
 
-def run(jobs: list[tuple[int, int, int]]) -> tuple[RunRecord, JobTable]:
-    """Return the record of a run of jobs (submission, run time, cores) on 8 cores, and the jobs."""
+def run(jobs: list[tuple[int, int, int]]) -> RunRecord:
+    """Return the record of a run of jobs (submission, run time, cores) on 8 cores."""
     ordered = sorted(jobs)
     table = jobs_of(*((float(submit), float(took), cores) for submit, took, cores in ordered))
-    return simulate(cluster_of(2, 4), table, "easy").record(), table
+    return simulate(cluster_of(2, 4), table, "easy").record()
 
 
 @given(JOBS, st.integers(0, 30), st.integers(0, 30))
@@ -36,7 +35,7 @@ def test_job_metrics_cover_the_jobs_of_the_period(
     jobs: list[tuple[int, int, int]], warm_up_s: int, cool_down_s: int
 ) -> None:
     """Waits, counts and utilization equal those of a loop over the jobs; energy stays whole."""
-    record, table = run(jobs)
+    record = run(jobs)
     settings = MeasureSettings(warm_up_s=warm_up_s, cool_down_s=cool_down_s)
     submits = list(record.recording.submit_s)
     start_s, end_s = min(submits) + warm_up_s, max(submits) - cool_down_s
@@ -44,9 +43,9 @@ def test_job_metrics_cover_the_jobs_of_the_period(
     whole = metrics.measure(record)
     if not rows:
         with pytest.raises(ExperimentError, match="no job is submitted within the measured"):
-            measure(record, table, settings, whole)
+            measure(record, settings, whole)
         return
-    found = measure(record, table, settings, whole).metrics
+    found = measure(record, settings, whole).metrics
     starts, ends = list(record.recording.start_s), list(record.recording.end_s)
     waits = [starts[row] - submits[row] for row in rows]
     assert found["jobs"] == found["jobs_completed"] == len(rows)
@@ -68,18 +67,18 @@ def test_job_metrics_cover_the_jobs_of_the_period(
 
 def test_without_a_cut_the_metrics_are_those_of_the_run() -> None:
     """No warm-up and no cool-down leave all metrics as they are, also those that are unknown."""
-    record, table = run([(0, 5, 8), (1, 5, 8)])
+    record = run([(0, 5, 8), (1, 5, 8)])
     whole = {**metrics.measure(record), "cost_eur": 3.5}
-    assert measure(record, table, MeasureSettings(), whole).metrics == whole
+    assert measure(record, MeasureSettings(), whole).metrics == whole
 
 
 @given(JOBS)
 @examples(40)
 def test_size_classes_partition_the_jobs(jobs: list[tuple[int, int, int]]) -> None:
     """The classes have all jobs, and the mean wait of all is the weighted mean of the classes."""
-    record, table = run(jobs)
+    record = run(jobs)
     whole = metrics.measure(record)
-    rows = measure(record, table, MeasureSettings(size_classes=(1, 2, 5)), whole).breakdowns
+    rows = measure(record, MeasureSettings(size_classes=(1, 2, 5)), whole).breakdowns
     assert sum(row["jobs"] for row in rows) == len(jobs)
     weighted = sum(row["jobs"] * row["mean_wait_s"] for row in rows) / len(jobs)
     assert weighted == pytest.approx(whole["mean_wait_s"])
@@ -100,7 +99,7 @@ def test_jobs_are_measured_by_user() -> None:
     table = replace(table, user=np.array([1, 2, 1, 0]), names=names)
     record = simulate(cluster_of(2, 4), table, "easy").record()
     settings = MeasureSettings(per_user=True)
-    rows = measure(record, table, settings, metrics.measure(record)).breakdowns
+    rows = measure(record, settings, metrics.measure(record)).breakdowns
     assert [(row["breakdown"], row["class"], row["jobs"]) for row in rows] == [
         ("user", "unknown", 1),
         ("user", "7", 2),
@@ -109,10 +108,27 @@ def test_jobs_are_measured_by_user() -> None:
     assert [row["mean_wait_s"] for row in rows[1:]] == [7.5, 10.0]
 
 
+def test_jobs_are_measured_by_partition_and_account() -> None:
+    """As `hpcosim compare --by` groups them; `per_user` is one of the kinds."""
+    table = jobs_of((0.0, 10.0, 8), (0.0, 10.0, 8), (5.0, 10.0, 8))
+    names = {**table.names, "account": ("", "a", "b"), "partition": ("", "p"), "user": ("", "u")}
+    ones = np.array([1, 1, 1])
+    table = replace(table, account=np.array([1, 2, 1]), partition=ones, user=ones, names=names)
+    record = simulate(cluster_of(2, 4), table, "easy").record()
+    settings = MeasureSettings(by=("partition", "account", "user", "qos"), per_user=True)
+    rows = measure(record, settings, metrics.measure(record)).breakdowns
+    assert [(row["breakdown"], row["class"], row["jobs"]) for row in rows] == [
+        ("partition", "p", 3),
+        ("account", "a", 2),
+        ("account", "b", 1),
+        ("user", "u", 3),
+    ]
+
+
 def test_a_workload_without_users_has_no_classes_by_user() -> None:
     """Other workloads of the experiment may have users."""
-    record, table = run([(0, 10, 8)])
-    assert measure(record, table, MeasureSettings(per_user=True), {}).breakdowns == []
+    record = run([(0, 10, 8)])
+    assert measure(record, MeasureSettings(per_user=True), {}).breakdowns == []
 
 
 @pytest.mark.parametrize("bounds", [[2, 4], [1, 4, 4], [1, 8, 4]])
