@@ -210,6 +210,9 @@ def test_a_host_with_few_connections_is_let_in(new_hall: Callable[..., Hall]) ->
     """However many connections one host keeps busy, another host gets its equal share."""
     hall = new_hall(peers=4, settled_s=1000.0)
     greedy = [hall.join() for _ in range(4)]
+    for peer in greedy:
+        peer.send(frame(b"busy"))
+        hall.next()
     others = [RawPeer(hall.address, source=f"127.0.0.{n}") for n in (2, 2, 3)]
     hall.raw += others
     for other in others:

@@ -28,10 +28,12 @@ from hpcosim_protocol.keys import (
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
 from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.admitted import Admitted
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.curve import CurvePeers
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
+from support.logs import captured_log
 from support.processes import eventually
 
 WAIT_S = 5.0
@@ -219,6 +221,47 @@ def test_new_client_is_admitted_while_the_server_runs(tmp_path: Path) -> None:
         with connected(address, keys) as link:
             link.send(b"removed")
             assert peers.receive(0.3) is None
+
+
+@pytest.mark.parametrize("bad", ["link", "pipe", "folder", "empty", "loop"])
+def test_a_bad_file_among_the_keys_locks_nobody_out(bad: str, tmp_path: Path) -> None:
+    """It is logged once with its path and skipped, and the other keys are admitted."""
+    make_keys(tmp_path)
+    path = tmp_path / "server/clients/bad.key"
+    {
+        "link": lambda: path.symlink_to(tmp_path / "nothing"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "empty": path.touch,
+        "loop": lambda: path.symlink_to(path),
+    }[bad]()
+    key = read_client_keys(tmp_path / "client").own.public
+    with captured_log() as log:
+        admitted = Admitted(tmp_path / "server/clients")
+        assert all(admitted.callback("", key) for _ in range(3))
+    (line,) = log
+    assert line["event"] == "key_not_read"
+    assert str(path) in line["error"]
+
+
+def test_a_key_that_vanishes_between_listing_and_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other keys are admitted."""
+    make_keys(tmp_path)
+    make_keys(tmp_path, "gone")
+    scandir = os.scandir
+
+    @contextmanager
+    def slow(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as entries:
+            found = list(entries)
+        (tmp_path / "server/clients/gone.key").unlink(missing_ok=True)
+        yield found
+
+    monkeypatch.setattr(os, "scandir", slow)
+    admitted = Admitted(tmp_path / "server/clients")
+    assert admitted.callback("", read_client_keys(tmp_path / "client").own.public)
 
 
 def test_second_peer_with_the_routing_id_of_another_gets_nothing(tmp_path: Path) -> None:
