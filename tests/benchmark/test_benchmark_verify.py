@@ -142,6 +142,14 @@ TAMPERINGS: dict[str, tuple[Callable[[Files], object], str]] = {
         "a: line 2 of the journal has a decision reject_job; expected one of allocate_job, "
         "set_alarm, cancel_alarm",
     ),
+    "small archive of many lines": (
+        _lines(lambda lines: lines.__setitem__(slice(None), [b"{}\n"] * 10_000_000)),
+        "compressed bytes expand to more than",
+    ),
+    "a bad line far behind": (
+        _lines(lambda lines: lines.__setitem__(slice(None), [b"{}\n"] * 1_000 + [b"bad\n"])),
+        "a: line 1 of the journal: the simulation is stuck at",
+    ),
     "endless time": (
         _lines(lambda lines: lines.__setitem__(0, b'{"elapsed_s":1e300}\n')),
         "a: line 1 of the journal is no request: Expected `float` <= 1000000000000000.0",
