@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
+from itertools import tee
 from typing import Annotated
 
 import msgspec
@@ -29,6 +30,8 @@ CHECK_EVERY = 64
 CHECKSUM_DIGITS = 16
 MAX_BYTES = 2**26
 """Maximum size of a journal, bytes."""
+MAX_LINES = 2_000_000
+"""Maximum number of requests in a journal."""
 MAX_DECISIONS = 100_000
 """Maximum number of decisions in a request."""
 
@@ -66,21 +69,29 @@ def encode(lines: Iterable[Line]) -> bytes:
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
-def decode(data: bytes) -> list[Line]:
-    """Return the lines of a journal.
+def decode(data: bytes) -> Iterator[Line]:
+    """Yield the lines of a journal, each decoded when it is wanted.
 
     Raises:
-        BenchmarkError: a line is no request; names it.
+        BenchmarkError: there are too many lines, or a line is no request; names it.
     """
     if not data.endswith(b"\n"):
         raise BenchmarkError("the journal has no lines, or its last line is cut off")
-    lines = []
-    for number, text in enumerate(data[:-1].split(b"\n"), start=1):
+    if (count := count_lines(data)) > MAX_LINES:
+        raise BenchmarkError(f"the journal has {count} lines; expected at most {MAX_LINES}")
+    start = 0
+    for number in range(1, count + 1):
+        end = data.index(b"\n", start)
         try:
-            lines.append(_decoder.decode(text))
+            yield _decoder.decode(memoryview(data)[start:end])
         except (msgspec.DecodeError, RecursionError) as error:
             raise BenchmarkError(f"line {number} of the journal is no request: {error}") from None
-    return lines
+        start = end + 1
+
+
+def count_lines(data: bytes) -> int:
+    """Return the number of lines of a journal."""
+    return data.count(b"\n")
 
 
 def sealed(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> list[Line]:
@@ -95,33 +106,37 @@ def sealed(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> l
         BenchmarkError: as `carry_out`.
     """
     return [
-        structs.replace(line, replies=checksum if _is_checked(number, lines) else "")
+        structs.replace(line, replies=checksum if _is_checked(number, len(lines)) else "")
         for number, (line, checksum) in enumerate(
             zip(lines, carry_out(opened, lines, allowed), strict=True), start=1
         )
     ]
 
 
-def check(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> None:
-    """Carry out a journal, and compare the replies with its checksums.
+def check(opened: Opened, data: bytes, allowed: Collection[str]) -> None:
+    """Carry out a journal line by line, and compare the replies with its checksums.
 
-    Arguments are those of `sealed`.
+    Args:
+        opened: the simulation at its start.
+        data: the journal.
+        allowed: the kinds of decisions of the suite.
 
     Raises:
-        BenchmarkError: a reply differs, or as `carry_out`.
+        BenchmarkError: a line is no request, a reply differs, or as `carry_out`.
     """
-    checked = 0
+    checked, count = 0, count_lines(data)
+    lines, again = tee(decode(data))
     for number, checksum in enumerate(carry_out(opened, lines, allowed), start=1):
-        if lines[number - 1].replies != (checksum if _is_checked(number, lines) else ""):
+        if next(again).replies != (checksum if _is_checked(number, count) else ""):
             raise BenchmarkError(
                 f"the replies to the requests of lines {checked + 1} to {number} of the journal "
                 f"differ, at the simulated time {opened.simulation.now_s:g} s at the latest"
             )
-        if _is_checked(number, lines):
+        if _is_checked(number, count):
             checked = number
 
 
-def carry_out(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> Iterator[str]:
+def carry_out(opened: Opened, lines: Iterable[Line], allowed: Collection[str]) -> Iterator[str]:
     """Carry out the requests of a journal, and yield the checksum of the replies after each.
 
     Raises:
@@ -162,8 +177,8 @@ def _name_of(kind: type) -> str:
     return snake_case(kind.__name__)
 
 
-def _is_checked(number: int, lines: Sequence[Line]) -> bool:
-    return number % CHECK_EVERY == 0 or number == len(lines)
+def _is_checked(number: int, count: int) -> bool:
+    return number % CHECK_EVERY == 0 or number == count
 
 
 def _essence(batch: Batch) -> bytes:

@@ -31,6 +31,9 @@ ARCHIVE_BYTES = 2**27
 """Maximum size of a submission, bytes."""
 ALL_BYTES = 2**28
 """Maximum size of all journals of a submission together, bytes."""
+MOST_EXPANSION = 200
+"""Maximum size of a file of the archive beyond `FREE_BYTES`, in compressed bytes."""
+FREE_BYTES = 2**20
 DATE = (2026, 1, 1, 0, 0, 0)
 """Date of all files in an archive: equal submissions have equal bytes but for decision times."""
 
@@ -219,8 +222,13 @@ def _content(path: Path, archive: zipfile.ZipFile, name: str, most: int) -> byte
         file = archive.open(name)
     except KeyError:
         raise VerificationError(path, f"the file {name} is missing in the archive") from None
+    packed = archive.getinfo(name).compress_size
     with file:
-        content = file.read(most + 1)
+        content = file.read(min(most, expanded := FREE_BYTES + MOST_EXPANSION * packed) + 1)
+    if len(content) > expanded:
+        raise VerificationError(
+            path, f"{name}: {packed} compressed bytes expand to more than {expanded} bytes"
+        )
     if len(content) > most:
         raise VerificationError(path, f"{name}: expected at most {most} bytes")
     return content

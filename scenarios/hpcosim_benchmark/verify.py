@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hpcosim_benchmark.errors import BenchmarkError, VerificationError
 from hpcosim_benchmark.instances import load_instance
-from hpcosim_benchmark.journal import check, decode
+from hpcosim_benchmark.journal import check
 from hpcosim_benchmark.submission import About, Submission
 from hpcosim_benchmark.suite import InstanceFile, Suite
 from hpcosim_scenarios.running.library import LoadedScenario, open_loaded
@@ -94,7 +94,7 @@ def _metrics(submission: Submission, suite: Suite, name: str, loaded: LoadedScen
     """Return the metrics of an instance from its journal."""
     opened = open_loaded(loaded, submission.about.name)
     try:
-        check(opened, decode(submission.journals[name]), suite.file.decisions)
+        check(opened, submission.journals[name], suite.file.decisions)
     except BenchmarkError as error:
         raise VerificationError(submission.path, f"{name}: {error}") from None
     metrics = metrics_of(opened.simulation.record(), opened.run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,14 @@ TAMPERINGS: dict[str, tuple[Callable[[Files], object], str]] = {
         "a: line 2 of the journal has a decision reject_job; expected one of allocate_job, "
         "set_alarm, cancel_alarm",
     ),
+    "many lines": (
+        _lines(lambda lines: lines.__setitem__(slice(None), [b"{}\n"] * 2_000_001)),
+        "a: the journal has 2000001 lines; expected at most 2000000",
+    ),
+    "a bad line far behind": (
+        _lines(lambda lines: lines.__setitem__(slice(None), [b"{}\n"] * 1_000 + [b"bad\n"])),
+        "of the journal: the simulation is stuck at",
+    ),
     "endless time": (
         _lines(lambda lines: lines.__setitem__(0, b'{"elapsed_s":1e300}\n')),
         "a: line 1 of the journal is no request: Expected `float` <= 1000000000000000.0",
@@ -181,6 +190,20 @@ def test_changed_submission_is_refused(kind: str, suite: Suite, tmp_path: Path) 
         Verifier(suite)(read_submission(path))
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+def test_archive_that_expands_without_end_is_refused(suite: Suite, tmp_path: Path) -> None:
+    """A small file of an archive cannot become a large journal in memory."""
+    path = tmp_path / "out.zip"
+    submitted(suite, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files["a.jsonl"] = b"{}\n" * 10_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    with pytest.raises(VerificationError, match=r"a\.jsonl: \d+ compressed bytes expand to more"):
+        read_submission(path)
 
 
 def test_metrics_are_those_of_the_journal(suite: Suite, tmp_path: Path) -> None:

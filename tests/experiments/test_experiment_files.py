@@ -9,6 +9,7 @@ import pytest
 from hpcosim_client import PolicyError
 from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.errors import ExperimentFileError
+from hpcosim_experiments.model.file import load_experiment
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.shipped import EXPERIMENTS, shipped_experiments, shipped_folder
 from support.experiments import only_run, write
@@ -96,6 +97,14 @@ def problem(folder: Path, text: str, overrides: dict[str, object] | None = None)
 def test_errors_have_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:
     """An error names the line and the field of the experiment file, and the nearest name."""
     assert f"study.yaml:{message}" in problem(tmp_path, HEAD + text)
+
+
+def test_values_are_counted_before_they_are_read(tmp_path: Path) -> None:
+    """A list that would take YAML half a minute is an error at once."""
+    path = tmp_path / "many.yaml"
+    path.write_text("axes:\n  seed: [" + "0," * 200_000 + "not: YAML")
+    with pytest.raises(ExperimentFileError, match=r"at most 20,000 lines and commas, got 200,001"):
+        load_experiment(path)
 
 
 def test_a_missing_scenario_is_an_error_with_the_nearest_name(tmp_path: Path) -> None:

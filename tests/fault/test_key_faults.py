@@ -5,17 +5,19 @@ from __future__ import annotations
 import random
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hpcosim_client import make_policy
+from hpcosim_client import Connection, make_policy
 from hpcosim_client.errors import ServerGoneError
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run as run_client
+from hpcosim_protocol.keys import read_client_keys
 from support.fault.real import end_of, has_results, open_journals, start_swarm
-from support.processes import HPCOSIM, Processes, Results, eventually, output
+from support.processes import HPCOSIM, SOON_S, Processes, Results, eventually, output
 
 Note = Callable[[str, object], None]
 
@@ -70,6 +72,38 @@ def test_kills_of_clients_and_servers_with_keys_lose_no_result(
     assert len(set(sessions)) == len(sessions) >= 4
     counts = {"kills of servers": ends, "kills of clients": kills, "clients refused": refused}
     record_property("fault", {**counts, "sessions": len(sessions)})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("short", "held"), [(150, 70), pytest.param(2_000, 100, marks=pytest.mark.fault)]
+)
+def test_a_client_with_many_connections_keeps_no_other_out(
+    processes: Processes, scenario: Path, ports: str, tmp_path: Path, short: int, held: int
+) -> None:
+    """One key opens more connections than there are, short ones and open ones; another is served.
+
+    The server has 256 descriptors, which is room for 64 clients with keys.
+    """
+    for name in ("greedy", "modest"):
+        words = ("keygen", str(tmp_path / "keys"), "--name", name)
+        subprocess.run([*HPCOSIM, *words], check=True, capture_output=True)
+    words = ("serve", str(scenario), "--bind", ports, "--keys", str(tmp_path / "keys" / "server"))
+    out = ("--out", str(tmp_path / "out"))
+    server = processes.start_command(["prlimit", "--nofile=256:256", *HPCOSIM, *words, *out])
+    greedy, modest = (read_client_keys(tmp_path / "keys" / name) for name in ("greedy", "modest"))
+    with ExitStack() as stack:
+        for number in range(short + held):
+            connection = Connection(ports, Timeouts(resend_s=1.0), keys=greedy)
+            connection.ping()
+            if number < short:
+                connection.close()
+            else:
+                stack.callback(connection.close)
+        with Connection(ports, Timeouts(resend_s=1.0, hello_s=10.0), keys=modest) as connection:
+            connection.ping()
+    server.terminate()
+    assert server.wait(SOON_S) == 0
 
 
 def is_refused(address: str, keys: Path, within_s: float) -> bool:

@@ -57,6 +57,19 @@ def test_errors_and_status_of_a_child_are_those_of_the_command(fork: bool) -> No
     assert " 2 error: missing argument" in out.lower()
 
 
+@pytest.mark.parametrize("fork", [True, False])
+def test_a_process_that_ignores_the_ends_of_children_learns_their_statuses(fork: bool) -> None:
+    """A child that fails does not count as successful."""
+    ignored = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+    assert " 2 error: missing argument" in run(ignored, fork=fork, command=["serve"])[0].lower()
+
+
+def test_a_lost_status_is_an_error() -> None:
+    """If another part of the process has taken the status of a fork, it has failed."""
+    takes = "import os; wait = os.waitpid; os.waitpid = lambda *args: [wait(*args), wait(*args)]"
+    assert "_Forked 255" in run(takes)[0]
+
+
 def test_a_child_inherits_only_the_files_to_keep(tmp_path: Path) -> None:
     """A fork has no other open file of its parent, such as the other end of a pipe."""
     policy = tmp_path / "names.py"

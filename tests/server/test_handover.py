@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpcosim_protocol import (
@@ -23,6 +24,7 @@ from hpcosim_protocol import (
 from hpcosim_server.service import front
 from hpcosim_server.service.sessions import worker_of
 from support.fronts import Guest, House, open_house, wired
+from support.raw_zmtp import frame
 
 
 @pytest.fixture
@@ -52,6 +54,36 @@ Connect = Callable[[], Guest]
 def request(session: str, seq: int = 1) -> Decisions:
     """Return a request without decisions."""
     return Decisions(session=session, seq=seq)
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"type": "decisions", "session": "f" * 28, "seq": 1}, "unknown_session"),
+        ({"type": "decisions", "session": "f" * 28, "seq": "x"}, "invalid_message"),
+        ({"type": "unheard of"}, "invalid_message"),
+        ({"type": "hello", "versions": [1]}, "message_too_large"),
+    ],
+)
+def test_the_front_decodes_no_large_message(
+    house: House,
+    guest: Connect,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, object],
+    code: str,
+) -> None:
+    """A worker says what is wrong with it, as it would with a small one."""
+
+    def decode(data: bytes, _: int) -> None:
+        raise AssertionError(f"the front decodes {len(data)} bytes")
+
+    monkeypatch.setattr(front, "decode_request", decode)
+    large = msgspec.msgpack.encode({**fields, "decisions": [{"type": "cancel_alarm"}] * 30_000})
+    client = guest()
+    client.send(frame(large))
+    reply = client.reply()
+    assert isinstance(reply, Error)
+    assert reply.code == code
 
 
 def test_messages_of_a_session_do_not_pass_through_the_front(house: House, guest: Connect) -> None:

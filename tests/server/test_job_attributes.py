@@ -348,6 +348,10 @@ BAD_SCENARIOS = {
         '  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, run_s: "\\ud800"}\n',
         [":5: is not YAML: expected Unicode text, got half of a surrogate pair"],
     ),
+    "an inline job with an endless number": (
+        f"  inline:\n    - {{job_id: 0, submit_s: 0, cores: 1, run_s: 0x{'f' * 100_000}}}\n",
+        [":5: is not YAML: expected an integer of at most 100 characters, got 100002"],
+    ),
     "an inline job with a profile of two lines": (
         '  inline:\n    - {job_id: 0, submit_s: 0, cores: 1, run_s: 1, profile: "a\\nb"}\n',
         [":5: workload.inline[0].profile: expected a name of printable characters"],

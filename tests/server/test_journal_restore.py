@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
@@ -221,6 +222,35 @@ def test_a_damaged_journal_keeps_what_it_cannot_read(server: JournaledServer) ->
     (aside,) = [each for each in server.disk.files if each != path]
     assert bytes(server.disk.files[aside])[21:] == rest[21:]
     assert len(server.disk.files[path]) == place
+
+
+@pytest.mark.parametrize("bad", ["pipe", "folder", "link", "device", "sparse"])
+def test_a_bad_file_among_the_journals_stops_no_other(bad: str, tmp_path: Path) -> None:
+    """It is refused by name, stays as it is, and the sessions of the other journals go on."""
+    server = JournaledServer(tmp_path, on_disk=True)
+    good, other = JournaledScheduler(server), JournaledScheduler(server)
+    for scheduler in (good, other):
+        scheduler.step()
+    path = tmp_path / f"journals/open/small-easy-{other.session[:8]}.journal"
+    if bad == "sparse":
+        size = 20 * 2**30
+        os.truncate(path, size)
+    else:
+        path.unlink()
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "link": lambda: path.symlink_to("nothing"),
+        "device": lambda: path.symlink_to("/dev/zero"),
+        "sparse": lambda: None,
+    }[bad]()
+    restored = server.kill()
+    assert (restored.sessions, list(restored.refused)) == (1, [path.stem])
+    good.step()
+    if bad == "sparse":
+        assert path.stat().st_size == size
+        assert f"{path}: {size - 2**20}"[:-8] in restored.refused[path.stem]
+        assert not list(path.parent.glob("*.after-*"))
 
 
 def test_a_damaged_journal_is_restored_on_a_full_disk(server: JournaledServer) -> None:

@@ -206,6 +206,23 @@ def test_a_full_house_of_busy_peers_refuses_the_next(new_hall: Callable[..., Hal
     assert late.is_closed()
 
 
+def test_a_host_with_few_connections_is_let_in(new_hall: Callable[..., Hall]) -> None:
+    """However many connections one host keeps busy, another host gets its equal share."""
+    hall = new_hall(peers=4, settled_s=1000.0)
+    greedy = [hall.join() for _ in range(4)]
+    for peer in greedy:
+        peer.send(frame(b"busy"))
+        hall.next()
+    others = [RawPeer(hall.address, source=f"127.0.0.{n}") for n in (2, 2, 3)]
+    hall.raw += others
+    for other in others:
+        other.send(frame(b"in"))
+    for _ in others:
+        assert hall.next()[1] == [b"in"]
+    assert all(peer.is_closed() for peer in greedy[:3])
+    assert len(hall.peers) == 4
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import stat
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,19 +28,22 @@ from hpcosim_protocol.keys import (
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
 from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.admitted import Admitted
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.curve import CurvePeers
 from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
+from support.logs import captured_log
+from support.processes import eventually
 
 WAIT_S = 5.0
 
 
 @contextmanager
-def listening(folder: Path) -> Iterator[tuple[CurvePeers, str]]:
+def listening(folder: Path, **bounds: int) -> Iterator[tuple[CurvePeers, str]]:
     """Yield the connections of a server with the keys of a folder, and its address."""
     listener = listen("tcp://127.0.0.1:*")
-    peers = CurvePeers(listener, read_server_keys(folder / "server"))
+    peers = CurvePeers(listener, read_server_keys(folder / "server"), Bounds(**bounds))
     try:
         yield peers, endpoint_of(listener)
     finally:
@@ -219,15 +223,56 @@ def test_new_client_is_admitted_while_the_server_runs(tmp_path: Path) -> None:
             assert peers.receive(0.3) is None
 
 
+@pytest.mark.parametrize("bad", ["link", "pipe", "folder", "empty", "loop"])
+def test_a_bad_file_among_the_keys_locks_nobody_out(bad: str, tmp_path: Path) -> None:
+    """It is logged once with its path and skipped, and the other keys are admitted."""
+    make_keys(tmp_path)
+    path = tmp_path / "server/clients/bad.key"
+    {
+        "link": lambda: path.symlink_to(tmp_path / "nothing"),
+        "pipe": lambda: os.mkfifo(path),
+        "folder": path.mkdir,
+        "empty": path.touch,
+        "loop": lambda: path.symlink_to(path),
+    }[bad]()
+    key = read_client_keys(tmp_path / "client").own.public
+    with captured_log() as log:
+        admitted = Admitted(tmp_path / "server/clients")
+        assert all(admitted.callback("", key) for _ in range(3))
+    (line,) = log
+    assert line["event"] == "key_not_read"
+    assert str(path) in line["error"]
+
+
+def test_a_key_that_vanishes_between_listing_and_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other keys are admitted."""
+    make_keys(tmp_path)
+    make_keys(tmp_path, "gone")
+    scandir = os.scandir
+
+    @contextmanager
+    def slow(folder: Path) -> Iterator[list[os.DirEntry[str]]]:
+        with scandir(folder) as entries:
+            found = list(entries)
+        (tmp_path / "server/clients/gone.key").unlink(missing_ok=True)
+        yield found
+
+    monkeypatch.setattr(os, "scandir", slow)
+    admitted = Admitted(tmp_path / "server/clients")
+    assert admitted.callback("", read_client_keys(tmp_path / "client").own.public)
+
+
 def test_second_peer_with_the_routing_id_of_another_gets_nothing(tmp_path: Path) -> None:
     """A peer that claims the routing id of a connected one neither replaces nor joins it."""
     make_keys(tmp_path)
     keys = read_client_keys(tmp_path / "client")
     with listening(tmp_path) as (peers, address), zmq.Context() as context:
         sockets = [context.socket(zmq.DEALER) for _ in range(2)]
-        for socket in sockets:
-            socket.linger, socket.routing_id = 0, b"mine"
-            connect_with(socket, keys)
+        for each in sockets:
+            each.linger, each.routing_id = 0, b"mine"
+            connect_with(each, keys)
         sockets[0].connect(address)
         sockets[0].send(b"hello")
         received = peers.receive(WAIT_S)
@@ -238,8 +283,53 @@ def test_second_peer_with_the_routing_id_of_another_gets_nothing(tmp_path: Path)
         assert peers.send(received[0], [b"reply"])
         assert sockets[0].poll(int(1000 * WAIT_S))
         assert not sockets[1].poll(0)
-        for socket in sockets:
-            socket.close()
+        for each in sockets:
+            each.close()
+
+
+def test_connections_that_end_are_told(tmp_path: Path) -> None:
+    """A client that goes leaves no trace: its address is among the closed ones."""
+    make_keys(tmp_path)
+    keys = read_client_keys(tmp_path / "client")
+    with listening(tmp_path) as (peers, address):
+        with connected(address, keys) as link:
+            link.send(b"request")
+            received = peers.receive(WAIT_S)
+            assert received is not None
+        assert eventually(lambda: not peers.has_message and peers.closed)
+        assert peers.closed == [received[0]]
+
+
+def test_a_key_with_few_connections_is_let_in(tmp_path: Path) -> None:
+    """However many connections one key keeps open, another key gets its equal share."""
+    make_keys(tmp_path)
+    make_keys(tmp_path, "greedy")
+    with listening(tmp_path, peers=4) as (peers, address), ExitStack() as stack:
+        greedy, keys = (read_client_keys(tmp_path / name) for name in ("greedy", "client"))
+        for _ in range(8):
+            stack.enter_context(connected(address, greedy)).send(b"greedy")
+            assert eventually(lambda: peers.receive(0.01))
+        link = stack.enter_context(connected(address, keys))
+        link.send(b"modest")
+
+        def has_reply() -> bool:
+            if (received := peers.receive(0.01)) and received[1].frames == [b"modest"]:
+                peers.send(received[0], [b"reply"])
+            return link.receive(0.01) == b"reply"
+
+        assert eventually(has_reply)
+
+
+def test_connections_that_say_nothing_give_way(tmp_path: Path) -> None:
+    """Strangers that open connections and never end the handshake keep nobody out."""
+    make_keys(tmp_path)
+    with listening(tmp_path, peers=4, handshake_s=1000) as (peers, address), ExitStack() as stack:
+        host, port = address.removeprefix("tcp://").split(":")
+        for _ in range(20):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        link = stack.enter_context(connected(address, read_client_keys(tmp_path / "client")))
+        link.send(b"request")
+        assert eventually(lambda: peers.receive(0.01))
 
 
 def test_public_address_needs_keys(tmp_path: Path) -> None:

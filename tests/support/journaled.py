@@ -20,6 +20,7 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_scenarios.running.library import Library
+from hpcosim_server.journal.storage import Disk
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.service.limits import Limits
@@ -42,6 +43,13 @@ scheduler: {{name: easy}}
 """
 
 
+class SharedDisk(Disk):
+    """The real file system, for servers that are killed and started again in one process."""
+
+    def lock(self, folder: Path) -> None:
+        """Let the next server have the folder, too."""
+
+
 class JournaledServer:
     """A service that can be killed and started again on the same disk.
 
@@ -49,9 +57,14 @@ class JournaledServer:
         folder: an empty folder for the scenario and the results.
         jobs: number of jobs of the scenario.
         sync: when journals are synchronised.
+        on_disk: whether the journals are real files, in `folder/journals`.
     """
 
-    def __init__(self, folder: Path, jobs: int = 12, sync: SyncPolicy = "interval") -> None:
+    def __init__(
+        self, folder: Path, jobs: int = 12, sync: SyncPolicy = "interval", *, on_disk: bool = False
+    ) -> None:
+        self._journals = folder / "journals" if on_disk else JOURNALS
+        self._storage = SharedDisk() if on_disk else None
         self.scenario = folder / "small.yaml"
         self.scenario.write_text(SCENARIO.format(jobs=jobs))
         self.out = folder / "out"
@@ -66,7 +79,7 @@ class JournaledServer:
     def start(self) -> None:
         """Start the server without restoring anything."""
         clock: Callable[[], float] = lambda: self.clock_s  # noqa: E731
-        self.journals = Journals(JOURNALS, self._sync, self.disk, clock)
+        self.journals = Journals(self._journals, self._sync, self._storage or self.disk, clock)
         text = self.scenario.read_text()
         if text != self._read:
             self._read, self._opens = text, Library([self.scenario]).open

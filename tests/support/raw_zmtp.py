@@ -38,16 +38,17 @@ class RawPeer:
     Args:
         address: address of the server, `tcp://HOST:PORT` or `ipc://PATH`.
         identity: routing identity to claim.
+        source: host from which it connects; empty: any.
     """
 
-    def __init__(self, address: str, identity: bytes = b"") -> None:
+    def __init__(self, address: str, identity: bytes = b"", source: str = "") -> None:
         if address.startswith("ipc://"):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(30.0)
             self.socket.connect(address.removeprefix("ipc://"))
         else:
             host, port = address.removeprefix("tcp://").split(":")
-            self.socket = socket.create_connection((host, int(port)), 30.0)
+            self.socket = socket.create_connection((host, int(port)), 30.0, (source, 0))
         self.socket.sendall(GREETING + ready(identity))
 
     def send(self, data: bytes) -> bool:

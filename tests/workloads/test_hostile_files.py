@@ -171,3 +171,15 @@ def test_network_with_wrong_settings(tmp_path: Path) -> None:
             read_network(path, "form", About, "network")
     with pytest.raises(PolicyError, match="its settings fit no network"):
         with_weights(path, negative, {})  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("line", [b"\n", b" \r\n", b"; comment\n"])
+def test_lines_without_jobs_are_bounded(
+    line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A log of endless empty lines or comments is an error that names file and line."""
+    monkeypatch.setattr(log_file, "MOST_LINES_WITHOUT_JOB", 100)
+    path = tmp_path / "log.swf.gz"
+    path.write_bytes(gzip.compress(line * 10_000))
+    with pytest.raises(WorkloadError, match=r"swf\.gz:101: expected at most 100 empty lines and"):
+        read_swf(path)

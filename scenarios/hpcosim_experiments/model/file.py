@@ -16,6 +16,8 @@ from hpcosim_scenarios.model.yaml_file import read_text, read_tree
 from hpcosim_scenarios.model.yaml_lines import line_of
 
 KIND = "experiment"
+MOST_VALUES = 20_000
+"""Maximum number of lines and commas in a file, counted before YAML is read, which takes long."""
 AXES = "$.axes[...]"  # how msgspec names a value in the mapping
 
 
@@ -27,6 +29,10 @@ def load_experiment(path: Path) -> Experiment:
             has the line and the field.
     """
     try:
+        text = read_text(path, KIND)
+        if (count := text.count(",") + text.count("\n")) > MOST_VALUES:
+            what = f"expected at most {MOST_VALUES:,} lines and commas, got {count:,}"
+            raise ExperimentFileError(what, path)
         tree = read_tree(path, KIND)
     except ScenarioError as error:
         raise ExperimentFileError(*error.args) from None

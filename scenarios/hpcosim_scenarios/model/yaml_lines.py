@@ -46,8 +46,14 @@ for _kind, _pattern, _first in (
     )
 
 
+MOST_DIGITS = 100
+
+
 def _integer(loader: Any, node: yaml.ScalarNode) -> int:
     text = str(loader.construct_scalar(node))
+    if len(text) > MOST_DIGITS:  # Python refuses to print it, and takes long to read it
+        what = f"expected an integer of at most {MOST_DIGITS} characters, got {len(text)}"
+        raise yaml.constructor.ConstructorError(problem=what, problem_mark=node.start_mark)
     return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
 
 

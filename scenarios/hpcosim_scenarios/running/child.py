@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 COMMAND = "hpcosim_cli"
 STDOUT, STDERR = 1, 2  # file descriptors: `sys.stderr` of a notebook has none
+LOST = 255
+"""Exit status of a child whose own is not known."""
 FIRST_FREE = 3  # after the standard file descriptors
 
 
@@ -67,6 +70,7 @@ def start(
             in the fork.
     """
     output = _standard_error() if prints else None
+    _keep_statuses()
     if fork and _can_fork():
         return _Forked(command, environment, keep_open, output)
     return _Started(command, environment, keep_open, output)
@@ -162,14 +166,24 @@ class _Forked:
             return False
         try:
             self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        except ChildProcessError:  # this process ignores SIGCHLD: the status is lost
-            self.returncode = 0
+        except ChildProcessError:  # another part of this process took it: perhaps a failure
+            self.returncode = LOST
         os.close(self._ended)
         return True
 
     def send(self, number: int) -> None:
         if not self.wait(0.0):
             os.kill(self.pid, number)
+
+
+def _keep_statuses() -> None:
+    """Let the kernel keep the exit statuses of children, as it does unless SIGCHLD is ignored.
+
+    A process that was started with SIGCHLD ignored would lose them.
+    """
+    if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
+        with suppress(ValueError):  # only the main thread can change it
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _live(

@@ -47,13 +47,17 @@ class JournalReader:
         fault: why there is no record at `end`; empty: the journal ends there.
 
     Raises:
-        JournalError: the file is no journal, or of another format.
+        JournalError: the file is no journal, or of another format, or cannot be read; the last
+            also while it is read.
     """
 
     def __init__(self, file: JournalFile, start: int | None = None) -> None:
         self.fault = ""
         self._file = file
-        self._size = file.size()
+        try:
+            self._size = file.size()
+        except OSError as error:
+            raise _unreadable(error) from None
         self._buffer, self._at = b"", 0  # bytes of the file, and the offset of the first
         if start is None:
             start = self._check_header()
@@ -78,7 +82,7 @@ class JournalReader:
     _cut = False
 
     def _check_header(self) -> int:
-        header = self._file.read(0, len(HEADER))
+        header = self._read(0, len(HEADER))
         if header == HEADER:
             return len(HEADER)
         if HEADER.startswith(header):
@@ -121,6 +125,16 @@ class JournalReader:
         """Return bytes of the file."""
         start = offset - self._at
         if start < 0 or start + size > len(self._buffer):
-            self._buffer = self._file.read(offset, max(size, BUFFER_BYTES))
+            self._buffer = self._read(offset, max(size, BUFFER_BYTES))
             self._at, start = offset, 0
         return self._buffer[start : start + size]
+
+    def _read(self, offset: int, size: int) -> bytes:
+        try:
+            return self._file.read(offset, size)
+        except OSError as error:
+            raise _unreadable(error) from None
+
+
+def _unreadable(error: OSError) -> JournalError:
+    return JournalError(f"the journal cannot be read: {error.strerror or error}")

@@ -5,8 +5,10 @@ A test passes a simulated disk instead, which fails or loses what was not synchr
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -150,14 +152,19 @@ class Disk:
 
     def open(self, path: Path) -> DiskFile:
         """See `Storage`."""
-        return DiskFile(os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW))
+        flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags | os.O_NONBLOCK)  # a pipe must not make the server wait
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OSError(errno.EINVAL, "not a regular file")
+        return DiskFile(descriptor)
 
     def names(self, folder: Path) -> list[str]:
         """See `Storage`."""
         files = []
         with os.scandir(folder) as entries:
             for each in entries:
-                with suppress(FileNotFoundError):  # another worker has moved it
+                with suppress(OSError):  # another worker has moved it; or reading it says why
                     files.append((each.stat(follow_symlinks=False).st_mtime_ns, each.name))
         return [name for _, name in sorted(files)]
 

@@ -22,6 +22,9 @@ SYNC_INTERVAL_S = 1.0
 """Least time between two synchronisations of all journals with `--sync interval`, s."""
 SYNC_SHARE = 20
 """Least time between two synchronisations, as a multiple of the time that one takes."""
+MOST_ASIDE_BYTES = 64 * 2**20
+"""Largest part of a damaged journal that is kept aside."""
+COPIED_BYTES = 2**20  # at once
 SUFFIX = ".journal"
 
 
@@ -133,12 +136,19 @@ class Journals:
                 cut off.
 
         Raises:
-            JournalError: the journal cannot be opened.
+            JournalError: the journal cannot be opened, or too much follows.
         """
         file = self.read(name)
         failure = ""
         try:
-            if keep_rest and file.size() > end:
+            if keep_rest and (rest := file.size() - end) > 0:
+                if rest > MOST_ASIDE_BYTES:
+                    file.close()
+                    path = self._open / f"{name}{SUFFIX}"
+                    raise JournalError(
+                        f"{path}: {rest} bytes follow its last readable record; expected at most "
+                        f"{MOST_ASIDE_BYTES}. `truncate -s {end} {path}` removes them"
+                    )
                 self._put_aside(file, name, end)
                 self._storage.sync_folder(self._open)
             file.truncate(end)
@@ -255,7 +265,9 @@ class Journals:
             self._storage.remove(path)
             aside = self._storage.create(path)
         try:
-            aside.append(file.read(end, file.size() - end))
+            while data := file.read(end, COPIED_BYTES):
+                aside.append(data)
+                end += len(data)
             aside.sync()
         except OSError:
             with suppress(OSError):

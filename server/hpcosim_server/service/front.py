@@ -28,6 +28,8 @@ STATUS_INTERVAL_S = 1.0
 SPARE_S = 5.0
 """Longest wait of a hello for a new worker, s."""
 WANT_AGAIN_S = 2.0
+MOST_DECODED_BYTES = 2**18
+"""Largest message that the front decodes. A worker decodes larger ones, also invalid ones."""
 SHUTDOWN_S = 1.0
 """Duration of `shutting_down` replies after the end of the last worker, s."""
 FLUSH_S = 2.0
@@ -192,6 +194,9 @@ class Front:
         number = destination(frames[-1])
         if number and self._pass_on(number, address, frames):
             return
+        if len(frames[-1]) > MOST_DECODED_BYTES:
+            self._decide_undecoded(number, address, frames)
+            return
         request = decode_request(frames[-1], self._limits.message_bytes)
         if isinstance(request, Error):
             self._reply(address, frames, encode(request))
@@ -203,6 +208,19 @@ class Front:
             seq = request.seq if isinstance(request, Decisions) else 0
             what = unknown(request.session)
             self._reply(address, frames, error_reply("unknown_session", what, seq=seq))
+
+    def _decide_undecoded(self, number: int | None, address: bytes, frames: list[bytes]) -> None:
+        """Give a large request to any worker, for an error; or reply if it has no session."""
+        if number != 0:
+            if route := self._routes.fewest(self._clock()):
+                self._hand_over(route, address, frames)
+                return  # without a worker, the client repeats it
+        else:
+            what = (
+                f"the message has {len(frames[-1])} bytes; expected at most {MOST_DECODED_BYTES} "
+                "outside a session"
+            )
+            self._reply(address, frames, error_reply("message_too_large", what))
 
     def _hello(self, hello: Hello, address: bytes, frames: list[bytes]) -> None:
         number = self._routes.of_nonce(hello.nonce)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hpcosim_server.wire.curve import CurvePeers
 
 
+SOCKETS = 3
+"""Descriptors of a client: one of libzmq, and until a worker has one, both ends of a pair."""
 TURN = 64  # messages of each direction in one turn
 MOST_REPLY_BYTES = 2**31
 NEVER_S = float("inf")
@@ -39,10 +41,9 @@ class Gate:
         self._inside = inside
         self._poller = poller
         self._most_bytes = inside.bounds.message_bytes
-        bounds = replace(  # the other ends have the bounds of clients
+        bounds = replace(  # an end lives as long as the connection of libzmq, which has bounds
             inside.bounds,
             message_bytes=MOST_REPLY_BYTES,
-            peers=max(1, inside.bounds.peers // 2),  # each has a connection of libzmq, too
             idle_s=NEVER_S,
             waiting_s=NEVER_S,
             settled_s=NEVER_S,
@@ -63,6 +64,7 @@ class Gate:
                 break
             if found := self._curve.receive(0.0):
                 address, message = found
+                self._drop_closed()  # of which one may have had the same address
                 self._copy_in(address, message.frames, message.size)
         for _ in range(TURN):
             found = self._ends.receive(0.0)
@@ -70,9 +72,7 @@ class Gate:
                 break
             address, message = found
             self._curve.send(address, message.frames)
-        for address in self._curve.closed:
-            self._ends.drop(address)
-        self._curve.closed.clear()
+        self._drop_closed()
         self._ends.closed.clear()
         return found is not None or self._curve.has_message
 
@@ -93,9 +93,18 @@ class Gate:
         else:
             self._ends.send(address, frames)
 
+    def _drop_closed(self) -> None:
+        """Close the ends of the clients that are gone."""
+        for address in self._curve.closed:
+            self._ends.drop(address)
+        self._curve.closed.clear()
+
     def _connect(self, address: bytes) -> bool:
         """Make the connection of a client; return whether there is room for it."""
-        here, there = socket.socketpair()
+        try:
+            here, there = socket.socketpair()
+        except OSError:  # no descriptors are left
+            return False
         if not self._ends.adopt(Moved(here, address)):
             there.close()
             return False

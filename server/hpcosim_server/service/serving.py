@@ -15,7 +15,7 @@ from pathlib import Path
 from hpcosim_server import log
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
-from hpcosim_server.service.gate import Gate
+from hpcosim_server.service.gate import SOCKETS, Gate
 from hpcosim_server.service.observer import LiveProcess
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
@@ -138,7 +138,8 @@ def run_front(
     else:
         from hpcosim_server.wire.curve import CurvePeers
 
-        front.gate = Gate(CurvePeers(public, keys, clients.bounds), clients, poller)
+        bounds = replace(clients.bounds, peers=max(1, clients.bounds.peers // SOCKETS))
+        front.gate = Gate(CurvePeers(public, keys, bounds), clients, poller)
     while not front.is_over:
         front.turn()
     front.close()

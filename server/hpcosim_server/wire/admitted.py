@@ -57,8 +57,7 @@ class Admitted:
     def _scan(self) -> list[tuple[str, int, int]]:
         with os.scandir(self._folder) as entries:
             files = [entry for entry in entries if entry.name.endswith(PUBLIC)]
-            states = [(file.name, file.stat()) for file in files[:MAX_CLIENTS]]
-        return sorted((name, state.st_mtime_ns, state.st_size) for name, state in states)
+            return sorted((file.name, *_state(file)) for file in files[:MAX_CLIENTS])
 
     def _read_all(self, names: Iterable[str]) -> Iterator[bytes]:
         for name in names:
@@ -66,3 +65,12 @@ class Admitted:
                 yield read_public(self._folder / name)
             except KeysError as error:  # one bad file must not lock the others out
                 log.warning("key_not_read", error=str(error))
+
+
+def _state(file: os.DirEntry[str]) -> tuple[int, int]:
+    """Return what changes with the content of a file: its time and size."""
+    try:
+        state = file.stat()
+    except OSError:  # a link to nothing, or a file just removed: reading it says so
+        return -1, -1
+    return state.st_mtime_ns, state.st_size

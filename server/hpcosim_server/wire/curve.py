@@ -20,6 +20,7 @@ from hpcosim_server.errors import BindError
 from hpcosim_server.wire.address import KEY_LENGTH
 from hpcosim_server.wire.admitted import Admitted
 from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.curve_roster import CurveRoster
 from hpcosim_server.wire.listening import endpoint_of
 
 HEARTBEAT_MS = 60_000  # interval of pings, which find hosts that are gone
@@ -35,8 +36,7 @@ class CurvePeers:
 
     Attributes:
         lost: number of messages that were lost because their peer was gone or did not read.
-        closed: addresses of peers that were gone when a message was sent to them. libzmq does not
-            tell of others.
+        closed: addresses of the connections that were closed since the caller emptied the list.
 
     Raises:
         BindError: libzmq cannot use the socket.
@@ -49,13 +49,14 @@ class CurvePeers:
 
         self.bounds = bounds or Bounds()
         self.lost = 0
-        self.closed: list[bytes] = []
         self._context = zmq.Context()
         self._guard = ThreadAuthenticator(self._context)
         self._guard.start()
         admitted = Admitted(keys.clients)
         self._guard.configure_curve_callback("*", admitted)
         self._socket = self._context.socket(zmq.ROUTER)
+        self._roster = CurveRoster(self._socket, self.bounds.peers)
+        self.closed = self._roster.closed
         try:
             _configure(self._socket, self.bounds, keys)
             # libzmq closes its descriptor, and the caller this one.
@@ -76,10 +77,12 @@ class CurvePeers:
     @property
     def has_message(self) -> bool:
         """Whether `receive` returns a message without waiting."""
+        self._roster.refresh()
         return bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
         """Return the next message and the address of its sender; None: none came in time."""
+        self._roster.refresh()
         if not self._socket.poll(int(1000 * timeout_s)):
             return None
         first: zmq.Frame = self._socket.recv(copy=False)
@@ -94,7 +97,9 @@ class CurvePeers:
         if size > self.bounds.message_bytes:
             frames[-1] = b""
         key = str(first.get("User-Id")).encode()
-        return key + bytes(first.bytes), Message(frames, size)
+        address = key + bytes(first.bytes)
+        self._roster.note_request(address, key, first)
+        return address, Message(frames, size)
 
     def send(self, address: bytes, frames: Sequence[bytes]) -> bool:
         """Send a message to a peer, without waiting; return whether there is room for it."""
@@ -105,10 +110,8 @@ class CurvePeers:
             if error.errno == zmq.EHOSTUNREACH:
                 self.closed.append(address)
             return False
+        self._roster.note_reply(address)
         return True
-
-    def drop(self, address: bytes) -> None:
-        """Do nothing: libzmq cannot close one connection."""
 
     def flush(self, timeout_s: float) -> None:
         """Let `close` wait until what is queued is sent, for at most a time."""
@@ -116,6 +119,7 @@ class CurvePeers:
 
     def close(self) -> None:
         """Close all connections."""
+        self._roster.close()
         self._socket.close()
         self._guard.stop()
         self._context.term()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
+from hpcosim_server.wire.peer import owner_of
 from hpcosim_server.wire.poller import READABLE, Poller
 from hpcosim_server.wire.roster import Roster
 
@@ -57,7 +58,7 @@ class Entrance:
                 self._poller.change(self._listener.fileno(), 0)
                 self._roster.make_room(now_s)
                 return
-            if self._roster.has_room(now_s):
+            if self._roster.has_room(now_s, owner_of(connection)):
                 self._enter(connection)
             else:
                 connection.close()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import socket
 from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from hpcosim_protocol.zmtp import Decoder, Rest
+from hpcosim_server.wire.address import key_of
+from hpcosim_server.wire.fair_share import host_of
 
 KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
 
@@ -38,6 +41,7 @@ class Peer:
         now_s: time on the clock of the caller, s.
 
     Attributes:
+        owner: who shares its part of the connections; see `owner_of`.
         active_s: time of the last message in either direction, s; before the first, of the
             connection.
         is_waiting: whether its last message has had no reply so far.
@@ -52,6 +56,7 @@ class Peer:
     ) -> None:
         self.socket = connection
         self.address = address
+        self.owner = owner_of(connection, address)
         self.decoder = decoder
         self.active_s = now_s
         self.is_waiting = self.has_turn = self.is_parked = False
@@ -106,6 +111,15 @@ class Peer:
     def _queue(self, pieces: Sequence[bytes]) -> None:
         self.queued.append(pieces)
         self.queued_bytes += size_of(pieces)
+
+
+def owner_of(connection: socket.socket, address: bytes = b"") -> bytes:
+    """Return who shares a part of the connections: the key in an address, otherwise the host."""
+    if key := key_of(address):
+        return key
+    with suppress(OSError):  # it is gone
+        return host_of(connection)
+    return b""
 
 
 def size_of(pieces: Sequence[bytes | memoryview]) -> int:

@@ -13,7 +13,7 @@ from hpcosim_protocol.errors import WireError
 from hpcosim_protocol.zmtp import Decoder, Message, encoded, ready
 from hpcosim_server.wire.bounds import Bounds
 from hpcosim_server.wire.entrance import Entrance
-from hpcosim_server.wire.peer import Moved, Peer, size_of
+from hpcosim_server.wire.peer import Moved, Peer, owner_of, size_of
 from hpcosim_server.wire.poller import WRITABLE, Poller
 from hpcosim_server.wire.roster import Roster
 
@@ -155,7 +155,7 @@ class Peers:
         """
         now_s = self._clock()
         is_known = moved.address in self._roster.by_address
-        if is_known or not self._roster.has_room(now_s):
+        if is_known or not self._roster.has_room(now_s, owner_of(*moved[:2])):
             moved.connection.close()
             return False
         peer = self._add(moved.connection, moved.address, now_s)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.fair_share import crowded
 from hpcosim_server.wire.peer import Peer
 from hpcosim_server.wire.poller import GONE, READABLE, WRITABLE, Poller
 
@@ -33,9 +34,9 @@ class Roster:
         """Return whether a connection is still here."""
         return self.by_address.get(peer.address) is peer
 
-    def has_room(self, now_s: float) -> bool:
-        """Return whether one more connection is possible; a silent one may give way to it."""
-        return len(self.by_address) < self.bounds.peers or self.make_room(now_s)
+    def has_room(self, now_s: float, owner: bytes) -> bool:
+        """Return whether one more connection of an owner is possible; another may give way."""
+        return len(self.by_address) < self.bounds.peers or self.make_room(now_s, owner)
 
     def add(self, peer: Peer, handle: Callable[[Peer, int], None]) -> None:
         """Add a connection.
@@ -64,17 +65,31 @@ class Roster:
             peer.socket.close()
             self.closed.append(peer.address)
 
-    def make_room(self, now_s: float) -> bool:
-        """Close the connection that has been silent for longest, if one is; return whether."""
+    def make_room(self, now_s: float, owner: bytes | None = None) -> bool:
+        """Close a connection if one gives way; return whether.
+
+        One that has been silent for long gives way to all; one of the owner with the most
+        connections to an owner that has fewer.
+
+        Args:
+            now_s: the time, s.
+            owner: owner of the new connection; None: unknown.
+        """
         bounds = self.bounds
-        silent = [
+        peers = list(self.by_address.values())
+        giving = [
             peer
-            for peer in self.by_address.values()
+            for peer in peers
             if now_s - peer.active_s > (bounds.idle_s if peer.is_waiting else bounds.settled_s)
         ]
-        if silent:
-            self.close(min(silent, key=lambda peer: (peer.decoder.is_ready, peer.active_s)))
-        return bool(silent)
+        if not giving and owner is not None and peers:
+            most = crowded(peer.owner for peer in peers)
+            theirs = [peer for peer in peers if peer.owner == most]
+            if len(theirs) > 1 + sum(peer.owner == owner for peer in peers):
+                giving = theirs
+        if giving:
+            self.close(min(giving, key=_value))
+        return bool(giving)
 
     def sweep(self, now_s: float) -> None:
         """Close the connections that have been silent for too long."""
@@ -99,3 +114,8 @@ class Roster:
             most = max(self.by_address.values(), key=lambda peer: peer.waiting_bytes)
             total -= most.waiting_bytes
             self.close(most)
+
+
+def _value(peer: Peer) -> tuple[bool, bool, float]:
+    """Return a key by which connections are sorted: the first gives way before the others."""
+    return peer.decoder.is_ready, peer.is_waiting, peer.active_s

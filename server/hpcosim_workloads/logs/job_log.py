@@ -146,7 +146,7 @@ class _Reading:
     def read(self, parse: Callable[[str], LogJob], comment: str) -> None:
         """Read every line of the file."""
         line_s, latest_s = 0.0, -math.inf
-        for number, raw in numbered_lines(self._path):
+        for number, raw in numbered_lines(self._path, comment):
             line = raw.decode("latin-1").strip()  # headers are in various encodings
             if not line or line.startswith(comment):
                 continue

@@ -30,7 +30,7 @@ def log_start_s(path: Path) -> float | None:
     Raises:
         WorkloadError: the file cannot be read.
     """
-    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path))
+    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path, ";"))
     header: dict[str, str] = {}  # the first value of each label
     for line in takewhile(lambda line: not line or line.startswith(";"), lines):
         label, _, value = line.lstrip("; \t").partition(":")
