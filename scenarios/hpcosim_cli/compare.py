@@ -100,8 +100,9 @@ def compare(
         from hpcosim_cli.groups import grouped_by
         from hpcosim_cli.report import print_warning
         from hpcosim_client import PolicyError
-        from hpcosim_scenarios.running.compare import compare_platforms, compare_policies
+        from hpcosim_scenarios.running.compare import compare_policies
         from hpcosim_scenarios.running.compared import parse_power_list
+        from hpcosim_scenarios.running.platforms import compare_platforms
 
         if schedulers is None and power is None and platforms is None:
             raise PolicyError(

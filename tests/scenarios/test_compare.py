@@ -12,11 +12,11 @@ from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import (
     Comparison,
-    compare_platforms,
     compare_policies,
 )
 from hpcosim_scenarios.running.compared import PowerSettings, parse_power_list
 from hpcosim_scenarios.running.oracle import plan_scenario
+from hpcosim_scenarios.running.platforms import compare_platforms
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.savings import Outcome, savings_of
 
