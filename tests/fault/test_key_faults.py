@@ -88,9 +88,9 @@ def test_a_client_with_many_connections_keeps_no_other_out(
     for name in ("greedy", "modest"):
         words = ("keygen", str(tmp_path / "keys"), "--name", name)
         subprocess.run([*HPCOSIM, *words], check=True, capture_output=True)
-    words = ("serve", str(scenario), "--bind", ports, "--keys", str(tmp_path / "keys" / "server"))
-    out = ("--out", str(tmp_path / "out"))
-    server = processes.start_command(["prlimit", "--nofile=256:256", *HPCOSIM, *words, *out])
+    own = tmp_path / "keys" / "server"
+    serve = ("serve", scenario, "--bind", ports, "--keys", own, "--out", tmp_path / "out")
+    server = processes.start_command(["prlimit", "--nofile=256:256", *HPCOSIM, *map(str, serve)])
     greedy, modest = (read_client_keys(tmp_path / "keys" / name) for name in ("greedy", "modest"))
     with ExitStack() as stack:
         for number in range(short + held):

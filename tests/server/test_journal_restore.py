@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -237,13 +238,14 @@ def test_a_bad_file_among_the_journals_stops_no_other(bad: str, tmp_path: Path) 
         os.truncate(path, size)
     else:
         path.unlink()
-    {
+    make: dict[str, Callable[[], object]] = {
         "pipe": lambda: os.mkfifo(path),
         "folder": path.mkdir,
         "link": lambda: path.symlink_to("nothing"),
         "device": lambda: path.symlink_to("/dev/zero"),
         "sparse": lambda: None,
-    }[bad]()
+    }
+    make[bad]()
     restored = server.kill()
     assert (restored.sessions, list(restored.refused)) == (1, [path.stem])
     good.step()

@@ -7,7 +7,7 @@ import re
 import socket
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -228,13 +228,14 @@ def test_a_bad_file_among_the_keys_locks_nobody_out(bad: str, tmp_path: Path) ->
     """It is logged once with its path and skipped, and the other keys are admitted."""
     make_keys(tmp_path)
     path = tmp_path / "server/clients/bad.key"
-    {
+    make: dict[str, Callable[[], object]] = {
         "link": lambda: path.symlink_to(tmp_path / "nothing"),
         "pipe": lambda: os.mkfifo(path),
         "folder": path.mkdir,
         "empty": path.touch,
         "loop": lambda: path.symlink_to(path),
-    }[bad]()
+    }
+    make[bad]()
     key = read_client_keys(tmp_path / "client").own.public
     with captured_log() as log:
         admitted = Admitted(tmp_path / "server/clients")

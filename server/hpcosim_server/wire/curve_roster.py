@@ -77,7 +77,7 @@ class CurveRoster:
     def refresh(self) -> None:
         """Note which connections there are; let some give way if there are too many."""
         has_new = False
-        while self._events.getsockopt(zmq.EVENTS) & zmq.POLLIN:
+        while int(self._events.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
             event = parse_monitor_message(self._events.recv_multipart())
             self._forget(descriptor := int(event["value"]))
             if event["event"] == zmq.EVENT_ACCEPTED:
