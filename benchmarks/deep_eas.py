@@ -14,9 +14,6 @@ from benchmarks.wire import two_processes
 from hpcosim_client import View, play
 from hpcosim_client.agents.deep_eas.network import (
     DeepEasMetadata,
-    Network,
-    initialise,
-    logits_of,
     network_of,
     save_deep_eas,
 )
@@ -31,8 +28,11 @@ from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
 from hpcosim_training.learners.deep_eas.agent import join
+from hpcosim_training.learners.deep_eas.networks import Network, initialise
+from hpcosim_training.learners.deep_eas.networks import network_of as new_network
 from hpcosim_training.learners.deep_eas.play import BindingRuns, make_sampler
 from hpcosim_training.learning.rollout import collect
+from hpcosim_training.learning.weights import arrays_of
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
 FORMS: tuple[Sees, ...] = ("picture", "pairs")
@@ -46,7 +46,7 @@ def run(smoke: bool) -> dict[str, float]:
     library = Library([SCENARIO], {"workload.synthetic.sequences": 1 if smoke else 20})
     figures = {}
     for sees in FORMS:
-        network = network_of(DeepEas(sees=sees, masked=True))
+        network = new_network(DeepEas(sees=sees, masked=True))
         initialise(network, torch.Generator().manual_seed(0))
         clock = _Clock(network)
         run_s = _play_s(library, clock.decide)
@@ -66,7 +66,8 @@ class _Clock:
     """The policy `deep-eas-sampled` with timers."""
 
     def __init__(self, network: Network) -> None:
-        self.network = network
+        weights = arrays_of(network.state_dict())
+        self.network = network_of(network.settings, weights)
         self.rng = np.random.default_rng(0)
         self.policy = by_rounds(lambda view: DeepEasRounds(network.settings, view), self.choose)
         self.decisions, self.network_s, self.all_s = 0, 0.0, 0.0
@@ -80,7 +81,7 @@ class _Clock:
     def choose(self, _: View, scene: Scene) -> int:
         """Sample an action and add the wall time of the network."""
         began_s = time.perf_counter()
-        logits = logits_of(self.network, scene)[0]
+        logits = self.network(scene)[0]
         self.network_s += time.perf_counter() - began_s
         self.decisions += 1
         return sampled(logits, self.rng)
@@ -103,7 +104,9 @@ def _over_the_wire_s(library: Library, network: Network) -> float:
     """Return the wall time of the run in two processes."""
     with TemporaryDirectory() as folder:
         model = Path(folder) / "deep-eas.safetensors"
-        save_deep_eas(model, network, DeepEasMetadata(settings=network.settings))
+        save_deep_eas(
+            model, arrays_of(network.state_dict()), DeepEasMetadata(settings=network.settings)
+        )
         scenario, jobs = library.first, library.first_jobs
         wall_s, _ = two_processes(
             "tcp://127.0.0.1:*",

@@ -12,14 +12,15 @@ import numpy as np
 import torch
 
 from benchmarks.wire import two_processes
-from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
-from hpcosim_client.agents.pairing.networks import initialise
+from hpcosim_client.agents.pairing.model import PairingMetadata, save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.networks import actor_of, initialise
 from hpcosim_training.learners.pairing.settings import PAPERS, Windows
 from hpcosim_training.learners.pairing.train import train_pairing
+from hpcosim_training.learning.weights import arrays_of
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 FORMS = {
@@ -62,7 +63,7 @@ def _over_tcp_ms(pairing: Pairing) -> float:
     initialise(actor, torch.Generator().manual_seed(0))
     with TemporaryDirectory() as folder:
         model = Path(folder) / "actor.safetensors"
-        save_pairing(model, actor, PairingMetadata(pairing=pairing))
+        save_pairing(model, arrays_of(actor.state_dict()), PairingMetadata(pairing=pairing))
         jobs = library.first_jobs
         wall_s, _ = two_processes(
             "tcp://127.0.0.1:*", library.first.platform, jobs, f"pairing:{model}"

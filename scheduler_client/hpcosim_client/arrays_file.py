@@ -1,6 +1,6 @@
-"""Files of learned weights without torch: safetensors with float64 arrays and one metadata entry.
+"""Files of learned weights: safetensors with float64 arrays and one metadata entry.
 
-Reading and writing need the extra `rl`.
+Writing needs the extra `rl`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.safetensors_file import read_safetensors
 
 MOST_BYTES = 2_000_000
 
@@ -60,18 +61,17 @@ def load_arrays(kind: ArraysFile, path: Path) -> tuple[dict[str, Floats], str]:
     Raises:
         PolicyError: the file cannot be read, is of another kind or size, or a weight is no number.
     """
-    from safetensors import SafetensorError, safe_open
-
     if not path.is_file():
         raise PolicyError(f"{path}: cannot be read as {kind.what}: there is no such file")
     if path.stat().st_size > MOST_BYTES:
         raise PolicyError(f"{path}: expected {kind.what} of at most {MOST_BYTES} bytes")
     try:
-        with safe_open(path, framework="numpy") as file:
-            said = file.metadata() or {}
-            arrays = {name: file.get_tensor(name) for name in kind.shapes}
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
+        said, found = read_safetensors(path)
+    except (OSError, ValueError) as error:
         raise PolicyError(f"{path}: cannot be read as {kind.what}: {error}") from None
+    if missing := sorted(kind.shapes.keys() - found.keys()):
+        raise PolicyError(f"{path}: cannot be read as {kind.what}: there is no array {missing[0]}")
+    arrays = {name: found[name] for name in kind.shapes}
     shapes = [array.shape for array in arrays.values()]
     if kind.form not in said or not all(map(_fits, shapes, kind.shapes.values())):
         expected = " and ".join(_text(shape) for shape in kind.shapes.values())

@@ -16,14 +16,10 @@ from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions
 from hpcosim_client.agents.deep_eas.network import (
     DeepEasMetadata,
-    Network,
-    PictureNetwork,
-    initialise,
     load_deep_eas,
-    logits_of,
     save_deep_eas,
 )
-from hpcosim_client.agents.deep_eas.network import network_of as new_network
+from hpcosim_client.agents.deep_eas.network import network_of as with_weights
 from hpcosim_client.agents.deep_eas.picture import Picture, pictures
 from hpcosim_client.agents.deep_eas.policy import deep_eas
 from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
@@ -34,6 +30,13 @@ from hpcosim_client.agents.deep_eas.step_runs import StepRuns
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_protocol import Platform
 from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_training.learners.deep_eas.networks import (
+    Network,
+    PictureNetwork,
+    initialise,
+)
+from hpcosim_training.learners.deep_eas.networks import network_of as new_network
+from hpcosim_training.learning.weights import arrays_of
 from support.simulating import simulate
 from support.step_machines import Drawn, machines, schedule, table
 
@@ -56,7 +59,9 @@ def three_machines() -> Platform:
 def model_in(folder: Path, settings: DeepEas, seed: int = 0) -> Path:
     """Write a network with initial weights."""
     path = folder / f"{seed}.safetensors"
-    save_deep_eas(path, network_of(settings, seed), DeepEasMetadata(settings=settings))
+    save_deep_eas(
+        path, arrays_of(network_of(settings, seed).state_dict()), DeepEasMetadata(settings=settings)
+    )
     return path
 
 
@@ -155,7 +160,7 @@ def test_an_agent_that_holds_for_ever_does_not_hang(tmp_path: Path) -> None:
     with torch.no_grad():
         network.last.bias[-1] = 1e6
     path = tmp_path / "holds.safetensors"
-    save_deep_eas(path, network, DeepEasMetadata(settings=settings))
+    save_deep_eas(path, arrays_of(network.state_dict()), DeepEasMetadata(settings=settings))
     starts = schedule(deep_eas(path), table([Drawn(0, 1, 1, 4), Drawn(5, 1, 1, 4)]))
     assert starts == {1: (62.0, 1), 2: (30.0, 1)}
 
@@ -178,10 +183,10 @@ def test_every_job_runs_with_any_network(masked: bool, sees: Sees, tmp_path: Pat
 def test_a_file_gives_back_what_was_saved(tmp_path: Path) -> None:
     """Weights and settings; the same network writes the same bytes."""
     path = model_in(tmp_path, SMALL)
-    network, about = load_deep_eas(path)
+    weights, about = load_deep_eas(path)
     assert about.settings == SMALL
-    expected = network_of(SMALL).state_dict()
-    assert all(torch.equal(value, expected[name]) for name, value in network.state_dict().items())
+    expected = arrays_of(network_of(SMALL).state_dict())
+    assert all(np.array_equal(value, expected[name]) for name, value in weights.items())
     assert path.read_bytes() == model_in(tmp_path, SMALL).read_bytes()
 
 
@@ -195,7 +200,9 @@ def test_a_model_of_another_shape_is_refused(tmp_path: Path) -> None:
 def test_weights_of_another_shape_are_refused(tmp_path: Path) -> None:
     """The error names the weights that do not fit the settings."""
     path = tmp_path / "bad.safetensors"
-    save_deep_eas(path, network_of(SMALL), DeepEasMetadata(settings=DeepEas()))
+    save_deep_eas(
+        path, arrays_of(network_of(SMALL).state_dict()), DeepEasMetadata(settings=DeepEas())
+    )
     with pytest.raises(PolicyError, match=r"bad\.safetensors: weights last"):
         load_deep_eas(path)
 
@@ -227,8 +234,8 @@ def test_pairs_say_the_same_of_slots_and_machines_in_any_order() -> None:
         scene.work,
         scene.recent,
     )
-    network = network_of(settings)
-    (logits,), (other,) = logits_of(network, scene), logits_of(network, turned)
+    network = with_weights(settings, arrays_of(network_of(settings).state_dict()))
+    (logits,), (other,) = network(scene), network(turned)
     assert np.allclose(other, logits[[2, 3, 0, 1, 4]], atol=1e-6)
 
 
@@ -241,9 +248,10 @@ def test_many_moments_at_once_are_each_by_itself() -> None:
         assert scene is not None
         scenes.append(scene)
     for sees in ("picture", "pairs"):
-        network = network_of(msgspec.structs.replace(SMALL, sees=sees))
-        alone = [logits_of(network, scene)[0] for scene in scenes]
-        assert np.allclose(logits_of(network, joined(scenes)), alone, atol=1e-6)
+        settings = msgspec.structs.replace(SMALL, sees=sees)
+        network = with_weights(settings, arrays_of(network_of(settings).state_dict()))
+        alone = [network(scene)[0] for scene in scenes]
+        assert np.allclose(network(joined(scenes)), alone, atol=1e-6)
 
 
 def test_pairs_go_for_any_number_of_machines(tmp_path: Path) -> None:
@@ -323,7 +331,8 @@ def test_look_ahead_takes_the_action_of_the_lowest_simulated_cost() -> None:
     assert scene is not None
     about = Machines(settings, view.nodes.dynamic_w, run_time_scale(view))
     look_ahead = LookAhead(actions=3, steps=0)
-    found = improved_actions(network_of(settings), about, known, scene, look_ahead, view.rng)
+    network = with_weights(settings, arrays_of(network_of(settings).state_dict()))
+    found = improved_actions(network, about, known, scene, look_ahead, view.rng)
     assert found.tolist() == [settings.queue]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from msgspec.structs import replace
 from typer.testing import CliRunner
@@ -18,14 +19,19 @@ from hpcosim_client.agents.pairing.model import (  # noqa: E402
     FORMAT,
     ROWS,
     PairingMetadata,
-    actor_of,
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.networks import PaperActor, PaperCritic, initialise  # noqa: E402
 from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
+from hpcosim_training.learners.pairing.networks import (  # noqa: E402
+    PaperActor,
+    PaperCritic,
+    actor_of,
+    initialise,
+)
+from hpcosim_training.learning.weights import arrays_of  # noqa: E402
 from support.paths import SCENARIOS  # noqa: E402
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
@@ -38,7 +44,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("trained") / "actor.safetensors"
     actor = actor_of(Pairing())
     initialise(actor, torch.Generator().manual_seed(0))
-    save_pairing(path, actor, PairingMetadata(pairing=Pairing()))
+    save_pairing(path, arrays_of(actor.state_dict()), PairingMetadata(pairing=Pairing()))
     return path
 
 
@@ -65,9 +71,8 @@ def test_a_policy_of_few_nodes_runs_on_many(trained: Path, tmp_path: Path) -> No
 
 def test_a_model_of_other_rows_is_refused_by_version(trained: Path, tmp_path: Path) -> None:
     """Columns of another version would mislead an actor; both versions are named."""
-    actor, about = load_pairing(trained)
-    tensors = actor.state_dict()
-    write_network(tmp_path / "old.safetensors", tensors, FORMAT, replace(about, rows=ROWS + 1))
+    weights, about = load_pairing(trained)
+    write_network(tmp_path / "old.safetensors", weights, FORMAT, replace(about, rows=ROWS + 1))
     with pytest.raises(PolicyError, match=f"features of version {ROWS}, got {ROWS + 1}"):
         load_pairing(tmp_path / "old.safetensors")
 
@@ -121,11 +126,14 @@ def _broken(path: Path, trained: Path) -> dict[str, Path]:
         name: path / f"{name}.safetensors" for name in ("missing", "truncated", "nodes", "nan")
     }
     files["truncated"].write_bytes(trained.read_bytes()[:1000])
-    save_pairing(files["nodes"], actor, PairingMetadata(pairing=Pairing(sees="papers")))
+    save_pairing(
+        files["nodes"],
+        arrays_of(actor.state_dict()),
+        PairingMetadata(pairing=Pairing(sees="papers")),
+    )
     good, about = load_pairing(trained)
-    for weights in good.parameters():
-        weights.fill_(torch.nan)
-    save_pairing(files["nan"], good, about)
+    bad = {name: np.full_like(weights, np.nan) for name, weights in good.items()}
+    save_pairing(files["nan"], bad, about)
     return files
 
 

@@ -117,7 +117,6 @@ def test_a_manager_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPat
     assert managers.missing("oracle, no wait") == (
         "`oracle, no wait` is left out: it needs scipy (`pip install 'hpcosim[oracle]'`)."
     )
-    assert "hpcosim[rl]" in managers.missing("A2C no curriculum, seed 2")
 
 
 def test_clusters_are_those_of_the_paper(tiny: Path) -> None:

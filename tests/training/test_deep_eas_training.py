@@ -21,11 +21,7 @@ from hypothesis import strategies as st
 from hpcosim_client import View, make_policy
 from hpcosim_client.agents.deep_eas.network import (
     DeepEasMetadata,
-    Network,
-    initialise,
     load_deep_eas,
-    logits_of,
-    network_of,
     save_deep_eas,
 )
 from hpcosim_client.agents.deep_eas.policy import deep_eas
@@ -45,6 +41,12 @@ from hpcosim_training.environments.step_machines import machines_of, model_of
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
 from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
+from hpcosim_training.learners.deep_eas.networks import (
+    Network,
+    initialise,
+    logits_of,
+    network_of,
+)
 from hpcosim_training.learners.deep_eas.play import (
     BindingRuns,
     make_sampler,
@@ -59,6 +61,7 @@ from hpcosim_training.learning.losses import policy_gradient
 from hpcosim_training.learning.returns import discounted_returns
 from hpcosim_training.learning.rollout import Rollout, collect
 from hpcosim_training.learning.update import learn
+from hpcosim_training.learning.weights import arrays_of
 from hpcosim_workloads.errors import WorkloadError
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
@@ -138,7 +141,7 @@ def test_the_policy_makes_the_same_schedules_in_the_simulator(
     with torch.no_grad():
         network.last.weight *= 100.0
     path = tmp_path_factory.mktemp("model") / "m.safetensors"
-    save_deep_eas(path, network, DeepEasMetadata(settings=settings))
+    save_deep_eas(path, arrays_of(network.state_dict()), DeepEasMetadata(settings=settings))
     env = runs_of(drawn_jobs(seed), drawn, settings=settings)
     play_greedy(network, env)
     assert starts(env.runs, 1) == schedule(deep_eas(path), table(drawn))

@@ -15,14 +15,13 @@ from typer.testing import CliRunner
 
 from hpcosim_cli.train import app as train_app
 from hpcosim_client.agents.networks_file import CHECKPOINT
-from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_client.agents.pairing.networks import PaperActor
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_executors import Local
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, default_reward
+from hpcosim_training.learners.pairing.networks import PaperActor, load_actor
 from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
 from hpcosim_training.learners.pairing.train import train_pairing
 from support.interrupted import StoppedError, stop_at
@@ -154,7 +153,7 @@ def test_the_papers_form_trains(tmp_path: Path) -> None:
         epochs=2,
         validate_every=0,
     )
-    actor, about = load_pairing(train_pairing(EXPERIMENT_1, tmp_path, training))
+    actor, about = load_actor(train_pairing(EXPERIMENT_1, tmp_path, training))
     assert isinstance(actor, PaperActor)
     assert about.pairing.placements_per_event == "one"
 

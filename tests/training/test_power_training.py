@@ -25,9 +25,11 @@ from hpcosim_training.learners.power.curriculum import (  # noqa: E402
     workloads,
 )
 from hpcosim_training.learners.power.learner import PowerLearner  # noqa: E402
+from hpcosim_training.learners.power.networks import NodePowerActor, new_network  # noqa: E402
 from hpcosim_training.learners.power.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
 from hpcosim_training.learners.power.train import train, train_power  # noqa: E402
 from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
+from hpcosim_training.learning.weights import arrays_of  # noqa: E402
 from hpcosim_workloads.table import JobTable  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
 from support.learned_power import drawn, new_scheduler, task_of  # noqa: E402
@@ -55,16 +57,18 @@ def some_jobs(count: int = 40) -> JobTable:
 def test_the_manager_does_what_the_network_says(origin_s: float | None, tmp_path: Path) -> None:
     """A run of the learned manager equals that of the environment with its greedy actions."""
     shape = TINY._replace(features=11 if origin_s is None else 15)
-    actor = nets.new_network(nets.NodePowerActor, shape, torch.Generator().manual_seed(8))
+    actor = new_network(NodePowerActor, shape, torch.Generator().manual_seed(8))
+    weights = arrays_of(actor.state_dict())
     path = tmp_path / "actor.safetensors"
     nets.save_actor(
-        path, actor, nets.NodePowerMetadata(shape=shape, interval_s=20.0, origin_s=origin_s)
+        path, weights, nets.NodePowerMetadata(shape=shape, interval_s=20.0, origin_s=origin_s)
     )
     jobs, platform = some_jobs(), nodes_of(5)
     env = NodePowerEnv(task=task_of(platform, origin_s=origin_s), jobs=jobs)
     env.reset()
     while not env.done:
-        env.step(nets.best_actions(actor, env.observation, env.allowed))
+        logits = nets.logits_of(shape, weights, env.observation)
+        env.step(nets.best_actions(logits, env.allowed))
     simulation = simulate(platform, jobs, managed(new_scheduler(), learned(path, 20.0)))
     metrics = measure(simulation.record())
     assert metrics == measure(env.simulation.record())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client import View
-from hpcosim_client.agents.deep_eas.network import load_deep_eas, logits_of
+from hpcosim_client.agents.deep_eas.network import load_deep_eas, network_of
 from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import NEVER, Scene, joined
 from hpcosim_client.job import Floats
@@ -78,7 +78,8 @@ def record_decisions(path: Path, model: Path) -> DecisionRecord:
 def _recording_policy(
     model: Path, scenes: list[Scene], decisions: list[tuple[int, float]], waited: set[float]
 ) -> Policy:
-    network, about = load_deep_eas(model)
+    weights, about = load_deep_eas(model)
+    network = network_of(about.settings, weights)
     rounds: DeepEasRounds | None = None
 
     def decide(view: View) -> None:
@@ -89,7 +90,7 @@ def _recording_policy(
         if len(view.queue) > len(rounds.plan.bound):
             waited.add(view.now_s)
         while (scene := rounds.look(view)) is not None:
-            action = int(logits_of(network, scene)[0].argmax())
+            action = int(network(scene)[0].argmax())
             scenes.append(scene)
             decisions.append((action, view.now_s))
             rounds.take(view, scene, action)

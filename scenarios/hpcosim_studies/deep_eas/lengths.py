@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from hpcosim_client import make_policy
-from hpcosim_client.agents.deep_eas.network import Network, initialise, load_deep_eas, network_of
 from hpcosim_client.agents.deep_eas.step_costs import normalised_edps
 from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_client.job import Floats
@@ -32,6 +31,12 @@ from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_training.learners.deep_eas.networks import (
+    Network,
+    initialise,
+    load_network,
+    network_of,
+)
 from hpcosim_training.learners.deep_eas.play import (
     play_esjf,
     play_greedy,
@@ -132,7 +137,7 @@ def compare_search(
     rows: list[Row] = []
     agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
     for name, file in agents.items():
-        network, about = load_deep_eas(source / file)
+        network, about = load_network(source / file)
         machines = machines_of(scenario, about.settings, case.path)
         jobs = step_jobs(machines.settings, machines.scale, tables)
         greedy = _played(machines, jobs, partial(play_greedy, network))
@@ -177,7 +182,7 @@ def _totals(
     """Return the cost of each sequence by policy, in the step-based environment."""
     totals = {}
     for name, path in agents.items():
-        network, about = load_deep_eas(path)
+        network, about = load_network(path)
         machines = machines_of(scenario, about.settings, case.path)
         jobs = step_jobs(machines.settings, machines.scale, tables)
         totals[name] = _played(machines, jobs, partial(play_greedy, network))

@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_client.agents.deep_eas.network import Network, load_deep_eas
 from hpcosim_client.agents.deep_eas.step_costs import mean_edp
 from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
 from hpcosim_experiments.report.markdown import document, table
@@ -24,6 +23,7 @@ from hpcosim_studies.pool import in_parallel
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_training.learners.deep_eas.networks import Network, load_network
 from hpcosim_training.learners.deep_eas.play import (
     NO_FORESIGHT,
     Foresight,
@@ -129,7 +129,7 @@ def _agent(
     path: Path, case: Case, scenario: Scenario, tables: Sequence[JobTable]
 ) -> tuple[Network, Machines, StepJobs]:
     """Return an agent, and the machines and jobs for its slots."""
-    network, about = load_deep_eas(path)
+    network, about = load_network(path)
     machines = machines_of(scenario, about.settings, case.path)
     return network, machines, step_jobs(machines.settings, machines.scale, tables)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_server.record.folder import prepare
 from hpcosim_studies.agents import TABLE
@@ -22,6 +21,7 @@ from hpcosim_studies.deep_eas.sweep import study_of
 from hpcosim_studies.deep_eas.training import train_study
 from hpcosim_studies.papers import papers_folder
 from hpcosim_studies.study import Request, carry_out
+from hpcosim_training.learning.threads import use_one_thread
 
 
 def reproduce(request: Request) -> None:

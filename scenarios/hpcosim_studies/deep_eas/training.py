@@ -12,9 +12,7 @@ import torch
 
 from hpcosim_client.agents.deep_eas.network import (
     DeepEasMetadata,
-    initialise,
     load_deep_eas,
-    network_of,
     save_deep_eas,
 )
 from hpcosim_experiments.statistics.rows import Row
@@ -22,9 +20,11 @@ from hpcosim_studies.agents import keep_best, train_all
 from hpcosim_studies.deep_eas.cases import DeepEasTask
 from hpcosim_studies.papers import scenario_path
 from hpcosim_studies.runs import simulate
+from hpcosim_training.learners.deep_eas.networks import initialise, network_of
 from hpcosim_training.learners.deep_eas.settings import FORMS
 from hpcosim_training.learners.deep_eas.train import NETWORK, train_deep_eas
 from hpcosim_training.learning.curve import CURVE, read_curve
+from hpcosim_training.learning.weights import arrays_of
 
 MEASURE = "mean_normalised_edp"
 CURVES = "curves"
@@ -91,4 +91,8 @@ def _save_untrained(folder: Path, seed: int) -> None:
     about = load_deep_eas(folder / NETWORK)[1]
     network = network_of(about.settings)
     initialise(network, torch.Generator().manual_seed(seed))
-    save_deep_eas(folder / UNTRAINED, network, DeepEasMetadata(settings=about.settings))
+    save_deep_eas(
+        folder / UNTRAINED,
+        arrays_of(network.state_dict()),
+        DeepEasMetadata(settings=about.settings),
+    )

@@ -29,6 +29,7 @@ from hpcosim_studies.papers import scenario_path
 from hpcosim_training.environments.arguments import totals
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask
+from hpcosim_training.learners.pairing.networks import load_actor
 from hpcosim_training.learners.pairing.play import play_greedy, play_sampled
 from hpcosim_training.learners.pairing.train import ACTOR, train_pairing
 from hpcosim_training.learning.curve import read_curve
@@ -94,7 +95,7 @@ def evaluate(model: Path, experiment: str, seed: int) -> dict[str, float]:
         experiment: name of the scenario.
         seed: seed of the sampled actions.
     """
-    actor, about = load_pairing(model)
+    actor, about = load_actor(model)
     library = Library([scenario_path("ineps", experiment)])
     scenario, jobs = library.first, library.first_jobs
     task = PairingTask(scenario.platform, about.pairing, "spent", rules_of(scenario), scenario.seed)

@@ -12,7 +12,6 @@ import torch
 from hpcosim_client.agents.pairing.model import PairingMetadata, save_pairing
 from hpcosim_client.agents.pairing.plan_search import PlanSearch
 from hpcosim_client.agents.pairing.settings import Objective, Pairing
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_scenarios.running.library import Library
 from hpcosim_studies.ineps.unseen_workloads import KINDS, Unseen
 from hpcosim_studies.papers import scenario_path
@@ -21,8 +20,11 @@ from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import task_of
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of, join, new_agent
 from hpcosim_training.learners.pairing.settings import FORESEEING
+from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, joined
+from hpcosim_training.learning.threads import use_one_thread
 from hpcosim_training.learning.update import behaviour_cloning
+from hpcosim_training.learning.weights import arrays_of
 
 DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp": 4, "exp4_mixed": 0}
 """Number of workloads by experiment; Experiment 4 mixed has the jobs of the two before it."""
@@ -52,7 +54,7 @@ def distil(objective: Objective, path: Path, workers: int | None = None) -> None
     losses = behaviour_cloning(agent, rollout, training, np.random.default_rng(training.seed))
     about = {"decisions": len(rollout), "cross_entropy": losses.policy, "epochs": EPOCHS}
     metadata = PairingMetadata(pairing=training.pairing, training=about)
-    save_pairing(path, agent.actor, metadata)
+    save_pairing(path, arrays_of(weights_of(agent.actor)), metadata)
 
 
 def _demonstration(task: tuple[Unseen, Objective]) -> Rollout[PairBatch]:

@@ -49,8 +49,6 @@ KIND_MARKERS: Mapping[str, str] = {
 
 
 NEEDS: Mapping[str, tuple[str, str]] = {
-    "A2C": ("torch", "rl"),
-    "adaptive": ("safetensors", "rl"),
     "oracle": ("scipy", "oracle"),
 }
 """Packages that managers need, with the extra that has them, by first word of the label."""

@@ -20,6 +20,7 @@ from hpcosim_client.agents.networks_file import (
 )
 from hpcosim_client.errors import PolicyError
 from hpcosim_training.errors import CheckpointError
+from hpcosim_training.learning.weights import arrays_of, tensors_of
 
 BEST = "best"
 INPUTS = "inputs"
@@ -85,7 +86,7 @@ def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: TrainingP
     best = {f"{BEST}.{name}": tensor for name, tensor in progress.best_weights.items()}
     scratch = out / f"{CHECKPOINT}.part"
     about = msgspec.structs.replace(progress, best_weights={})
-    write_network(scratch, {**state, **best}, CHECKPOINT_FORM, about)
+    write_network(scratch, arrays_of({**state, **best}), CHECKPOINT_FORM, about)
     scratch.replace(out / CHECKPOINT)
 
 
@@ -109,7 +110,7 @@ def read_checkpoint(
             f"{path}: there is no checkpoint to resume from; start the training without resume"
         )
     try:
-        progress, tensors = read_network(
+        progress, arrays = read_network(
             path, CHECKPOINT_FORM, TrainingProgress, "checkpoint of a training"
         )
     except PolicyError as error:
@@ -120,6 +121,7 @@ def read_checkpoint(
             f"{differences}; resume with the settings of the "
             "checkpoint, or choose another folder"
         )
+    tensors = tensors_of(arrays)
     try:
         restore(tensors)
     except (KeyError, RuntimeError, ValueError) as error:

@@ -1,1 +1,1 @@
-"""Trained agents. They need torch, the extra `rl`."""
+"""Trained agents, evaluated with NumPy. `hpcosim_training` trains them."""

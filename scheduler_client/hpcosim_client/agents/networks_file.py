@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
+from hpcosim_client.agents.layers import Shapes, Weights
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.safetensors_file import Arrays, read_safetensors
 
 Metadata = TypeVar("Metadata", bound=msgspec.Struct)
 MOST_BYTES = 2**30
@@ -21,13 +21,11 @@ CHECKPOINT = "checkpoint.safetensors"
 CHECKPOINT_FORM = "hpcosim training checkpoint 2"
 """Kind and version of the checkpoint of a training."""
 
-Net = TypeVar("Net", bound=nn.Module)
-
 
 def write_network(
-    path: Path, weights: Mapping[str, Tensor], form: str, metadata: msgspec.Struct
+    path: Path, weights: Mapping[str, NDArray[Any]], form: str, metadata: msgspec.Struct
 ) -> None:
-    """Write weights by name, the same bytes for the same weights.
+    """Write weights by name, the same bytes for the same weights. It needs the extra `rl`.
 
     Args:
         path: the file.
@@ -38,15 +36,16 @@ def write_network(
     Raises:
         OSError: the file cannot be written.
     """
-    tensors = {name: tensor.contiguous() for name, tensor in weights.items()}
+    from safetensors.numpy import save
+
     # A single key, because the library writes several in random order.
     text = json.dumps(msgspec.to_builtins(metadata), sort_keys=True)
-    path.write_bytes(save(tensors, {form: text}))
+    path.write_bytes(save(dict(weights), {form: text}))
 
 
 def read_network(
     path: Path, form: str, metadata: type[Metadata], what: str
-) -> tuple[Metadata, dict[str, Tensor]]:
+) -> tuple[Metadata, Arrays]:
     """Return the metadata and the weights of a file.
 
     Args:
@@ -63,10 +62,8 @@ def read_network(
     try:
         if path.stat().st_size > MOST_BYTES:
             raise PolicyError(f"{path}: expected a {what} of at most {MOST_BYTES} bytes")
-        with safe_open(path, framework="pt") as file:
-            found = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (OSError, SafetensorError, TypeError, ValueError) as error:
+        found, weights = read_safetensors(path)
+    except (OSError, ValueError) as error:
         raise PolicyError(
             f"{path}: cannot be read as a {what} in safetensors format: {error}"
         ) from None
@@ -78,7 +75,7 @@ def read_network(
         forms = ", ".join(sorted(found)) or "none"
         raise PolicyError(f"{path}: expected a {what} with metadata {form!r}, got {forms}")
     try:
-        return msgspec.json.decode(found[form], type=metadata), tensors
+        return msgspec.json.decode(found[form], type=metadata), weights
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise PolicyError(f"{path}: invalid metadata {form!r}: {error}") from None
 
@@ -102,30 +99,23 @@ def _nearest(checkpoint: Path) -> str:
     return f"; did you mean {found[0]}?" if found else ""
 
 
-def with_weights(path: Path, new: Callable[[], Net], weights: Mapping[str, Tensor]) -> Net:
-    """Return a new network with given weights, in evaluation mode without gradients.
+def check_weights(path: Path, weights: Arrays, expected: Shapes) -> Weights:
+    """Return the weights of a file if they are those of a network.
 
     Args:
         path: file of the weights, for errors.
-        new: makes the network.
         weights: the weights by name.
+        expected: shape of each of them.
 
     Raises:
         PolicyError: a weight is missing, unknown, or of another shape or type.
     """
-    try:
-        with torch.device("meta"):
-            network = new()
-    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-        raise PolicyError(f"{path}: its settings fit no network: {error}") from None
-    expected = {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
-    found = {name: tuple(tensor.shape) for name, tensor in weights.items()}
+    found = {name: array.shape for name, array in weights.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):
             want, got = expected.get(name, "none"), found.get(name, "none")
             raise PolicyError(f"{path}: weights {name}: expected shape {want}, got {got}")
-    for name, tensor in weights.items():
-        if tensor.dtype != torch.float32 or not tensor.isfinite().all():
+    for name, array in weights.items():
+        if array.dtype != np.float32 or not np.isfinite(array).all():
             raise PolicyError(f"{path}: weights {name}: expected finite numbers of type float32")
-    network.load_state_dict(weights, assign=True)
-    return network.eval().requires_grad_(requires_grad=False)
+    return weights

@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from hpcosim_client.catalogue.schedulers import canonical_name, make_policy, short_name
 from hpcosim_client.catalogue.site_policies import NO_SETTINGS, Settings
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.extras import rl_extra
 from hpcosim_client.heuristics.awareness import Awareness
 from hpcosim_client.power.settings import (
     PATHS,
@@ -48,7 +47,7 @@ def with_power(
 
     Raises:
         PolicyError: the scheduler is unknown or does not support the awareness, the two cannot be
-            combined, a file of the manager is invalid, or PyTorch is missing.
+            combined, or a file of the manager is invalid.
     """
     check_together(name, power, awareness)
     if isinstance(power, Oracle):
@@ -158,19 +157,19 @@ def _managed(
 
             return managed(policy, predictive(power))
         case Learned():
-            with rl_extra("the power manager learned"):
-                from hpcosim_client.agents.spare_nodes.manager import learned as corrected
+            from hpcosim_client.agents.spare_nodes.manager import learned as corrected
+
             with _prefixed("model"):
                 return managed(policy, corrected(power))
         case Rl(model, interval_s, origin_s):
-            with rl_extra("the power manager rl"):
-                from hpcosim_client.agents.node_power.manager import learned
+            from hpcosim_client.agents.node_power.manager import learned
+
             with _prefixed("model"):
                 return managed(policy, learned(model, interval_s, origin_s))
         case Adaptive(model, origin_s):
             from hpcosim_client.power.adaptive import adaptive, load_rule
 
-            with rl_extra("the power manager adaptive"), _prefixed("model"):
+            with _prefixed("model"):
                 return managed(policy, adaptive(load_rule(Path(model), origin_s)))
 
 

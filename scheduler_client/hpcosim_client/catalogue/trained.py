@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.extras import rl_extra
 
 if TYPE_CHECKING:  # names are checked without NumPy
     from hpcosim_client.view import Policy
@@ -69,15 +68,14 @@ def make_trained(name: str) -> Policy:
     check_trained(name)
     kind, _, model = name.partition(":")
     path, sample = Path(model), kind.endswith(SAMPLED)
-    with rl_extra(f"the scheduler {kind.removesuffix(SAMPLED)}"):
-        if kind.removesuffix(SAMPLED) == "pairing":
-            from hpcosim_client.agents.pairing.policy import pairing
+    if kind.removesuffix(SAMPLED) == "pairing":
+        from hpcosim_client.agents.pairing.policy import pairing
 
-            return pairing(path, sample=sample)
-        if kind.removesuffix(SAMPLED) == "batch":
-            from hpcosim_client.agents.batch.policy import batch
+        return pairing(path, sample=sample)
+    if kind.removesuffix(SAMPLED) == "batch":
+        from hpcosim_client.agents.batch.policy import batch
 
-            return batch(path, sample=sample)
-        from hpcosim_client.agents.deep_eas.policy import deep_eas
+        return batch(path, sample=sample)
+    from hpcosim_client.agents.deep_eas.policy import deep_eas
 
-        return deep_eas(path, sample=sample, search=kind == SEARCH)
+    return deep_eas(path, sample=sample, search=kind == SEARCH)

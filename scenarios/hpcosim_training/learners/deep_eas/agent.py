@@ -8,13 +8,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from hpcosim_client.agents.deep_eas.network import Network, initialise, network_of
 from hpcosim_client.agents.deep_eas.scene import Scene, joined
 from hpcosim_training.learners.deep_eas.critic import (
     DeepEasCritic,
     critic_feature_count,
     initialise_critic,
 )
+from hpcosim_training.learners.deep_eas.networks import Network, initialise, network_of
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.agent import Agent
 from hpcosim_training.learning.distributions import Evaluation, categorical

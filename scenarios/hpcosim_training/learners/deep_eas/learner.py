@@ -10,10 +10,8 @@ import msgspec
 import numpy as np
 from safetensors.torch import load, save
 
-from hpcosim_client.agents.deep_eas.network import Network, network_of
 from hpcosim_client.agents.deep_eas.step_costs import mean_edp, normalised_edps
 from hpcosim_client.agents.deep_eas.step_jobs import Machines, StepJobs
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.workload import Bernoulli
@@ -22,6 +20,7 @@ from hpcosim_training.environments.step_jobs import step_jobs
 from hpcosim_training.environments.step_machines import sequence
 from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
 from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
+from hpcosim_training.learners.deep_eas.networks import Network, network_of
 from hpcosim_training.learners.deep_eas.play import (
     BindingRuns,
     make_sampler,
@@ -33,6 +32,7 @@ from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import description
+from hpcosim_training.learning.threads import use_one_thread
 from hpcosim_training.learning.update import learn
 from hpcosim_workloads.table import JobTable
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -11,12 +12,12 @@ from numpy.typing import NDArray
 
 from hpcosim_client.agents.deep_eas.esjf_actions import esjf_actions
 from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions, known_part
-from hpcosim_client.agents.deep_eas.network import Network, logits_of
 from hpcosim_client.agents.deep_eas.step_runs import Moment
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.step_binding import StepBindingVectorEnv
 from hpcosim_training.learners.deep_eas.agent import SceneBatch
 from hpcosim_training.learners.deep_eas.critic import critic_features
+from hpcosim_training.learners.deep_eas.networks import Network, logits_of
 from hpcosim_training.learning.distributions import sample_categorical
 from hpcosim_training.learning.rollout import Sample, play
 
@@ -121,13 +122,13 @@ def play_search(
     """
     rng, every = np.random.default_rng(seed), np.arange(env.num_envs)
     runs = BindingRuns(env, for_critic=False)
-    settings = LookAhead()
+    settings, logits = LookAhead(), partial(logits_of, network)
     if foresight.arrivals:
         settings = LookAhead(actions=4, futures=1, steps=0, sure=1.0)
 
     def act(batch: SceneBatch, _: Ints) -> Ints:
         known = _known_to(foresight, env.runs.moment(every[runs.active]))
-        return improved_actions(network, env.machines, known, batch.scene, settings, rng)
+        return improved_actions(logits, env.machines, known, batch.scene, settings, rng)
 
     play(runs, act)
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpcosim_client import make_policy
-from hpcosim_client.agents.deep_eas.network import DeepEasMetadata, network_of, save_deep_eas
+from hpcosim_client.agents.deep_eas.network import DeepEasMetadata, save_deep_eas
 from hpcosim_client.agents.deep_eas.step_costs import normalised_edps
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_executors import ParallelMap, parallel_map
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -21,6 +20,8 @@ from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
 from hpcosim_training.learners.deep_eas.settings import DeepEasTraining
 from hpcosim_training.learning.session import OnIteration, TrainingSession
 from hpcosim_training.learning.settings import flat_settings
+from hpcosim_training.learning.threads import use_one_thread
+from hpcosim_training.learning.weights import arrays_of
 
 NETWORK = "deep-eas.safetensors"
 CHECKED_SEQUENCES = 10  # validation sequences that are also run in the simulator
@@ -62,12 +63,10 @@ def train_deep_eas(
         session = TrainingSession(learner, out, resume=resume)
         session.run(on_iteration)
     settings = learner.settings.settings
-    network = network_of(settings)
-    network.load_state_dict(session.weights())
     about = DeepEasMetadata(
         settings=settings, training=flat_settings(training, {"settings"}) | session.about()
     )
-    save_deep_eas(out / NETWORK, network, about)
+    save_deep_eas(out / NETWORK, arrays_of(session.weights()), about)
     return out / NETWORK
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hpcosim_client.agents.pairing.choices import Choices
-from hpcosim_client.agents.pairing.model import actor_of
-from hpcosim_client.agents.pairing.networks import (
+from hpcosim_client.agents.pairing.rounds import features_of
+from hpcosim_training.learners.pairing.networks import (
     ForecastCritic,
     PairingActor,
     PaperCritic,
+    actor_of,
     initialise,
 )
-from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_training.learners.pairing.settings import PairingTraining
 from hpcosim_training.learning.agent import Agent
 from hpcosim_training.learning.distributions import Evaluation, categorical

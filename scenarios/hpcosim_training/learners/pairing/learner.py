@@ -11,16 +11,14 @@ import msgspec
 import numpy as np
 from safetensors.torch import load, save
 
-from hpcosim_client.agents.pairing.model import actor_of
-from hpcosim_client.agents.pairing.networks import PairingActor
 from hpcosim_client.agents.pairing.rule import RULES, Rule
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.job import Floats, Ints
 from hpcosim_executors import ParallelMap
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.environments.pairing_task import PairingTask, task_of
 from hpcosim_training.learners.pairing.agent import PairBatch, join, new_agent
+from hpcosim_training.learners.pairing.networks import PairingActor, actor_of
 from hpcosim_training.learners.pairing.play import make_sampler, play_greedy, side_by_side
 from hpcosim_training.learners.pairing.settings import PairingTraining, Windows
 from hpcosim_training.learners.pairing.teacher import (
@@ -33,6 +31,7 @@ from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.rollout import Rollout, collect, joined, parts_of
 from hpcosim_training.learning.session import IterationOutcome, Learner
 from hpcosim_training.learning.settings import checksum, description
+from hpcosim_training.learning.threads import use_one_thread
 from hpcosim_training.learning.update import behaviour_cloning, learn
 from hpcosim_workloads.table import JobTable
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.agents.pairing.networks import PairingActor, best
+from hpcosim_client.agents.pairing.network import best
 from hpcosim_client.job import Floats, Ints
 from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_training.learners.pairing.agent import PairBatch, batch_of, logits_of
+from hpcosim_training.learners.pairing.networks import PairingActor
 from hpcosim_training.learning.distributions import sample_categorical
 from hpcosim_training.learning.rollout import Sample, SideBySide, play
 

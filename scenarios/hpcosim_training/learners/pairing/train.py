@@ -9,9 +9,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_client.agents.pairing.model import PairingMetadata, actor_of, save_pairing
+from hpcosim_client.agents.pairing.model import PairingMetadata, save_pairing
 from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_executors import parallel_map
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -21,6 +20,8 @@ from hpcosim_training.learners.pairing.learner import PairingLearner
 from hpcosim_training.learners.pairing.settings import PairingTraining
 from hpcosim_training.learning.session import OnIteration, TrainingSession
 from hpcosim_training.learning.settings import flat_settings
+from hpcosim_training.learning.threads import use_one_thread
+from hpcosim_training.learning.weights import arrays_of
 from hpcosim_workloads.table import JobTable
 
 ACTOR = "actor.safetensors"
@@ -72,12 +73,10 @@ def train_pairing(
         learner = PairingLearner(scenario, jobs, validation_jobs, training, parallel)
         session = TrainingSession(learner, out, resume=resume)
         session.run(on_iteration)
-    actor = actor_of(pairing)
-    actor.load_state_dict(session.weights())
     about = PairingMetadata(
         pairing=pairing, training=flat_settings(training, {"pairing"}) | session.about()
     )
-    save_pairing(out / ACTOR, actor, about)
+    save_pairing(out / ACTOR, arrays_of(session.weights()), about)
     return out / ACTOR
 
 

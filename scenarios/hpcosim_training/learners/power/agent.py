@@ -10,14 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_client.agents.node_power.network import (
-    NodePowerActor,
-    NodePowerCritic,
-    Shape,
-    new_network,
-)
+from hpcosim_client.agents.node_power.network import Shape
 from hpcosim_client.job import Ints
 from hpcosim_training.environments.node_power import NodePowerEnv
+from hpcosim_training.learners.power.networks import (
+    NodePowerActor,
+    NodePowerCritic,
+    new_network,
+)
 from hpcosim_training.learners.power.settings import PowerTraining
 from hpcosim_training.learning.agent import Agent
 from hpcosim_training.learning.distributions import Evaluation, sample_switches, switches

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpcosim_client.agents.node_power.network import save_actor
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
 from hpcosim_training.environments.power_task import check_power_states, task_of
 from hpcosim_training.learners.power.curriculum import origin_s, workloads
 from hpcosim_training.learners.power.learner import PowerLearner
 from hpcosim_training.learners.power.settings import PowerTraining
+from hpcosim_training.learning.agent import weights_of
 from hpcosim_training.learning.curve import Iteration
 from hpcosim_training.learning.session import OnIteration, TrainingSession
+from hpcosim_training.learning.threads import use_one_thread
+from hpcosim_training.learning.weights import arrays_of
 
 ACTOR = "actor.safetensors"
 
@@ -79,9 +81,9 @@ def train(
 
     def save_and_report(done: Iteration) -> None:
         name = f"iteration-{done.iteration:03}-{done.phase}.safetensors"
-        save_actor(out / name, learner.agent.actor, learner.about())
+        save_actor(out / name, arrays_of(weights_of(learner.agent.actor)), learner.about())
         on_iteration(done)
 
     TrainingSession(learner, out, resume=resume).run(save_and_report)
-    save_actor(out / ACTOR, learner.agent.actor, learner.about())
+    save_actor(out / ACTOR, arrays_of(weights_of(learner.agent.actor)), learner.about())
     return out / ACTOR

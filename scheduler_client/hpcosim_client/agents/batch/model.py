@@ -1,4 +1,4 @@
-"""A linear rule that scores waiting jobs, and its file. Reading a file needs the extra `rl`."""
+"""A linear rule that scores waiting jobs, and its file. Writing a file needs the extra `rl`."""
 
 from __future__ import annotations
 

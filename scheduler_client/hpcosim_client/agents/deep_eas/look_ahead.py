@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.agents.deep_eas.network import Network, logits_of
+from hpcosim_client.agents.deep_eas.network import LogitsOf
 from hpcosim_client.agents.deep_eas.scene import WINDOWS, Scene
 from hpcosim_client.agents.deep_eas.step_costs import normalised_edps
 from hpcosim_client.agents.deep_eas.step_jobs import AFTER_ALL, Machines, StepJobs
@@ -42,7 +42,7 @@ class LookAhead(NamedTuple):
 
 
 def improved_actions(
-    network: Network,
+    network: LogitsOf,
     machines: Machines,
     moment: Moment,
     scene: Scene,
@@ -62,7 +62,7 @@ def improved_actions(
         settings: settings.
         rng: generator of the futures.
     """
-    logits = logits_of(network, scene)
+    logits = network(scene)
     chosen: Ints = logits.argmax(axis=1)
     odds = np.exp(logits - logits.max(axis=1, keepdims=True))
     unsure = (odds.max(axis=1) < settings.sure * odds.sum(axis=1)) & (scene.behind == 0)
@@ -95,13 +95,13 @@ def _scores(costs: Floats, margin: float) -> Floats:
     return scores
 
 
-def _costs(network: Network, machines: Machines, futures: Moment, actions: Ints) -> Floats:
+def _costs(network: LogitsOf, machines: Machines, futures: Moment, actions: Ints) -> Floats:
     """Return the cost of each action in each future, float64[futures, actions]; infinity: none."""
     future, place = np.nonzero(actions != UNSET)
     runs = StepRuns.resumed(machines, futures.take(future))
     runs.take(np.arange(len(future)), actions[future, place])
     while len(active := runs.active()):
-        runs.take(active, logits_of(network, runs.scene.some(active)).argmax(axis=1))
+        runs.take(active, network(runs.scene.some(active)).argmax(axis=1))
     costs = np.full(actions.shape, np.inf)
     costs[future, place] = normalised_edps(runs).sum(axis=1)
     return costs

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor, nn
+from numpy.lib.stride_tricks import sliding_window_view
 
 from hpcosim_client.agents.deep_eas.pairs import feature_counts, pairs, queues
 from hpcosim_client.agents.deep_eas.picture import pictures
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
+from hpcosim_client.agents.layers import (
+    Rows,
+    Shapes,
+    Weights,
+    dense,
+    dense_shapes,
+    linear,
+    linear_shapes,
+    relu,
+)
+from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
 
 FORMAT = "hpcosim deep-eas 1"
 
@@ -24,96 +32,68 @@ SIDE = 3
 STRIDE = 2
 UNITS = 48
 
+LogitsOf = Callable[[Scene], Rows]
+"""A network: returns logits, float32[moments, actions]; minus infinity for masked actions."""
 
-class PictureNetwork(nn.Module):
-    """The network of the paper (section III-C).
+
+def network_shapes(settings: DeepEas) -> Shapes:
+    """Return the shapes of the weights of the network for the observations of the settings."""
+    if settings.sees == "picture":
+        inputs = FILTERS * along(settings.horizon) * along(settings.width)
+        filters: Shapes = {"filters.weight": (FILTERS, 1, SIDE, SIDE), "filters.bias": (FILTERS,)}
+        return filters | linear_shapes("last", inputs, settings.actions)
+    of_pair, of_queue = feature_counts(settings)
+    return {
+        **dense_shapes("pair", of_pair, UNITS, UNITS),
+        **dense_shapes("all", UNITS + of_queue, UNITS),
+        **dense_shapes("both", 2 * UNITS, UNITS),
+        **linear_shapes("last", UNITS, 1),
+        **linear_shapes("hold", UNITS, 1),
+    }
+
+
+def network_of(settings: DeepEas, weights: Weights) -> LogitsOf:
+    """Return the network with given weights."""
+    logits_of = _of_picture if settings.sees == "picture" else _of_pairs
+    return lambda scene: mask_logits(settings, scene, logits_of(settings, weights, scene))
+
+
+def mask_logits(settings: DeepEas, scene: Scene, logits: Rows) -> Rows:
+    """Return logits with minus infinity for masked actions."""
+    return np.where(scene.possible(), logits, -np.inf) if settings.masked else logits
+
+
+def _of_picture(settings: DeepEas, weights: Weights, scene: Scene) -> Rows:
+    """Return the logits of the paper's network (section III-C).
 
     A convolution of eight filters of 3 x 3 with stride 2, ReLU, and a dense layer to the actions.
     """
-
-    def __init__(self, settings: DeepEas) -> None:
-        super().__init__()
-        self.settings = settings
-        rows, columns = (_along(size) for size in (settings.horizon, settings.width))
-        self.filters = nn.Conv2d(1, FILTERS, SIDE, STRIDE)
-        self.last = nn.Linear(FILTERS * rows * columns, settings.actions)
-
-    def forward(self, scene: Scene) -> Tensor:
-        """Return logits, float32[moments, actions]."""
-        picture = torch.from_numpy(pictures(self.settings, scene)).to(torch.float32)
-        seen = torch.relu(self.filters(picture[:, None]))
-        logits: Tensor = self.last(seen.flatten(1))
-        return logits
+    picture = pictures(settings, scene).astype(np.float32)
+    windows = sliding_window_view(picture, (SIDE, SIDE), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
+    patches = windows.reshape(scene.moments, -1, SIDE * SIDE)
+    filters = weights["filters.weight"].reshape(FILTERS, -1)
+    seen = relu(patches @ filters.T + weights["filters.bias"]).swapaxes(1, 2)
+    return linear(weights, "last", seen.reshape(scene.moments, -1))
 
 
-class PairsNetwork(nn.Module):
-    """A network with the same layers for every pair of a machine and a slot.
+def _of_pairs(settings: DeepEas, weights: Weights, scene: Scene) -> Rows:
+    """Return the logits of a network with the same layers for every pair of machine and slot.
 
     The layers also get the mean over all pairs. The logit of holding depends on the mean alone. The
     network takes any number of machines.
     """
-
-    def __init__(self, settings: DeepEas) -> None:
-        super().__init__()
-        self.settings = settings
-        of_pair, of_queue = feature_counts(settings)
-        self.pair = nn.Sequential(
-            nn.Linear(of_pair, UNITS), nn.ReLU(), nn.Linear(UNITS, UNITS), nn.ReLU()
-        )
-        self.all = nn.Sequential(nn.Linear(UNITS + of_queue, UNITS), nn.ReLU())
-        self.both = nn.Sequential(nn.Linear(2 * UNITS, UNITS), nn.ReLU())
-        self.last = nn.Linear(UNITS, 1)
-        self.hold = nn.Linear(UNITS, 1)
-
-    def forward(self, scene: Scene) -> Tensor:
-        """Return logits, float32[moments, actions]."""
-        of_pairs = torch.from_numpy(pairs(self.settings, scene))
-        of_queue = torch.from_numpy(queues(self.settings, scene))
-        each = self.pair(of_pairs)
-        there = of_pairs[:, :, :1]
-        mean = self.all(torch.cat([(each * there).mean(dim=1), of_queue], dim=1))
-        beside = mean[:, None].expand(-1, each.shape[1], -1)
-        both = self.both(torch.cat([each, beside], dim=2))
-        return torch.cat([self.last(both)[:, :, 0], self.hold(mean)], dim=1)
+    of_pairs, of_queue = pairs(settings, scene), queues(settings, scene)
+    each = relu(dense(weights, "pair", of_pairs, relu))
+    mean = (each * of_pairs[:, :, :1]).mean(axis=1)
+    mean = relu(dense(weights, "all", np.concatenate([mean, of_queue], axis=1), relu))
+    beside = np.broadcast_to(mean[:, None], each.shape)
+    both = relu(dense(weights, "both", np.concatenate([each, beside], axis=2), relu))
+    of_pair = linear(weights, "last", both)[:, :, 0]
+    return np.concatenate([of_pair, linear(weights, "hold", mean)], axis=1)
 
 
-Network = PictureNetwork | PairsNetwork
-
-
-def network_of(settings: DeepEas) -> Network:
-    """Return the network for the observations of the settings, with uninitialised weights."""
-    return (PictureNetwork if settings.sees == "picture" else PairsNetwork)(settings)
-
-
-def initialise(network: Network, generator: torch.Generator) -> None:
-    """Initialise weights at random: mean 0, variance 2 / inputs; biases are 0.
-
-    Activations then keep their variance through layers of ReLU (He et al. 2015). The weights of the
-    last layers are divided by 100, so that the initial policy is almost uniform.
-
-    Args:
-        network: the network.
-        generator: the only source of random numbers.
-    """
-    for name, layer in network.named_modules():
-        if isinstance(layer, nn.Linear | nn.Conv2d):
-            inputs = layer.weight[0].numel()
-            spread = (2.0 / inputs) ** 0.5 * (0.01 if name in {"last", "hold"} else 1.0)
-            nn.init.normal_(layer.weight, 0.0, spread, generator=generator)
-            assert layer.bias is not None
-            nn.init.zeros_(layer.bias)
-
-
-def logits_of(network: Network, scene: Scene) -> NDArray[np.float32]:
-    """Return logits, float32[moments, actions]; minus infinity for masked actions."""
-    with torch.inference_mode():
-        logits: NDArray[np.float32] = network(scene).numpy()
-    if network.settings.masked:
-        logits[~scene.possible()] = -np.inf
-    return logits
-
-
-def _along(size: int) -> int:
+def along(size: int) -> int:
+    """Return the number of places of a filter along a side of the picture."""
     return (size - SIDE) // STRIDE + 1
 
 
@@ -132,20 +112,20 @@ class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_deep_eas(path: Path, network: Network, about: DeepEasMetadata) -> None:
-    """Write a network, the same bytes for the same network.
+def save_deep_eas(path: Path, weights: Weights, about: DeepEasMetadata) -> None:
+    """Write a network, the same bytes for the same weights. It needs the extra `rl`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_network(path, network.state_dict(), FORMAT, about)
+    write_network(path, weights, FORMAT, about)
 
 
-def load_deep_eas(path: Path) -> tuple[Network, DeepEasMetadata]:
-    """Read a network and its metadata.
+def load_deep_eas(path: Path) -> tuple[Weights, DeepEasMetadata]:
+    """Return the weights of a network and its metadata.
 
     Raises:
         PolicyError: the file is invalid.
     """
-    about, tensors = read_network(path, FORMAT, DeepEasMetadata, "Deep-EAS agent")
-    return with_weights(path, lambda: network_of(about.settings), tensors), about
+    about, weights = read_network(path, FORMAT, DeepEasMetadata, "Deep-EAS agent")
+    return check_weights(path, weights, network_shapes(about.settings)), about

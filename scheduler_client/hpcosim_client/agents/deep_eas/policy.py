@@ -1,4 +1,4 @@
-"""The policies of a trained Deep-EAS agent. They need torch, the extra `rl`."""
+"""The policies of a trained Deep-EAS agent."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions
-from hpcosim_client.agents.deep_eas.network import Network, load_deep_eas, logits_of
+from hpcosim_client.agents.deep_eas.network import LogitsOf, load_deep_eas, network_of
 from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
 from hpcosim_client.agents.deep_eas.scene import Scene
 from hpcosim_client.agents.deep_eas.settings import DeepEas
 from hpcosim_client.agents.deep_eas.step_jobs import Machines
 from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_client.agents.sampling import sampled
-from hpcosim_client.agents.threads import use_one_thread
 from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_client.view import Policy, View
 
 
 def deep_eas(model: Path | str, *, sample: bool = False, search: bool = False) -> Policy:
-    """Return the policy of a trained agent. It limits torch to one thread, see `use_one_thread`.
+    """Return the policy of a trained agent.
 
     Args:
         model: file of `hpcosim train deep-eas`.
@@ -34,19 +33,19 @@ def deep_eas(model: Path | str, *, sample: bool = False, search: bool = False) -
     """
     if sample and search:
         raise ValueError("sample and search exclude each other")
-    use_one_thread()
-    network, about = load_deep_eas(Path(model))
+    weights, about = load_deep_eas(Path(model))
+    network = network_of(about.settings, weights)
     if search:
         return _searching(network, about.settings)
 
     def choose(view: View, scene: Scene) -> int:
-        logits = logits_of(network, scene)[0]
+        logits = network(scene)[0]
         return sampled(logits, view.rng) if sample else int(logits.argmax())
 
     return by_rounds(lambda view: DeepEasRounds(about.settings, view), choose)
 
 
-def _searching(network: Network, settings: DeepEas) -> Policy:
+def _searching(network: LogitsOf, settings: DeepEas) -> Policy:
     rounds: DeepEasRounds
     machines: Machines
 

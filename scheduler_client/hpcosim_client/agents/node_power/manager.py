@@ -1,11 +1,10 @@
-"""The power manager of a trained network. It needs torch, the extra `rl`."""
+"""The power manager of a trained network."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_client.agents.node_power.network import best_actions, load_actor
-from hpcosim_client.agents.threads import use_one_thread
+from hpcosim_client.agents.node_power.network import best_actions, load_actor, logits_of
 from hpcosim_client.power.features import action_mask, features
 from hpcosim_client.power.manager import Manager
 from hpcosim_client.power.periodic import Periodic
@@ -17,8 +16,7 @@ def learned(
 ) -> Manager:
     """Return the manager that takes the greedy action of a trained network for every node.
 
-    The first decision takes place at the first call, the next one `interval_s` after each. The
-    manager limits torch to one thread, see `use_one_thread`.
+    The first decision takes place at the first call, the next one `interval_s` after each.
 
     Args:
         model: file of `hpcosim train power`.
@@ -29,8 +27,7 @@ def learned(
     Raises:
         PolicyError: the file is invalid.
     """
-    use_one_thread()
-    actor, about = load_actor(Path(model))
+    weights, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:
         origin_s = about.origin_s
     decisions = Periodic(about.interval_s if interval_s is None else interval_s)
@@ -38,8 +35,8 @@ def learned(
     def manage(view: View) -> float | None:
         if not decisions.due(view):
             return None
-        observation = features(view, decisions.account, origin_s)
+        seen = features(view, decisions.account, origin_s)
         mask = action_mask(view, decisions.account)
-        return decisions.decide(view, best_actions(actor, observation, mask))
+        return decisions.decide(view, best_actions(logits_of(about.shape, weights, seen), mask))
 
     return manage

@@ -9,22 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
 
-from hpcosim_client.agents.layers import dense
-from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
+from hpcosim_client.agents.layers import (
+    Rows,
+    Shapes,
+    Weights,
+    dense,
+    dense_shapes,
+    linear,
+    linear_shapes,
+    normalised,
+    relu,
+    softmax,
+)
+from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.power.account import Bools
 from hpcosim_client.power.features import CALENDAR, FEATURES, SCALES, Observation
 from hpcosim_client.power.periodic import Actions
 
 FORMAT = "hpcosim node attention 1"
+
+HEAD = (64, 32, 2)
+"""Widths of the actor's last layers."""
 
 
 class Shape(NamedTuple):
@@ -43,107 +54,61 @@ class Shape(NamedTuple):
     layers: int = 3
 
 
-class Layer(nn.Module):
-    """A layer of self-attention and feed-forward, each with residual and post-normalisation."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        width = shape.embedding
-        self.heads = shape.heads
-        self.look = nn.Linear(width, 3 * width)
-        self.mix = nn.Linear(width, width)
-        self.widen = nn.Linear(width, width)
-        self.narrow = nn.Linear(width, width)
-        self.after_look = nn.LayerNorm(width)
-        self.after_think = nn.LayerNorm(width)
-
-    def forward(self, nodes: Tensor) -> Tensor:
-        """Map float32[batch, nodes, embedding] to the same shape."""
-        nodes = self.after_look(nodes + self.mix(self._attend(nodes)))
-        thought: Tensor = self.narrow(functional.relu(self.widen(nodes)))
-        after: Tensor = self.after_think(nodes + thought)
-        return after
-
-    def _attend(self, nodes: Tensor) -> Tensor:
-        batch, count, width = nodes.shape
-        parts = self.look(nodes).view(batch, count, 3, self.heads, width // self.heads)
-        query, key, value = parts.permute(2, 0, 3, 1, 4)
-        seen = functional.scaled_dot_product_attention(query, key, value)
-        return seen.transpose(1, 2).reshape(batch, count, width)
+def actor_shapes(shape: Shape) -> Shapes:
+    """Return the shapes of the weights of the actor."""
+    width = shape.embedding
+    shapes = linear_shapes("encoder.0", shape.features, width) | dense_shapes("head", width, *HEAD)
+    for name in (f"encoder.{layer}" for layer in range(1, shape.layers + 1)):
+        shapes |= linear_shapes(f"{name}.look", width, 3 * width)
+        for part in ("mix", "widen", "narrow"):
+            shapes |= linear_shapes(f"{name}.{part}", width, width)
+        for part in ("after_look", "after_think"):
+            shapes |= {f"{name}.{part}.weight": (width,), f"{name}.{part}.bias": (width,)}
+    return shapes
 
 
-def _encoder(shape: Shape) -> nn.Sequential:
-    embed = nn.Linear(shape.features, shape.embedding)
-    return nn.Sequential(embed, *(Layer(shape) for _ in range(shape.layers)))
+def logits_of(shape: Shape, weights: Weights, seen: Observation) -> Rows:
+    """Return the logits of the actions off and on for every node, float32[nodes, 2].
 
-
-class NodePowerActor(nn.Module):
-    """The actor: logits of the actions off and on for every node."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.encoder = _encoder(shape)
-        self.head = dense(nn.ReLU, shape.embedding, 64, 32, 2)
-
-    def forward(self, seen: Tensor) -> Tensor:
-        """Return logits, float32[batch, nodes, 2], for float32[batch, nodes, features]."""
-        logits: Tensor = self.head(self.encoder(seen))
-        return logits
-
-
-class NodePowerCritic(nn.Module):
-    """The critic: the value of a state is the mean of an output for each node."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.encoder = _encoder(shape)
-        self.head = dense(nn.ReLU, shape.embedding, 20, 20, 1)
-
-    def forward(self, seen: Tensor) -> Tensor:
-        """Return values, float32[batch], for float32[batch, nodes, features]."""
-        values: Tensor = self.head(self.encoder(seen)).mean(dim=(1, 2))
-        return values
-
-
-AnyNetwork = TypeVar("AnyNetwork", NodePowerActor, NodePowerCritic)
-
-
-def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
-    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
+    Each layer has self-attention and feed-forward, each with residual and post-normalisation.
 
     Args:
-        kind: class of the network.
         shape: sizes of the network.
-        generator: the only source of random numbers.
+        weights: weights of the actor.
+        seen: float32[nodes, features], the observation.
     """
-    with torch.device("meta"):
-        network = kind(shape)
-    network.to_empty(device="cpu")
-    for part in network.modules():
-        if isinstance(part, nn.Linear):
-            nn.init.xavier_uniform_(part.weight, generator=generator)
-            nn.init.zeros_(part.bias)
-        elif isinstance(part, nn.LayerNorm):
-            nn.init.ones_(part.weight)
-            nn.init.zeros_(part.bias)
-    return network
+    nodes = linear(weights, "encoder.0", seen)
+    for name in (f"encoder.{layer}" for layer in range(1, shape.layers + 1)):
+        attended = linear(weights, f"{name}.mix", _attend(shape, weights, name, nodes))
+        nodes = normalised(weights, f"{name}.after_look", nodes + attended)
+        wide = relu(linear(weights, f"{name}.widen", nodes))
+        thought = linear(weights, f"{name}.narrow", wide)
+        nodes = normalised(weights, f"{name}.after_think", nodes + thought)
+    return dense(weights, "head", nodes, relu)
 
 
-def best_actions(actor: NodePowerActor, seen: Observation, mask: Bools) -> Actions:
+def _attend(shape: Shape, weights: Weights, name: str, nodes: Rows) -> Rows:
+    """Return the scaled dot-product attention of the nodes, float32[nodes, embedding]."""
+    count, width = nodes.shape
+    parts = linear(weights, f"{name}.look", nodes).reshape(count, 3, shape.heads, -1)
+    query, key, value = parts.transpose(1, 2, 0, 3)
+    scale = np.float32((width // shape.heads) ** -0.5)
+    seen: Rows = softmax(query @ key.swapaxes(1, 2) * scale) @ value
+    return seen.swapaxes(0, 1).reshape(count, width)
+
+
+def best_actions(logits: Rows, mask: Bools) -> Actions:
     """Return the greedy valid action of each node; on if both have the same logit.
 
     Args:
-        actor: the network.
-        seen: float32[nodes, features], the observation.
+        logits: float32[nodes, 2].
         mask: bool[nodes, 2], the valid actions.
 
     Returns:
         int64[nodes], 0: off, 1: on.
     """
-    with torch.inference_mode():
-        logits = actor(torch.from_numpy(seen)[None])[0].numpy()
-    logits = np.where(mask, logits, -np.inf)
-    return (logits[:, 1] >= logits[:, 0]).astype(np.int64)
+    valid = np.where(mask, logits, -np.inf)
+    return (valid[:, 1] >= valid[:, 0]).astype(np.int64)
 
 
 # Files
@@ -167,27 +132,27 @@ class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_actor(path: Path, actor: NodePowerActor, about: NodePowerMetadata) -> None:
-    """Write an actor, the same bytes for the same actor.
+def save_actor(path: Path, weights: Weights, about: NodePowerMetadata) -> None:
+    """Write an actor, the same bytes for the same weights. It needs the extra `rl`.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_network(path, actor.state_dict(), FORMAT, about)
+    write_network(path, weights, FORMAT, about)
 
 
-def load_actor(path: Path) -> tuple[NodePowerActor, NodePowerMetadata]:
-    """Read an actor and its metadata.
+def load_actor(path: Path) -> tuple[Weights, NodePowerMetadata]:
+    """Return the weights of an actor and its metadata.
 
     Raises:
         PolicyError: the file is invalid, or the actor does not fit the present features.
     """
-    about, tensors = read_network(path, FORMAT, NodePowerMetadata, "power manager")
+    about, weights = read_network(path, FORMAT, NodePowerMetadata, "power manager")
     if about.scales != SCALES:
         what = f"expected features with scales of version {SCALES}, got {about.scales}"
         raise PolicyError(f"{path}: {what}; train it again")
     _check_shape(path, about)
-    return with_weights(path, lambda: NodePowerActor(about.shape), tensors), about
+    return check_weights(path, weights, actor_shapes(about.shape)), about
 
 
 def _check_shape(path: Path, about: NodePowerMetadata) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_client.agents.networks_file import read_network, with_weights, write_network
-from hpcosim_client.agents.pairing.networks import ForecastActor, PairingActor, PaperActor
+from hpcosim_client.agents.layers import Weights
+from hpcosim_client.agents.networks_file import check_weights, read_network, write_network
+from hpcosim_client.agents.pairing.network import actor_shapes
 from hpcosim_client.agents.pairing.rounds import features_of
 from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.errors import PolicyError
@@ -34,29 +35,23 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def actor_of(pairing: Pairing) -> PairingActor:
-    """Return the actor for the observations of `pairing`, with uninitialised weights."""
-    features = features_of(pairing)
-    return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
-
-
-def save_pairing(path: Path, actor: PairingActor, about: PairingMetadata) -> None:
-    """Write an actor, the same bytes for the same actor.
+def save_pairing(path: Path, weights: Weights, about: PairingMetadata) -> None:
+    """Write an actor, the same bytes for the same weights. It needs the extra `rl`.
 
     Raises:
         OSError: the file cannot be written.
     """
     about = msgspec.structs.replace(about, features=features_of(about.pairing))
-    write_network(path, actor.state_dict(), FORMAT, about)
+    write_network(path, weights, FORMAT, about)
 
 
-def load_pairing(path: Path) -> tuple[PairingActor, PairingMetadata]:
-    """Read an actor and its metadata.
+def load_pairing(path: Path) -> tuple[Weights, PairingMetadata]:
+    """Return the weights of an actor and its metadata.
 
     Raises:
         PolicyError: the file is invalid, or the actor does not fit the present features.
     """
-    about, tensors = read_network(path, FORMAT, PairingMetadata, "pairing agent")
+    about, weights = read_network(path, FORMAT, PairingMetadata, "pairing agent")
     if about.rows != ROWS:
         what = f"expected features of version {ROWS}, got {about.rows}"
         raise PolicyError(f"{path}: {what}; train it again")
@@ -65,4 +60,4 @@ def load_pairing(path: Path) -> tuple[PairingActor, PairingMetadata]:
         raise PolicyError(
             f"{path}: expected {features} features of a pair for {sees!r}, got {about.features}"
         )
-    return with_weights(path, lambda: actor_of(about.pairing), tensors), about
+    return check_weights(path, weights, actor_shapes(about.pairing)), about

@@ -1,24 +1,20 @@
-"""The policy of a trained pairing agent. It needs torch, the extra `rl`."""
+"""The policy of a trained pairing agent."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-import torch
-
 from hpcosim_client.agents.pairing.choices import Choices
 from hpcosim_client.agents.pairing.model import load_pairing
-from hpcosim_client.agents.pairing.networks import PairingActor, best
+from hpcosim_client.agents.pairing.network import best, logits_of
 from hpcosim_client.agents.pairing.rounds import PairingRounds
 from hpcosim_client.agents.rounds import by_rounds
 from hpcosim_client.agents.sampling import sampled
-from hpcosim_client.agents.threads import use_one_thread
-from hpcosim_client.view import Policy
+from hpcosim_client.view import Policy, View
 
 
 def pairing(model: Path | str, *, sample: bool = False) -> Policy:
-    """Return the policy of a trained agent. It limits torch to one thread, see `use_one_thread`.
+    """Return the policy of a trained agent.
 
     Args:
         model: file of `hpcosim train pairing`.
@@ -27,25 +23,12 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     Raises:
         PolicyError: the file is invalid.
     """
-    use_one_thread()
-    actor, about = load_pairing(Path(model))
-    return by_rounds(
-        lambda view: PairingRounds(about.pairing, view),
-        lambda view, choices: choose(actor, choices, view.rng if sample else None),
-    )
+    weights, about = load_pairing(Path(model))
 
+    def choose(view: View, choices: Choices) -> int:
+        if len(choices.rows) == 1:
+            return 0
+        logits = logits_of(about.pairing, weights, choices.rows)
+        return sampled(logits, view.rng) if sample else best(logits)
 
-def choose(actor: PairingActor, choices: Choices, rng: np.random.Generator | None = None) -> int:
-    """Return the index of the greedy choice, or of a sampled one.
-
-    Args:
-        actor: the network that scores the choices.
-        choices: the valid actions.
-        rng: source of random numbers; None: the choice is greedy, the first of equal ones.
-    """
-    if len(choices.rows) == 1:
-        return 0
-    rows = torch.from_numpy(choices.rows)[None]
-    with torch.inference_mode():
-        logits = actor(rows, torch.ones(rows.shape[:2], dtype=torch.bool))[0].numpy()
-    return best(logits) if rng is None else sampled(logits, rng)
+    return by_rounds(lambda view: PairingRounds(about.pairing, view), choose)

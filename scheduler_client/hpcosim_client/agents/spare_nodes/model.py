@@ -1,4 +1,4 @@
-"""The network that corrects forecasts, and its file. Reading a file needs the extra `rl`."""
+"""The network that corrects forecasts, and its file. Writing a file needs the extra `rl`."""
 
 from __future__ import annotations
 

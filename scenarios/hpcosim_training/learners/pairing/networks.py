@@ -1,4 +1,6 @@
-"""The networks of a pairing agent. An actor scores rows, so it takes any number of jobs and nodes.
+"""The networks of a pairing agent in PyTorch. Policies evaluate actors with NumPy.
+
+An actor scores rows, so it takes any number of jobs and nodes.
 
 The inputs are a batch of decisions:
 
@@ -13,13 +15,17 @@ value of each state, float32[batch].
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_client.agents.layers import dense
+from hpcosim_client.agents.pairing.model import PairingMetadata, load_pairing
+from hpcosim_client.agents.pairing.network import PAPER_WIDTHS, WIDTH
+from hpcosim_client.agents.pairing.rounds import features_of
+from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_training.learning.layers import dense
+from hpcosim_training.learning.weights import with_weights
 
 
 class PairingActor(nn.Module, ABC):
@@ -34,14 +40,6 @@ class PairingActor(nn.Module, ABC):
         """Return a score for each row, arbitrary for padding."""
 
 
-DECIMALS = 4
-
-
-def best(logits: NDArray[np.float32]) -> int:
-    """Return the greedy choice: the first of the largest logits, rounded to `DECIMALS`."""
-    return int(logits.round(DECIMALS).argmax())
-
-
 class PaperActor(PairingActor):
     """The actor of Lopez, Stafford, Bosque 2025, section 3.4.1, which scores each row by itself.
 
@@ -50,7 +48,7 @@ class PaperActor(PairingActor):
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.score = dense(nn.SELU, features, 16, 16, 8, 8, 4, 4, 1)
+        self.score = dense(nn.SELU, features, *PAPER_WIDTHS)
 
     def scores(self, rows: Tensor, there: Tensor) -> Tensor:
         """Return a score for each row."""
@@ -95,7 +93,7 @@ class ForecastActor(PairingActor):
         width: width of the hidden layers.
     """
 
-    def __init__(self, features: int, width: int = 64) -> None:
+    def __init__(self, features: int, width: int = WIDTH) -> None:
         super().__init__()
         self.of_row = _silu(features, width, width)
         self.alone = nn.Linear(width, width)
@@ -113,7 +111,7 @@ class ForecastActor(PairingActor):
 class ForecastCritic(nn.Module):
     """A critic on mean and maximum over all rows; for the arguments see `ForecastActor`."""
 
-    def __init__(self, features: int, width: int = 64) -> None:
+    def __init__(self, features: int, width: int = WIDTH) -> None:
         super().__init__()
         self.of_row = _silu(features, width, width)
         self.of_all = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, 1))
@@ -134,6 +132,22 @@ def _pooled(known: Tensor, there: Tensor) -> Tensor:
 
 def _silu(*widths: int) -> nn.Sequential:
     return nn.Sequential(*dense(nn.SiLU, *widths), nn.SiLU())
+
+
+def actor_of(pairing: Pairing) -> PairingActor:
+    """Return the actor for the observations of `pairing`, with uninitialised weights."""
+    features = features_of(pairing)
+    return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
+
+
+def load_actor(path: Path) -> tuple[PairingActor, PairingMetadata]:
+    """Return the actor in a file, for evaluation, and its metadata.
+
+    Raises:
+        PolicyError: the file is invalid.
+    """
+    weights, about = load_pairing(path)
+    return with_weights(actor_of(about.pairing), weights), about
 
 
 def initialise(network: nn.Module, generator: torch.Generator) -> None:
