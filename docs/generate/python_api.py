@@ -28,6 +28,8 @@ CLIENT: Topics = {
         "managed",
         "timeout",
         "keep_idle",
+        "off_at_night",
+        "OffAtNight",
         "slurm",
         "Slurm",
         "oracle",

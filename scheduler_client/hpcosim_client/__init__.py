@@ -63,9 +63,11 @@ if TYPE_CHECKING:
     from hpcosim_client.power.manager import IdleClock as IdleClock
     from hpcosim_client.power.manager import Manager as Manager
     from hpcosim_client.power.manager import managed as managed
+    from hpcosim_client.power.off_at_night import off_at_night as off_at_night
     from hpcosim_client.power.oracle import by_plan as by_plan
     from hpcosim_client.power.oracle import oracle as oracle
     from hpcosim_client.power.oracle import read_plan as read_plan
+    from hpcosim_client.power.settings import OffAtNight as OffAtNight
     from hpcosim_client.power.settings import Power as Power
     from hpcosim_client.power.settings import PowerSettingsError as PowerSettingsError
     from hpcosim_client.power.settings import parse_power as parse_power
@@ -99,8 +101,9 @@ _NAMES = {
     "power.adaptive": "adaptive load_rule",
     "power.keep_idle": "keep_idle",
     "power.manager": "IdleClock Manager managed",
+    "power.off_at_night": "off_at_night",
     "power.oracle": "by_plan oracle read_plan",
-    "power.settings": "Power PowerSettingsError parse_power",
+    "power.settings": "OffAtNight Power PowerSettingsError parse_power",
     "power.slurm": "slurm",
     "power.slurm_settings": "Slurm",
     "power.timeout": "timeout",

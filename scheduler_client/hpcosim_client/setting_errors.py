@@ -11,7 +11,7 @@ from typing import get_args
 import msgspec
 from msgspec import Struct
 
-TYPES = {"float": "a number", "int": "an integer", "str": "text", "null": "null"}
+TYPES = {"float": "a number", "int": "an integer", "str": "text", "array": "a list", "null": "null"}
 
 
 def explained(
@@ -34,7 +34,7 @@ def explained(
     if own := re.fullmatch(r"(\w+): (.*)", what, re.DOTALL):  # a check of the class itself
         return own[1], own[2]
     if wrong := re.fullmatch(r"Expected `(.*?)`(.*?)(, got .*)?", what, re.DOTALL):
-        return field, _expected(wrong[1], wrong[2], settings.get(field))
+        return field, _expected(wrong[1], wrong[2], settings.get(field.partition("[")[0]))
     if what.startswith("Invalid enum value"):
         kinds = {each.name: each.type for each in msgspec.structs.fields(kind)}
         choices = ", ".join(map(repr, get_args(kinds[field])))

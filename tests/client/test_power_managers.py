@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import PolicyError, View, make_policy
 from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_client.power.off_at_night import at_clock, spans_s
+from hpcosim_client.power.settings import AlwaysOn, KeepIdle, OffAtNight, Power, Timeout
 from hpcosim_protocol import (
     DecisionRejected,
     NodePowerChanged,
@@ -152,7 +154,16 @@ def test_a_rejected_switch_leaves_the_state_of_the_server() -> None:
     scheduler=st.sampled_from(
         ["fcfs", "sjf", "easy", "conservative", "first-high-cores", "minmin", "minmin-immediate"]
     ),
-    power=st.sampled_from([Timeout(0), Timeout(7.5), KeepIdle(0), KeepIdle(2, 3.0), AlwaysOn()]),
+    power=st.sampled_from(
+        [
+            Timeout(0),
+            Timeout(7.5),
+            KeepIdle(0),
+            KeepIdle(2, 3.0),
+            OffAtNight(("00:00-00:05",)),
+            AlwaysOn(),
+        ]
+    ),
 )
 def test_every_scheduler_goes_with_every_manager(seed: int, scheduler: str, power: Power) -> None:
     """No job is lost, no decision refused, and nothing is stuck."""
@@ -170,6 +181,106 @@ def test_every_scheduler_goes_with_every_manager(seed: int, scheduler: str, powe
     simulation = simulate(nodes_of(4), jobs, watched)
     assert simulation.recording.over == 25
     assert not refused
+
+
+def test_off_at_night_switches_idle_nodes_by_the_clock() -> None:
+    """Off at the begin of the window or when its job ends, on for a job, all on at its end."""
+    jobs = jobs_of((0.0, 200.0, 1), (300.0, 10.0, 2), (1000.0, 1.0, 1))
+    night = OffAtNight(("Mon 00:01-00:10",))
+    simulation = simulate(nodes_of(2), jobs, with_power("fcfs", night))
+    assert power_history(simulation.recording, 0) == [
+        (200.0, "switching_off"),
+        (204.0, "sleeping"),
+        (300.0, "switching_on"),
+        (310.0, "on"),
+        (320.0, "switching_off"),
+        (324.0, "sleeping"),
+        (600.0, "switching_on"),
+        (610.0, "on"),
+    ]
+    assert power_history(simulation.recording, 1)[:2] == [
+        (60.0, "switching_off"),
+        (64.0, "sleeping"),
+    ]
+    assert starts(simulation) == {1: 0.0, 2: 310.0, 3: 1000.0}
+
+
+def test_a_node_on_its_way_off_at_the_end_of_the_night_comes_back() -> None:
+    """Once it sleeps, it is switched on."""
+    jobs = jobs_of((0.0, 118.0, 1), (1000.0, 1.0, 1))
+    simulation = simulate(nodes_of(1), jobs, with_power("fcfs", OffAtNight(("Mon 00:01-00:02",))))
+    assert switched(simulation) == [
+        (118.0, 0, "switching_off"),
+        (122.0, 0, "sleeping"),
+        (122.0, 0, "switching_on"),
+        (132.0, 0, "on"),
+    ]
+
+
+def test_off_at_night_keeps_nodes_on() -> None:
+    """The nodes of a set, or some of its idle nodes."""
+    jobs = jobs_of((0.0, 30.0, 1), (100.0, 1.0, 1))
+    night = OffAtNight(("00:01-00:02",), keep_on="4, 0-3:2")
+    simulation = simulate(nodes_of(6), jobs, with_power("fcfs", night))
+    assert switched_off(simulation) == [(60.0, 2), (60.0, 3), (60.0, 5)]
+
+
+def test_off_at_night_names_a_node_that_does_not_exist() -> None:
+    """At its first call."""
+    with pytest.raises(PolicyError, match="keep_on: expected node numbers from 0 to 1, got 2"):
+        simulate(nodes_of(2), jobs_of((0.0, 1.0, 1)), with_power("fcfs", OffAtNight(keep_on="2")))
+
+
+MINUTES = st.integers(0, 3 * 7 * 24 * 60).map(lambda minute: 60.0 * minute)
+
+
+@given(now_s=st.floats(0, 3 * 604_800) | MINUTES, origin_s=st.sampled_from([0, 86_400, 604_740]))
+def test_windows_are_those_of_a_calendar(now_s: float, origin_s: float) -> None:
+    """Compared with the day and the hour; nothing changes before the next time."""
+    texts = ("Mon-Fri 20:00-06:00", "Sat-Sun 00:00-24:00", "Wed 12:00-12:30")
+    windows = [span_s for text in texts for span_s in spans_s(text)]
+
+    def expected(at_s: float) -> bool:
+        week_s = (at_s + origin_s) % 604_800
+        day, hour = week_s // 86_400, week_s % 86_400 / 3600
+        night = (hour >= 20 and day < 5) or (hour < 6 and 1 <= day < 6)
+        return night or day >= 5 or (day == 2 and 12 <= hour < 12.5)
+
+    off, next_s = at_clock(windows, now_s, origin_s)
+    assert off == expected(now_s)
+    assert now_s < next_s
+    assert off == expected((now_s + next_s) / 2)
+
+
+def overlap_s(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """Return the length of the common part of two periods."""
+    return max(0.0, min(one[1], other[1]) - max(one[0], other[0]))
+
+
+@given(seed=st.integers(0, 2**32))
+def test_off_at_night_does_as_it_says(seed: int) -> None:
+    """By day no node is switched off or sleeps; at night a node is on while it computes only."""
+    rng = np.random.default_rng(seed)
+    jobs = poisson(
+        rng, jobs=30, mean_interarrival_s=40.0, cores=(1, 1), run_s=(5, 200), overestimate=2
+    )
+    policy = with_power("easy", OffAtNight(("00:02-00:05", "Mon 00:10-00:15")))
+    windows = ((120.0, 300.0), (600.0, 900.0))
+    simulation = simulate(nodes_of(4), jobs, policy)
+    runs = simulation.recording.periods  # of one node each
+    for node in range(4):
+        changes = [(0.0, "on"), *power_history(simulation.recording, node)]
+        for (from_s, state), (to_s, _) in pairwise([*changes, (simulation.now_s, "over")]):
+            by_night = any(begin_s <= from_s < end_s for begin_s, end_s in windows)
+            assert by_night or state != "switching_off"
+            assert by_night or state != "sleeping" or from_s == to_s
+            for window in windows if state == "on" else ():
+                computing_s = sum(
+                    overlap_s((max(start_s, from_s), min(end_s, to_s)), window)
+                    for start_s, end_s, at in zip(runs.start_s, runs.end_s, runs.nodes, strict=True)
+                    if at == node
+                )
+                assert computing_s == pytest.approx(overlap_s((from_s, to_s), window))
 
 
 SCENARIO = """

@@ -25,6 +25,7 @@ from hpcosim_client.power.settings import (
     Icon,
     KeepIdle,
     Learned,
+    OffAtNight,
     Oracle,
     Power,
     PowerSettingsError,
@@ -97,6 +98,8 @@ def an_actor(path: Path, interval_s: float = 600.0) -> Path:
 
 EVERY = [
     AlwaysOn(),
+    OffAtNight(),
+    OffAtNight(("Mon-Fri 20:00-06:00",), "0-9:2", 3600.0),
     Timeout(900.0),
     KeepIdle(3, 60.0),
     Slurm(600.0, suspend_exc_nodes="0-3:2", suspend_exc_states="PLANNED"),
@@ -132,6 +135,15 @@ def test_every_manager_is_tried_here() -> None:
         ({}, "name", "is missing"),
         ({"name": 3}, "name", "expected text, got 3"),
         ({"name": "timeout"}, "timeout_s", "is missing"),
+        ({"name": "off-at-night", "off": []}, "off", "expected at least one window"),
+        ({"name": "off-at-night", "off": "20:00-06:00"}, "off", "expected a list, got '20:00"),
+        (
+            {"name": "off-at-night", "off": ["20-6"]},
+            "off",
+            "expected windows such as '20:00-06:00'",
+        ),
+        ({"name": "off-at-night", "off": ["20:00-24:30"]}, "off", "expected windows such as"),
+        ({"name": "off-at-night", "keep_on": "a:b:c"}, "keep_on", "expected sets such as 20"),
         ({"name": "timeout", "timeout_s": -1}, "timeout_s", "expected a number >= 0, got -1"),
         ({"name": "timeout", "timeout_s": "9"}, "timeout_s", "expected a number, got '9'"),
         ({"name": "timeout", "timeout_s": 1, "warm": 1}, "warm", "timeout takes timeout_s, wait"),

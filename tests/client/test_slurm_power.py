@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, PolicyError, View, make_policy
+from hpcosim_client.power.kept_nodes import kept_on
 from hpcosim_client.power.slurm import slurm
 from hpcosim_client.power.slurm_scans import Scans
 from hpcosim_client.power.slurm_settings import Slurm
@@ -237,8 +238,8 @@ def test_excluded_nodes_stay_on() -> None:
 def test_excluded_nodes_have_names(sets: str) -> None:
     """Host lists name them, as SuspendExcNodes of slurm.conf does, also beside node numbers."""
     group = msgspec.structs.replace(nodes_of(6).nodes[0], names="n[1-6]")
-    rules = rules_of(15.0, suspend_exc_nodes=sets)
-    assert rules.excluded(Platform((group,))) == [([1, 2], 2), ([3, 4, 5], 1)]
+    kept = kept_on(sets, "suspend_exc_nodes", Platform((group,)))
+    assert [(nodes.tolist(), count) for nodes, count in kept] == [([1, 2], 2), ([3, 4, 5], 1)]
 
 
 def test_a_count_is_of_nodes_that_are_idle_just_then() -> None:

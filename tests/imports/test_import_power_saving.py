@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hpcosim_client.power.kept_nodes import kept_on
 from hpcosim_client.power.settings import parse_power
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_imports.errors import InputError
@@ -84,7 +85,9 @@ def test_power_saving_becomes_the_power_manager(tmp_path: Path) -> None:
         power_save_interval_s=20,
     )
     assert isinstance(manager, Slurm)
-    assert manager.excluded(scenario.platform) == [([0, 1], 1), ([3], 1), ([4, 5], 2)]
+    kept = kept_on(manager.suspend_exc_nodes, "suspend_exc_nodes", scenario.platform)
+    counts = [(nodes.tolist(), count) for nodes, count in kept]
+    assert counts == [([0, 1], 1), ([3], 1), ([4, 5], 2)]
     assert "SuspendExcStates: RESERVED" in report.entries["not modelled"]
     assert "SlurmctldParameters: idle_on_node_suspend" in report.entries["no effect"]
     listed = {*report.entries["not modelled"], *report.entries["no effect"]}

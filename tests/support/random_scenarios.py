@@ -289,6 +289,7 @@ def _add_scheduler(random: Random, scenario: Scenario, name: str) -> None:
                 {"name": "always-on"},
                 {"name": "keep-idle", "warm": 1, "timeout_s": 60},
                 {"name": "slurm", "suspend_time_s": random.choice((30, 300))},
+                {"name": "off-at-night", "off": ["Mon 00:00-00:30", "01:00-02:00"]},
             )
         )
         if random.random() < 0.03:  # it takes some 2 ms for each second of simulated time

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hpcosim_client.power.settings import PowerSettingsError, parse_power
-from hpcosim_client.power.slurm_settings import node_sets
+from hpcosim_client.power.kept_nodes import node_sets
 from hpcosim_imports.errors import FieldError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.slurm.nodes import NodePower, hosts_of
@@ -141,9 +141,9 @@ def _excluded(
     for statement, key, name, text in _stated(statements):
         if key == "suspendexcnodes":
             try:
-                sets_here = list(node_sets(text))
+                sets_here = list(node_sets(text, name))
             except ValueError as error:
-                raise statement.error(f"{name}: {str(error).partition(': ')[2]}") from None
+                raise statement.error(str(error)) from None
             hosts = (host for each in sets_here for host in hosts_of(each.hosts, statement))
             if unknown := next((host for host in hosts if host not in known), ""):
                 raise statement.error(f"{name}: there is no node {unknown!r}")

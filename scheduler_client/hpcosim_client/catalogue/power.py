@@ -20,6 +20,7 @@ from hpcosim_client.power.settings import (
     Icon,
     KeepIdle,
     Learned,
+    OffAtNight,
     Oracle,
     Power,
     Predictive,
@@ -130,11 +131,16 @@ def _shown(power: Power) -> Iterator[str]:
     for field in msgspec.structs.fields(power):
         value = getattr(power, field.name)
         if field.required or value != field.default:
-            yield f"{field.name}={Path(value).name if field.name in PATHS else value}"
+            if field.name in PATHS:
+                value = Path(value).name
+            elif isinstance(value, tuple):
+                value = ", ".join(value)
+            yield f"{field.name}={value}"
 
 
 def _managed(
-    policy: Policy, power: Timeout | KeepIdle | Slurm | Predictive | Learned | Rl | Adaptive
+    policy: Policy,
+    power: Timeout | KeepIdle | OffAtNight | Slurm | Predictive | Learned | Rl | Adaptive,
 ) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_client.power.manager import managed
@@ -148,6 +154,10 @@ def _managed(
             from hpcosim_client.power.keep_idle import keep_idle
 
             return managed(policy, keep_idle(warm, timeout_s))
+        case OffAtNight():
+            from hpcosim_client.power.off_at_night import off_at_night
+
+            return managed(policy, off_at_night(power))
         case Slurm():
             from hpcosim_client.power.slurm import slurm
 

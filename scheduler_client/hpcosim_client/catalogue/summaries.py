@@ -124,6 +124,7 @@ POWER_MANAGERS: Mapping[str, str] = {
     "always-on": "every node stays on",
     "timeout": "switches off nodes that are idle for timeout_s",
     "keep-idle": "keeps `warm` idle nodes on; switches off others that are idle for timeout_s",
+    "off-at-night": "switches idle nodes off by the clock, in windows of the week",
     "slurm": "Slurm's power saving, with the options of slurm.conf",
     "icon": "SNF-ICON: wakes spare nodes while submissions and run times look exponential "
     "(Pulungan et al. 2026)",

@@ -81,8 +81,12 @@ class IdleClock:
 
         Nodes that the job scheduler has reserved (`PowerExchange.planned`) are left out.
         """
-        due = np.flatnonzero((now_s >= self.since_s + timeout_s) & ~self._planned)
+        due = np.flatnonzero(self.is_due(now_s, timeout_s))
         return due[self.since_s[due].argsort(kind="stable")]
+
+    def is_due(self, now_s: float, timeout_s: float) -> Bools:
+        """Return bool[nodes]: the nodes that `due` returns."""
+        return (now_s >= self.since_s + timeout_s) & ~self._planned
 
     def next_due_s(self, now_s: float, timeout_s: float) -> float | None:
         """Return when the next node will have been idle for `timeout_s`; None: no node is idle."""

@@ -6,6 +6,7 @@ Its key `name` is the manager's name; the other keys are the fields of the manag
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from typing import Annotated, cast, get_args
 
@@ -14,12 +15,23 @@ from msgspec import Meta, Struct
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.names import canonical
+from hpcosim_client.power.kept_nodes import node_sets
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.setting_errors import explained
 
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 Watts = Annotated[float, Meta(gt=0, le=1e15)]
 Interval = Annotated[float, Meta(gt=0, le=1e12)]
+WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_DAY = "|".join(WEEKDAYS)
+WINDOW = re.compile(
+    rf"(?:(?P<first>{_DAY})(?:-(?P<last>{_DAY}))? )?"
+    r"(?P<from_h>[01]\d|2[0-3]):(?P<from_min>[0-5]\d)-"
+    r"(?:(?=24:00)|(?![3-9]|2[4-9]))(?P<to_h>[0-2]\d):(?P<to_min>[0-5]\d)",
+    re.ASCII,
+)
+"""A window of `OffAtNight.off`."""
+
 SecondOfWeek = Annotated[float, Meta(ge=0, lt=604_800)]
 Count = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -53,6 +65,37 @@ class KeepIdle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
 
     warm: Count
     timeout_s: Seconds = 0.0
+
+
+class OffAtNight(
+    Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="off-at-night"
+):
+    """Settings of `hpcosim_client.power.off_at_night.off_at_night`.
+
+    Attributes:
+        off: windows in which idle nodes are switched off: `20:00-06:00` on all days, `Mon-Fri
+            20:00-06:00` on those that begin on these days, `Sat 00:00-24:00` a whole day. A window
+            that does not end after its begin ends on the next day.
+        keep_on: sets of nodes separated by commas that stay on in the windows: host lists such as
+            `hm[01-04]`, node numbers such as `20` and `0-9`; of `0-9:2` the two lowest-numbered
+            idle nodes that are on stay on. Quote the value in YAML, where 20:4 is the number 1204.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts, >= 0.
+    """
+
+    off: tuple[str, ...] = ("20:00-06:00",)
+    keep_on: str = ""
+    origin_s: SecondOfWeek = 0.0
+
+    def __post_init__(self) -> None:
+        if not self.off:
+            raise ValueError("off: expected at least one window, such as 20:00-06:00, got none")
+        for window in self.off:
+            if WINDOW.fullmatch(window) is None:
+                raise ValueError(
+                    "off: expected windows such as '20:00-06:00', 'Mon-Fri 19:30-07:00' or "
+                    f"'Sat 00:00-24:00', got {window!r}"
+                )
+        list(node_sets(self.keep_on, "keep_on"))
 
 
 class Icon(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="icon"):
@@ -142,7 +185,19 @@ class Adaptive(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name"
     origin_s: SecondOfWeek | None = None
 
 
-Power = AlwaysOn | Timeout | KeepIdle | Slurm | Icon | Predictive | Learned | Oracle | Rl | Adaptive
+Power = (
+    AlwaysOn
+    | Timeout
+    | KeepIdle
+    | OffAtNight
+    | Slurm
+    | Icon
+    | Predictive
+    | Learned
+    | Oracle
+    | Rl
+    | Adaptive
+)
 
 MANAGERS: Mapping[str, type[Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(Power)

@@ -9,6 +9,7 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Bools, Ints
+from hpcosim_client.power.kept_nodes import kept_on, without_kept
 from hpcosim_client.power.slurm_scans import Bucket, Scans
 from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_client.view import View
@@ -32,7 +33,7 @@ class PowerSaving:
         rules.check(view.platform)
         nodes, interval_s = view.nodes, rules.power_save_interval_s
         self._rules = rules
-        self._sets = [(np.array(each), count) for each, count in rules.excluded(view.platform)]
+        self._sets = kept_on(rules.suspend_exc_nodes, "suspend_exc_nodes", view.platform)
         off_s = rules.suspend_timeout_s
         self._timeout_s = nodes.switch_off_s if off_s is None else np.full(len(nodes.on), off_s)
         self._idle: Bools = np.zeros(len(nodes.on), dtype=np.bool_)
@@ -149,10 +150,7 @@ class PowerSaving:
 
     def _may_stop(self, view: View) -> Bools:
         """Return bool[nodes]: the idle nodes that are not excluded now."""
-        nodes, may_stop = view.nodes, self._idle.copy()
-        usable = nodes.idle()
-        for members, count in self._sets:
-            may_stop[members[usable[members]][:count]] = False
+        may_stop = without_kept(self._idle, view.nodes.idle(), self._sets)
         if self._rules.suspend_exc_states == "PLANNED":
             may_stop &= ~view.power_exchange.planned
         return may_stop
