@@ -1,11 +1,13 @@
 /* First come, first served, in C, over the hpcosim protocol (../../protocol/README.md, "spec").
  *
- *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S [KEYS]]]
+ *     ./fcfs tcp://127.0.0.1:28080 [SCENARIO [TIMEOUT_S [KEYS [IDLE_S]]]]
  *
- * KEYS is the folder of this client's keys, for a server with keys.
- * Sections of this file: the cluster and its jobs, msgpack, the connection, the policy, the main
- * loop. Exit status 0: the simulation ended; 1: an error, with a line on standard error.
+ * KEYS is the folder of this client's keys, for a server with keys; "" without keys.
+ * Nodes that have been idle for IDLE_S simulated seconds are switched off; without it none is.
+ * Sections of this file: the cluster and its jobs, msgpack, the connection, the policy, the power
+ * manager, the main loop. Exit status 0: the simulation ended; 1: an error, with a line on standard error.
  */
+#include <math.h>
 #include <msgpack.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -49,6 +51,7 @@ typedef struct job {
 
 static size_t node_count;
 static int64_t *capacity, *free_cores;  /* by node */
+static bool *is_on, *going_off;         /* by node: its power state is on, is switching_off */
 static job *queue, *running;            /* queue: in order of submission; running: any order */
 static job *last; /* of the queue, NULL: unknown; valid while the queue is not empty */
 
@@ -115,6 +118,12 @@ static int64_t integer(const msgpack_object *map, const char *name) {
     if (found->via.u64 > INT64_MAX)
         die("invalid message from the server: field \"%s\" is above 2^63 - 1", name);
     return (int64_t)found->via.u64;
+}
+
+static double number(const msgpack_object *map, const char *name) {
+    const msgpack_object *found = field(map, name);
+    if (found && found->type == MSGPACK_OBJECT_POSITIVE_INTEGER) return (double)found->via.u64;
+    return required(map, name, MSGPACK_OBJECT_FLOAT64)->via.f64;
 }
 
 static bool is(const msgpack_object *map, const char *name, const char *text) {
@@ -210,8 +219,10 @@ static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
 
 /* ---- The policy ---- */
 
-/* Returns the cores of a node that a job can use now (spec, section 5.1). */
+/* Returns the cores of a node that a job can use now (spec, section 5.1). An allocation switches
+ * sleeping nodes on; only a node that is being switched off cannot be allocated (section 5.7). */
 static int64_t available(const job *wanted, size_t node) {
+    if (going_off[node]) return 0;
     switch (wanted->placement) {
         case ONE_NODE: return free_cores[node] >= wanted->cores ? free_cores[node] : 0;
         case WHOLE_NODES: return free_cores[node] == capacity[node] ? capacity[node] : 0;
@@ -261,6 +272,40 @@ static void decide(msgpack_packer *packer, msgpack_sbuffer *decisions, size_t *c
     }
 }
 
+/* ---- The power manager ---- */
+
+static double idle_limit_s = INFINITY;
+static bool *can_sleep;         /* by node */
+static double *idle_since_s;    /* by node; NAN: it is not idle */
+
+/* Switches off the nodes that have been idle for idle_limit_s, and sets an alarm for the next one;
+ * encodes the decisions. A node is idle while it is on and no job holds a core of it. */
+static void switch_off(msgpack_packer *packer, size_t *count, double now_s) {
+    double next_s = INFINITY;
+    for (size_t node = 0; node < node_count; node++) {
+        if (!can_sleep[node] || !is_on[node] || free_cores[node] != capacity[node]) {
+            idle_since_s[node] = NAN;
+            continue;
+        }
+        if (isnan(idle_since_s[node])) idle_since_s[node] = now_s;
+        if (idle_since_s[node] + idle_limit_s > now_s) {
+            next_s = fmin(next_s, idle_since_s[node] + idle_limit_s);
+            continue;
+        }
+        idle_since_s[node] = NAN; /* if the server rejects the decision, its idle time is new */
+        msgpack_pack_map(packer, 3);
+        pack_text(packer, "type"), pack_text(packer, "set_node_power");
+        pack_text(packer, "node"), msgpack_pack_uint64(packer, node);
+        pack_text(packer, "state"), pack_text(packer, "sleeping");
+        ++*count;
+    }
+    if (isinf(next_s)) return;
+    msgpack_pack_map(packer, 2); /* it replaces the alarm before */
+    pack_text(packer, "type"), pack_text(packer, "set_alarm");
+    pack_text(packer, "at_s"), msgpack_pack_double(packer, next_s);
+    ++*count;
+}
+
 /* ---- The main loop ---- */
 
 static void submitted(const msgpack_object *event) {
@@ -286,6 +331,11 @@ static void apply(const msgpack_object *event) {
         job *ended = release(integer(event, "job_id"));
         if (ended) free(ended);
         else withdraw(integer(event, "job_id"));
+    } else if (is(event, "type", "node_power_changed")) {
+        int64_t node = integer(event, "node");
+        if ((uint64_t)node >= node_count) die("invalid message from the server: unknown node");
+        is_on[node] = is(event, "state", "on");
+        going_off[node] = is(event, "state", "switching_off");
     } else if (is(event, "type", "decision_rejected") && is(event, "decision", "allocate_job")) {
         job *back = release(integer(event, "job_id")); /* it waits again */
         if (back) enqueue(back);
@@ -299,15 +349,24 @@ static void read_platform(const msgpack_object *platform) {
         node_count += (size_t)integer(&groups->ptr[g], "count");
     capacity = zeroed(node_count, sizeof *capacity);
     free_cores = zeroed(node_count, sizeof *free_cores);
+    is_on = zeroed(node_count, sizeof *is_on);
+    going_off = zeroed(node_count, sizeof *going_off);
+    can_sleep = zeroed(node_count, sizeof *can_sleep);
+    idle_since_s = zeroed(node_count, sizeof *idle_since_s);
     size_t node = 0;
     for (uint32_t g = 0; g < groups->size; g++) {
         const msgpack_object_array *processors =
             &required(&groups->ptr[g], "processors", MSGPACK_OBJECT_ARRAY)->via.array;
+        const msgpack_object *states = field(&groups->ptr[g], "power_states");
         int64_t cores = 0;
         for (uint32_t p = 0; p < processors->size; p++)
             cores += integer(&processors->ptr[p], "cores");
-        for (int64_t count = integer(&groups->ptr[g], "count"); count > 0; count--)
-            capacity[node] = free_cores[node] = cores, node++;
+        for (int64_t count = integer(&groups->ptr[g], "count"); count > 0; count--, node++) {
+            capacity[node] = free_cores[node] = cores;
+            is_on[node] = true;
+            can_sleep[node] = states && states->type == MSGPACK_OBJECT_MAP;
+            idle_since_s[node] = NAN;
+        }
     }
 }
 
@@ -342,6 +401,8 @@ static void schedule(const char *scenario) {
             &required(&reply.data, "events", MSGPACK_OBJECT_ARRAY)->via.array;
         for (uint32_t i = 0; i < events->size; i++) apply(&events->ptr[i]);
         decide(&decisions_packer, &decisions, &count);
+        if (!isinf(idle_limit_s))
+            switch_off(&decisions_packer, &count, number(&reply.data, "now_s"));
     }
     msgpack_sbuffer_destroy(&request), msgpack_sbuffer_destroy(&decisions);
     msgpack_unpacked_destroy(&reply);
@@ -364,8 +425,9 @@ static void use_key(int option, const char *folder, const char *file, const char
 
 int main(int argc, char **argv) {
     if (argc > 3) timeout_s = atoi(argv[3]);
-    if (argc < 2 || argc > 5 || timeout_s < 1) {
-        fprintf(stderr, "usage: %s ADDRESS [SCENARIO [TIMEOUT_S [KEYS]]]\n", argv[0]);
+    if (argc > 5) idle_limit_s = atof(argv[5]);
+    if (argc < 2 || argc > 6 || timeout_s < 1 || !(idle_limit_s > 0)) {
+        fprintf(stderr, "usage: %s ADDRESS [SCENARIO [TIMEOUT_S [KEYS [IDLE_S]]]]\n", argv[0]);
         return 2;
     }
     void *context = zmq_ctx_new();
@@ -375,7 +437,7 @@ int main(int argc, char **argv) {
     zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(dealer, ZMQ_LINGER, &linger_ms, sizeof linger_ms);
-    if (argc > 4) {
+    if (argc > 4 && *argv[4]) {
         use_key(ZMQ_CURVE_PUBLICKEY, argv[4], "client.key_secret", "public-key = \"");
         use_key(ZMQ_CURVE_SECRETKEY, argv[4], "client.key_secret", "secret-key = \"");
         use_key(ZMQ_CURVE_SERVERKEY, argv[4], "server.key", "public-key = \"");

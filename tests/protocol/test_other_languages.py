@@ -102,6 +102,21 @@ kill_at_walltime: true
 }
 
 
+POWER = """
+name: power
+seed: 11
+platform:
+  nodes:
+    - count: 6
+      processors: [{cores: 2, static_w: 100, dynamic_w: 20}]
+      power_states: {sleep_w: 5, switch_on_s: 60, switch_on_w: 90, switch_off_s: 30,
+        switch_off_w: 50, switch_on_sd_s: 5}
+    - {count: 2, processors: [{cores: 4, static_w: 100, dynamic_w: 20}]}
+workload: {synthetic: {model: poisson, jobs: 120, mean_interarrival_s: 100, cores: [1, 12]}}
+scheduler: {name: fcfs, power: {name: timeout, timeout_s: 120}}
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the scenario files."""
@@ -134,6 +149,25 @@ def test_results_are_those_of_python(
     assert server.end() == 0
     assert json.loads((tmp_path / "theirs" / "metrics.json").read_text()) == expected
     assert anonymous(read(tmp_path / "theirs")) == anonymous(read(tmp_path / "ours"))
+
+
+def test_nodes_are_switched_off_in_c_as_in_python(
+    build: Path, processes: Processes, tmp_path: Path
+) -> None:
+    """With an idle time, the results are those of `fcfs` beside the power manager `timeout`."""
+    command = client_in("c", build)
+    path = tmp_path / "power.yaml"
+    path.write_text(POWER)
+    metrics, _ = run_scenario(path, transport="inproc", out=tmp_path / "ours")
+    assert metrics["node_shutdowns"] > 10
+    server = Server(processes, path, "--once", out=tmp_path / "theirs")
+    words = [*command, server.address, "", "60", "", "120"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=SOON_S)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert server.end() == 0
+    ours, theirs = (read(tmp_path / name) for name in ("ours", "theirs"))
+    del ours["run.json"], theirs["run.json"]  # they name the scheduler
+    assert theirs == ours
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
