@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hpcosim_client.power.settings import PowerSettingsError, parse_power
 from hpcosim_client.power.kept_nodes import node_sets
+from hpcosim_client.power.settings import PowerSettingsError, parse_power
 from hpcosim_imports.errors import FieldError
 from hpcosim_imports.report import ImportReport
 from hpcosim_imports.slurm.nodes import NodePower, hosts_of
