@@ -56,7 +56,7 @@ def main(address: str) -> None:
         request["seq"] += 1
         reply = exchange(socket, type="decisions", **request)
         if reply["type"] == "simulation_ended":
-            return
+            sys.exit(reply.get("results_error"))
         request["decisions"] = []
         for event in reply["events"]:
             if event["type"] == "job_submitted" and event.get("placement", "cores") == "cores":

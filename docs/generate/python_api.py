@@ -49,6 +49,7 @@ CLIENT: Topics = {
         "AddressError",
         "PolicyError",
         "PowerSettingsError",
+        "ResultsNotWrittenError",
         "ServerFaultError",
         "ServerGoneError",
         "ServerRefusedError",

@@ -226,18 +226,21 @@ class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
         return problems
 
 
-class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True):
+class SimulationEnded(Struct, tag_field="type", tag=snake_case, kw_only=True, omit_defaults=True):
     """All jobs are over, and the session is closed.
 
     Attributes:
         seq: `seq` of the request that this message answers.
         now_s: simulated time, s.
         metrics: metrics of the simulation, by name.
+        results_error: why the server has not written the results, for people; empty: they are
+            written, or the server writes none.
     """
 
     seq: int
     now_s: float
     metrics: dict[str, int | float]
+    results_error: str = ""
 
 
 class Error(Struct, tag_field="type", tag=snake_case, kw_only=True):

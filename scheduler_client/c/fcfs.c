@@ -144,12 +144,12 @@ static const char *address; /* of the server */
 static int timeout_s = 60;
 static zmq_msg_t frame;     /* body of the last reply; unpacked texts point into it */
 
-/* Prints the message of an error, without control characters: it can contain any text. */
-static void die_rejected(const msgpack_object_str *said) {
+/* Prints a text of the server in an error, without control characters: it can contain any text. */
+static void die_with(const char *format, const msgpack_object_str *said) {
     char *shown = zeroed(said->size + 1, 1);
     for (uint32_t i = 0; i < said->size; i++)
         shown[i] = (unsigned char)said->ptr[i] < ' ' || said->ptr[i] == 127 ? '?' : said->ptr[i];
-    die("the server rejected the request: %s", shown);
+    die(format, shown);
 }
 
 /* Receives one reply; false: the timeout expired. A body is one map and no byte after it. */
@@ -177,7 +177,8 @@ static void exchange(const msgpack_sbuffer *request, const char *kind, int64_t s
         while (receive(reply)) {
             const msgpack_object *message = &reply->data;
             if (is(message, "type", "error")) {
-                die_rejected(&required(message, "message", MSGPACK_OBJECT_STR)->via.str);
+                die_with("the server rejected the request: %s",
+                         &required(message, "message", MSGPACK_OBJECT_STR)->via.str);
             }
             bool ended = is(message, "type", "simulation_ended");
             if (ended || is(message, "type", "events")) {
@@ -396,7 +397,12 @@ static void schedule(const char *scenario) {
         pack_text(&packer, "decisions"), msgpack_pack_array(&packer, count);
         if (count) msgpack_sbuffer_write(&request, decisions.data, decisions.size);
         exchange(&request, "events", seq, &reply);
-        if (is(&reply.data, "type", "simulation_ended")) break;
+        if (is(&reply.data, "type", "simulation_ended")) {
+            const msgpack_object *lost = field(&reply.data, "results_error");
+            if (lost && lost->type == MSGPACK_OBJECT_STR && lost->via.str.size)
+                die_with("%s", &lost->via.str);
+            break;
+        }
         const msgpack_object_array *events =
             &required(&reply.data, "events", MSGPACK_OBJECT_ARRAY)->via.array;
         for (uint32_t i = 0; i < events->size; i++) apply(&events->ptr[i]);

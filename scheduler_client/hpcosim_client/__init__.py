@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from hpcosim_client.errors import AddressError as AddressError
     from hpcosim_client.errors import ClientError as ClientError
     from hpcosim_client.errors import PolicyError as PolicyError
+    from hpcosim_client.errors import ResultsNotWrittenError as ResultsNotWrittenError
     from hpcosim_client.errors import ServerFaultError as ServerFaultError
     from hpcosim_client.errors import ServerGoneError as ServerGoneError
     from hpcosim_client.errors import ServerRefusedError as ServerRefusedError
@@ -90,7 +91,8 @@ _NAMES = {
     ),
     "connection": "Answer Connection Timeouts",
     "errors": (
-        "AddressError ClientError PolicyError ServerFaultError ServerGoneError ServerRefusedError"
+        "AddressError ClientError PolicyError ResultsNotWrittenError ServerFaultError "
+        "ServerGoneError ServerRefusedError"
     ),
     "heuristics.awareness": "Awareness",
     "heuristics.profile": "profile_of",

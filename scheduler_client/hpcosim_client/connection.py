@@ -8,7 +8,11 @@ from typing import NamedTuple, Self
 
 from msgspec.structs import replace
 
-from hpcosim_client.errors import ServerFaultError, ServerRefusedError
+from hpcosim_client.errors import (
+    ResultsNotWrittenError,
+    ServerFaultError,
+    ServerRefusedError,
+)
 from hpcosim_client.exchange import HISTORY, Exchange, Timeouts
 from hpcosim_client.link import Link, new_link
 from hpcosim_client.replies import is_label, unexpected
@@ -164,6 +168,7 @@ class Connection:
             ServerRefusedError: the server rejects the message, or the session is over.
             ServerGoneError: the server does not reply.
             ServerFaultError: the reply violates the protocol, or no session is open.
+            ResultsNotWrittenError: the simulation is over, but its results are not written.
         """
         if self.welcome is None:
             raise ServerFaultError("no session is open: call hello() before decide()")
@@ -173,6 +178,8 @@ class Connection:
         if isinstance(answer, Events):
             return Answer(answer.now_s, answer.events, False, {})
         if isinstance(answer, SimulationEnded):
+            if answer.results_error:
+                raise ResultsNotWrittenError(answer.results_error, answer.metrics)
             return Answer(answer.now_s, (), True, answer.metrics)
         raise ServerFaultError(unexpected("decisions", answer))
 

@@ -53,6 +53,19 @@ class ServerRefusedError(ClientError):
         return f"the server rejects the request, {self.error.code}: {self.error.message}{where}"
 
 
+class ResultsNotWrittenError(ClientError):
+    """The simulation is over, but the server has not written its results.
+
+    Args:
+        why: the reason, as the server states it.
+        metrics: metrics of the simulation, by name.
+    """
+
+    def __init__(self, why: str, metrics: dict[str, int | float]) -> None:
+        super().__init__(why)
+        self.metrics = metrics
+
+
 class ServerFaultError(ClientError):
     """A reply of the server violates the protocol."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from hpcosim_client.errors import (
     PolicyDiffersError,
+    ResultsNotWrittenError,
     ServerFaultError,
     ServerGoneError,
     ServerRefusedError,
@@ -171,7 +172,13 @@ def run(
                 wake_on_allocation=welcome.options.wake_on_allocation,
                 explains=explain and welcome.options.explain,
             )
-        except (ServerGoneError, ServerRefusedError, ServerFaultError, PolicyDiffersError):
+        except (
+            ServerGoneError,
+            ServerRefusedError,
+            ServerFaultError,
+            ResultsNotWrittenError,
+            PolicyDiffersError,
+        ):
             raise  # there is no session to leave, or it can go on from a snapshot
         except KeyboardInterrupt:
             timeout_s = welcome.options.idle_timeout_s  # 0: a live cluster says none

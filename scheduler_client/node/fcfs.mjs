@@ -158,7 +158,10 @@ async function schedule(socket, scenario) {
   for (let seq = 1; ; seq++) {
     const request = { type: "decisions", session: welcome.session, seq, decisions };
     const reply = await exchange(socket, request);
-    if (reply.type === "simulation_ended") return;
+    if (reply.type === "simulation_ended") {
+      if (reply.results_error) throw new Error(String(reply.results_error));
+      return;
+    }
     for (const event of list(reply.events, "events")) cluster.apply(event);
     decisions = cluster.decide();
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -56,7 +57,10 @@ def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end(processes: Proces
         [*HPCOSIM, *serve], stderr=subprocess.PIPE, preexec_fn=files_up_to(5000)
     )
     for _ in range(2):
-        assert command("schedule", "fcfs", "--connect", address).status == 0
+        done = command("schedule", "fcfs", "--connect", address)
+        told = r"error: the server has not written the results of \w{8}: .*its log\n"
+        assert (done.status, done.out) == (1, "")
+        assert re.fullmatch(told, done.err)
     server.terminate()
     _, log = output(server)
     assert server.returncode == 1

@@ -60,6 +60,25 @@ class Closing:
         write_log = log.warning if failed else log.info
         write_log("session_closed", **names_of(session), reason=session.ended_because)
 
+    def last_reply(self, session: Session, answer: bytes) -> bytes:
+        """Write the results of a complete session that was closed, and return its last reply.
+
+        The client learns from it that the results are not written. The journal of the session ends
+        after the reply, in `write_results`: a server that is killed in between writes them again.
+
+        Args:
+            session: the session.
+            answer: the encoded `simulation_ended`.
+        """
+        began_s = self.shared.clock()
+        error = self.outcomes.attempt(session)
+        self.shared.idle_clock.note_work(began_s)
+        if not error:
+            return answer
+        told = session.tell_results_error(error)
+        self.shared.closed.add(session)
+        return told
+
     def close_if_silent(self, session: Session, now_s: float) -> None:
         """Close a session whose client has been silent for too long.
 

@@ -81,7 +81,10 @@ class Handling:
         if session.seq > before:
             self.shared.journals.exchanged(session, data, answer, elapsed_s)
         if session.ended_because:
-            self.closing.close(session, None if session.opened.run.complete else "simulation_stuck")
+            if session.opened.run.complete:
+                self.closing.close(session, None)
+                return self.closing.last_reply(session, answer)
+            self.closing.close(session, "simulation_stuck")
             return answer
         if session.pace is not None and not session.pace.is_free and session.seq > before:
             return self.shared.held.hold(HeldReply.of(session, session.pace, envelope, request))

@@ -39,12 +39,16 @@ class _Unwritten:
         due_s: time of the next attempt to write them, clock s.
         until_s: time after which there is no further attempt, clock s; None: none was made.
         wait_s: time from the last attempt to the next, s.
+        is_settled: whether its results are written or lost.
+        error: why the results are not written, for the client; empty: no attempt failed.
     """
 
     session: Session
     due_s: float = 0.0
     until_s: float | None = None
     wait_s: float = FIRST_WAIT_S
+    is_settled: bool = False
+    error: str = ""
 
 
 class Outcomes:
@@ -97,6 +101,18 @@ class Outcomes:
         """Note a session that is over; `write` writes its results."""
         self._unwritten.append(_Unwritten(session))
 
+    def attempt(self, session: Session) -> str:
+        """Write the results of a session that was added, before its last reply.
+
+        `write` returns the session later, and makes further attempts.
+
+        Returns:
+            Why the results are not written, for the client; empty: they are, or none are kept.
+        """
+        added = next(each for each in self._unwritten if each.session is session)
+        added.is_settled = self._write(added, last=False)
+        return added.error
+
     def fail(self, failure: Failure) -> None:
         """Keep and report a failure."""
         first_lost = failure.cause == "results_not_written" and not self._have_lost
@@ -116,7 +132,7 @@ class Outcomes:
         """
         now_s = self._clock()
         due = [each for each in self._unwritten if last or each.due_s <= now_s]
-        settled = [each for each in due if self._write(each, last=last)]
+        settled = [each for each in due if each.is_settled or self._write(each, last=last)]
         self._unwritten = [each for each in self._unwritten if each not in settled]
         return [each.session for each in settled]
 
@@ -131,7 +147,10 @@ class Outcomes:
         if error is None:
             session.results_written = True
             return True
+        why = "its disk is full" if error.disk_full else "see results_not_written in its log"
+        unwritten.error = f"the server has not written the results of {session.label}: {why}"
         if error.disk_full and not last and self._postpone(unwritten):
+            unwritten.error += f"; it tries again for up to {self._limits.results_retry_s:g} s"
             wait_s = unwritten.wait_s
             log.warning(
                 "results_wait", **names_of(session), error=str(error), next_attempt_in_s=wait_s

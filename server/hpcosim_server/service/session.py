@@ -107,6 +107,7 @@ class Session:
         self.seq = 0
         self.last_answer = b""
         self._last_request: Decisions | None = None
+        self._ended: SimulationEnded | None = None
         self.hello = hello
         self.address = address
         self.events = 0
@@ -176,6 +177,12 @@ class Session:
         self.seq, self.last_answer, self._last_request = request.seq, answer, request
         return answer
 
+    def tell_results_error(self, why: str) -> bytes:
+        """Return the last reply of a complete session, which says why there are no results."""
+        assert self._ended is not None
+        self.last_answer = encode(replace(self._ended, results_error=why))
+        return self.last_answer
+
     def end(self, why: str) -> None:
         """End the session, unless it has ended. `why` becomes `ended_because` in `run.json`."""
         if not self.ended_because:
@@ -199,7 +206,8 @@ class Session:
             return Events(seq=request.seq, now_s=batch.now_s, events=batch.events)
         self.opened.complete()
         metrics = metrics_of(self.opened.simulation.record(), self.opened.run)
-        return SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
+        self._ended = SimulationEnded(seq=request.seq, now_s=batch.now_s, metrics=metrics)
+        return self._ended
 
     def _end_at_limit(self, request: Decisions) -> Error:
         what = (

@@ -113,7 +113,8 @@ class SimulatedDisk:
     Attributes:
         folders: text of the files of each results folder, by name of the folder.
         files: the journals by path, as the running system sees them.
-        refused: names of folders that were not written, because the disk was full.
+        refused: names of folders that are not written, because the disk was full.
+        ever_refused: these, and those that were written later.
         overwritten: names of folders whose complete results were replaced by others.
         kills: whether the next operation kills the server.
         chance: draws what is left of an operation that fails.
@@ -123,6 +124,7 @@ class SimulatedDisk:
         self.folders: dict[str, dict[str, str]] = {}
         self.files: dict[Path, SimulatedFile] = {}
         self.refused: set[str] = set()
+        self.ever_refused: set[str] = set()
         self.overwritten: list[str] = []
         self.kills = False
         self.chance = chance
@@ -199,6 +201,7 @@ class SimulatedDisk:
                 self._write(folder.name, texts)
         except OSError as error:
             self.refused.add(folder.name)
+            self.ever_refused.add(folder.name)
             self._simulator.note(f"disk: full, {folder.name} is not written")
             failure = ResultsError(f"{folder}: cannot be written: {error.strerror}")
             failure.disk_full = True

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from hpcosim_protocol import Error, Welcome, decode_server_message
+from msgspec.structs import replace
+
+from hpcosim_protocol import Error, SimulationEnded, Welcome, decode_server_message, encode
 from hpcosim_server.journal.store import SYNC_INTERVAL_S
 from hpcosim_server.record.folder import LAST
 from support.fault.host import IDLE_S
@@ -43,8 +45,22 @@ def _operators(world: World) -> Iterator[str]:
         for name in client.sessions:
             if owners.setdefault(name, client.number) != client.number:
                 yield f"client {client.number} got a session of client {owners[name]}"
+        yield from _told(world, client)
         yield from _lost(world, client)
         yield from _ahead(world, client)
+
+
+def _told(world: World, client: Operator) -> Iterator[str]:
+    """A client learns from its last reply that its results are not written."""
+    if client.metrics is None:
+        return
+    label = client.sessions[-1][:8]
+    if client.misses_results and label not in map(label_of, world.disk.ever_refused):
+        yield f"client {client.number} was told of missing results that were written"
+    restarted = world.host.latest(client.sessions[-1]).start < world.host.starts
+    missing = label in map(label_of, world.disk.refused)
+    if missing and not client.misses_results and not restarted:
+        yield f"client {client.number} was not told that its results are not written"
 
 
 def _has_another_state(client: Operator, session: str) -> bool:
@@ -138,9 +154,19 @@ def _sessions(world: World) -> Iterator[str]:
 
 def _replies(world: World) -> Iterator[str]:
     """A request that was carried out always has the same reply, also after a restart."""
-    for (name, seq), replies in world.host.replies.items():
+    for (name, seq), sent in world.host.replies.items():
+        # The next attempt of a server that was started again can write the results.
+        replies = {_without_results_error(reply) for reply in sent}
         if len(replies) > 1 and not (_is_unsafe(world) or _was_journal_cut(world, name)):
             yield f"request {seq} of session {int(name[:8], 16)} has {len(replies)} replies"
+
+
+def _without_results_error(reply: bytes) -> bytes:
+    if b"results_error" not in reply:
+        return reply
+    message = decode_server_message(reply)
+    assert isinstance(message, SimulationEnded)
+    return encode(replace(message, results_error=""))
 
 
 def _service(world: World) -> Iterator[str]:

@@ -222,6 +222,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a stopped server closes sessions": _instead(IdleClock, "note_pause", _nothing),
     "held replies are never sent": _instead(HeldReplies, "due", lambda _: ()),
     "results are not written": _instead(Outcomes, "add", _nothing),
+    "a client does not learn that it has no results": _instead(Outcomes, "attempt", lambda *_: ""),
     "two sessions share a folder": _instead(outcomes, "folder_name", lambda _: "results-00000001"),
     "a record is written after its reply": _journals_later,
     "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
@@ -248,6 +249,7 @@ _END_LOST = Plan(
 )
 _REMOVED = replace(_END_LOST, disk_full=(Window(0.5, 4.0),), server_crashes=(Window(25.0, 1.0),))
 FOCUS: Mapping[str, Plan] = {
+    "a client does not learn that it has no results": Plan(1, disk_full=(Window(0.0, 50.0),)),
     "a client that comes back gets the first welcome": _CLIENT_KILLS,
     "the snapshot lacks a job": _CLIENT_KILLS,
     "a record is written after its reply": _SERVER_KILLS,

@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from functools import partial
 
 from hpcosim_client import make_policy
-from hpcosim_client.errors import ServerGoneError, ServerRefusedError
+from hpcosim_client.errors import (
+    ResultsNotWrittenError,
+    ServerGoneError,
+    ServerRefusedError,
+)
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import Welcome
@@ -42,6 +46,7 @@ class Operator:
 
     Attributes:
         metrics: the metrics of the run; None: there are none yet.
+        misses_results: whether the server told it that it has not written the results.
         sessions: names of the sessions that it has had.
         snapshots: names of sessions that it continued from a snapshot.
         closed: names of sessions that ended while the client was away.
@@ -63,6 +68,7 @@ class Operator:
     ) -> None:
         self.number, self.scenario, self.policy = number, scenario, policy
         self.metrics: Metrics | None = None
+        self.misses_results = False
         self.sessions: list[str] = []
         self.snapshots: set[str] = set()
         self.closed: list[str] = []
@@ -146,6 +152,9 @@ class Operator:
     def _ended(self, error: BaseException | None) -> None:
         self._note("is done" if error is None else f"ends: {error}")
         if error is None:
+            return
+        if isinstance(error, ResultsNotWrittenError):
+            self.metrics, self.misses_results = error.metrics, True
             return
         if isinstance(error, ServerRefusedError):
             self._refused(error.error.code, error.error.message)
