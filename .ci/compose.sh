@@ -1,19 +1,21 @@
 #!/bin/bash
-# Brings docker-compose.yml up for real, with one scheduler and with two, and compares the
-# results with those of plain runs:
+# Brings docker-compose.yml up for real, each profile but the benchmark, and compares the results
+# with those of plain runs:
 #
 #     .ci/compose.sh [HPCOSIM]      the command to compare with; default $HPCOSIM, then hpcosim
 #
 # Uses the Docker engine that is there. Where there is none, and we are root on Debian: installs
 # Docker and runs a daemon of its own for the time of the test, with a stand-in for the base
-# image made of this machine's files, as there may be no registry to pull from. A pass then
+# images made of this machine's files, as there may be no registry to pull from; it has the C
+# compiler and libraries too, which .ci/other_languages.sh installs. A pass then
 # shows that Dockerfile and compose file work, not that the official image behaves the same.
 # Leaves nothing running and nothing mounted; the Debian packages stay.
 set -euo pipefail
 
 BASE_IMAGE=python:3.11-slim
+C_BASE_IMAGE=debian:bookworm-slim
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-SCENARIO=$ROOT/scenarios/demo.yaml
+PROFILES=(--profile two --profile pairing --profile power --profile c)
 PROJECT=hpcosim-ci-$$
 WORK=$(mktemp -d /var/tmp/hpcosim-compose.XXXXXX)
 COMPOSE=()  # the compose command with its files, once there is an engine
@@ -33,7 +35,7 @@ die() {
 }
 
 take_down() {
-  timeout 60 "${COMPOSE[@]}" --profile two down --volumes --remove-orphans -t 2 "$@" 2>&1
+  timeout 60 "${COMPOSE[@]}" "${PROFILES[@]}" down --volumes --remove-orphans -t 2 "$@" 2>&1
 }
 
 clean_up() {
@@ -121,14 +123,20 @@ make_base() {
 
   local packages=(base-files base-passwd bash dash coreutils sed grep findutils debianutils mawk
     tar gzip netbase tzdata ca-certificates media-types passwd login libc6 libc-bin libstdc++6
-    libgcc-s1 openssl libssl3 libpam-modules libpam-runtime)
+    libgcc-s1 openssl libssl3 libpam-modules libpam-runtime
+    libc6-dev linux-libc-dev make libzmq3-dev libzmq5 libmsgpack-dev libmsgpackc2)
+  mapfile -t -O ${#packages[@]} packages < <(dpkg-query --show --showformat='${Package}\n' \
+    'gcc*' 'cpp*' 'binutils*' 'libgcc-*-dev' 'pkg*conf*')
   local package
   {
     for package in "${packages[@]}"; do dpkg -L "$package" 2>/dev/null || true; done
     printf '%s\n' /etc/alternatives/awk /usr/bin/awk /etc/nsswitch.conf /etc/ld.so.conf \
-      /etc/ssl/certs/ca-certificates.crt
+      /etc/ssl/certs/ca-certificates.crt \
+      /usr/bin/cc /etc/alternatives/cc /usr/lib/*/pkgconfig/{,*/}*.pc
     # What the programs and Python's modules are linked with.
     { ldd /usr/bin/{bash,dash,ls,tar,gzip,grep,sed,mawk,find,install} /usr/sbin/useradd \
+      /usr/bin/{as,ld,make,pkg-config} /usr/lib/gcc/*/*/{cc1,collect2} \
+      /usr/lib/*/lib{zmq,msgpackc}.so \
       "$python"/lib/python3.11/lib-dynload/*.so || true; } \
       | awk '$2 == "=>" && $3 ~ "^/(usr/)?lib" {print $3} $1 ~ "^/lib64" {print $1}' \
       | while read -r library; do echo "$library"; readlink -f "$library"; done
@@ -159,6 +167,7 @@ import_base() {
   tar -C "$WORK/base" --create . | docker import --change 'CMD ["python3"]' \
     --change 'ENV PATH=/usr/local/bin:/usr/local/sbin:/usr/bin:/usr/sbin LANG=C.UTF-8' \
     - "$BASE_IMAGE" >/dev/null
+  docker tag "$BASE_IMAGE" "$C_BASE_IMAGE"
 }
 
 # Fails unless a container of the server's has as few rights as the compose file says.
@@ -178,10 +187,10 @@ for folder in "/tmp", "/results":
   LOG=
 }
 
-# check_run SERVER SCHEDULER... -- ARGUMENTS: brings up what the arguments of compose say, waits
+# check_run SERVER SESSION... -- ARGUMENTS: brings up what the arguments of compose say, waits
 # until all have ended, and compares.
 check_run() {
-  local server=$1 schedulers=() name
+  local server=$1 schedulers=() name folders
   while shift && [ "$1" != -- ]; do schedulers+=("$1"); done
   shift
   timeout 300 "${COMPOSE[@]}" "$@" </dev/null || die "'compose $*' failed or took over 300 s"
@@ -203,32 +212,50 @@ check_run() {
     --filter "label=com.docker.compose.service=$server"):/results/." "$results"
   found=$(find "$results" -mindepth 1 -maxdepth 1 -not -name '.*' | wc -l)
   [ "$found" = ${#schedulers[@]} ] || die "$found results, not ${#schedulers[@]}: $(ls -A "$results")"
-  for name in "${schedulers[@]}"; do compare_with_plain "$name" "$results/demo-$name"-????????; done
+  for name in "${schedulers[@]}"; do
+    folders=("$results"/*-"$name"-????????)
+    compare_with_plain "$server" "$name" "${folders[0]}"
+  done
   LOG=$WORK/down.log
   take_down >"$LOG"
   LOG=
 }
 
-# Prints run.json without what describes the environment.
+# run_description FOLDER SERVER: prints run.json without what describes the environment, and without
+# the name of a session that has one, or the policy of the client in C, which it does not describe.
 run_description() {
   python3 -c '
 import json, sys
 run = json.load(open(sys.argv[1] + "/run.json"))
-print(json.dumps({key: run[key] for key in run if key not in ("git", "packages")}, indent=1))
-' "$1"
+print(json.dumps({key: run[key] for key in run if key not in ("git", "packages", sys.argv[2])}, indent=1))
+' "$1" "$(case $2 in server-c) echo policy ;; server-p*) echo scheduler ;; esac)"
 }
 
-# Fails unless FOLDER holds what a plain run with this scheduler gives: files to the last byte.
+# Prints the arguments of the plain run that is as a session.
+plain_run() {
+  local papers=$ROOT/scenarios/papers
+  case $1 in
+    pairing) printf '%s\n' "$papers/ineps/exp1.yaml" \
+      --scheduler "pairing:$papers/ineps/pairing-exp1/energy.safetensors" ;;
+    power) printf '%s\n' "$ROOT/scenarios/office-hours.yaml" --scheduler easy \
+      --set "scheduler.power={name: rl, model: $papers/power/models/a2c-real-2.safetensors}" ;;
+    *) printf '%s\n' "$ROOT/scenarios/demo.yaml" --scheduler "$1" ;;
+  esac
+}
+
+# compare_with_plain SERVER SESSION FOLDER: fails unless FOLDER holds what the plain run gives: files
+# to the last byte.
 compare_with_plain() {
-  local name=$1 folder=$2 plain=$WORK/plain-$1
+  local server=$1 name=$2 folder=$3 plain=$WORK/plain-$1-$2 arguments
   [ -d "$folder" ] || die "no results of $name: $folder"
-  "$HPCOSIM" run "$SCENARIO" --scheduler "$name" --transport inproc --json --out "$plain" --force \
+  mapfile -t arguments < <(plain_run "$name")
+  "$HPCOSIM" run "${arguments[@]}" --transport inproc --json --out "$plain" --force \
     >"$plain.json" || die "the plain run with $name failed"
   diff "$plain.json" "$folder/metrics.json" || die "$name: metrics.json differs from a plain run"
   diff --recursive --brief --exclude run.json "$plain" "$folder" ||
     die "$name: results differ from a plain run"
   # The container has its own packages and no checkout; all else in run.json is the same.
-  diff <(run_description "$plain") <(run_description "$folder") ||
+  diff <(run_description "$plain" "$server") <(run_description "$folder" "$server") ||
     die "$name: run.json differs from a plain run"
   lap "$name: $(basename "$folder") is as a plain run"
 }
@@ -254,10 +281,13 @@ else
 fi
 
 LOG=$WORK/build.log
-"${COMPOSE[@]}" --profile two build >"$LOG" 2>&1
+"${COMPOSE[@]}" "${PROFILES[@]}" build >"$LOG" 2>&1
 lap "built"
 check_rights
 lap "user, capabilities, read-only root"
 check_run server easy -- up --no-color
 check_run server-of-two easy fcfs -- --profile two up --no-color easy fcfs
+check_run server-pairing pairing -- --profile pairing up --no-color pairing
+check_run server-power power -- --profile power up --no-color power
+check_run server-c fcfs -- --profile c up --no-color c
 OUTCOME=passed
