@@ -8,6 +8,9 @@ from typing import NamedTuple
 from hpcosim_client.arrays import Bools
 from hpcosim_protocol import JobRequest
 
+Quotas = tuple[tuple[Bools, int], ...]
+"""Least number of nodes from each of these sets, bool[nodes]; a node counts once."""
+
 
 class NodeChoice(NamedTuple):
     """A set of nodes on which a job may run; a job can have several, of which it takes one.
@@ -15,13 +18,13 @@ class NodeChoice(NamedTuple):
     Attributes:
         partition: name of the partition; empty: none.
         nodes: bool[nodes], the nodes that the job may use, whatever their state.
-        quotas: least number of nodes from each of these sets, bool[nodes]; a node counts once.
+        quotas: least numbers of nodes from sets.
         whole: whether the job holds whole nodes.
     """
 
     partition: str
     nodes: Bools
-    quotas: tuple[tuple[Bools, int], ...] = ()
+    quotas: Quotas = ()
     whole: bool = False
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hpcosim_client.arrays import Bools
-from hpcosim_client.demand import Demand, NodeChoice
+from hpcosim_client.demand import Demand, NodeChoice, Quotas
 from hpcosim_client.job import Job
 from hpcosim_client.slots import Slots
 from hpcosim_protocol import JobRequest, Platform, ProtocolError
@@ -132,18 +132,27 @@ class Demands:
                 inside = in_ranges(partition.nodes, self._slots.nodes)
             inside[[node for node in request.excluded_nodes if node < len(inside)]] = False
             # The server counts an allocation to the first partition that contains its nodes.
-            outside = ((inside & ~taken, 1),) if not exclusive and (inside & taken).any() else ()
+            outside = inside & ~taken if not exclusive and (inside & taken).any() else None
             taken |= inside & exclusive
             for features in feature_choices(request.features):
                 nodes = inside & self._with(features.every)
                 quotas = tuple((nodes & self._with(test), count) for test, count in features.counts)
-                yield NodeChoice(name, nodes, (*quotas, *outside), exclusive)
+                for each in [quotas] if outside is None else _with_one_of(outside, quotas):
+                    yield NodeChoice(name, nodes, each, exclusive)
 
     def _with(self, test: NodeTest) -> Bools:
         """Return bool[nodes]: the nodes whose features meet a condition."""
         groups = self._platform.nodes
         met = [test.holds(group.features) for group in groups]
         return np.repeat(np.array(met, dtype=np.bool_), [group.count for group in groups])
+
+
+def _with_one_of(nodes: Bools, quotas: Quotas) -> Iterator[Quotas]:
+    """Yield quotas with at least one node of a set, which may count for another quota, too."""
+    for at, (counted, count) in enumerate(quotas):
+        rest = ((counted, count - 1),) if count > 1 else ()
+        yield (*quotas[:at], (counted & nodes, 1), *rest, *quotas[at + 1 :])
+    yield (*quotas, (nodes, 1))
 
 
 NO_REQUEST = JobRequest()

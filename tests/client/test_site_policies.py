@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hpcosim_client import make_policy, play
-from hpcosim_protocol import DecisionRejected, Platform
+from hpcosim_protocol import DecisionRejected, Partition, Platform
 from hpcosim_server.engine.simulation import Batch, Simulation
 from support.examples import examples
 from support.simulating import cluster_of
@@ -15,6 +16,12 @@ from support.site_scenes import final_states, job, table
 from support.site_worlds import jobs, platforms
 
 POLICIES = ("fcfs", "easy", "conservative", "sjf", "wfp3", "first-high-cores", "low-mem-low-power")
+
+
+def with_partitions(*partitions: Partition) -> Platform:
+    """Return two nodes of one core and the feature `fast`, with these partitions."""
+    group = replace(cluster_of(2).nodes[0], features=("fast",))
+    return Platform((group,), partitions=partitions)
 
 
 def run(simulation: Simulation, platform: Platform, policy: str) -> list[DecisionRejected]:
@@ -45,6 +52,18 @@ def test_every_job_runs_to_its_end(data: st.DataObject) -> None:
     states = final_states(simulation)
     assert set(states.values()) <= {"completed", "rejected"}
     assert len(states) == len(specs)
+
+
+@pytest.mark.parametrize("name", [*POLICIES, "slurm"])
+def test_a_counted_feature_of_nodes_behind_an_exclusive_partition(name: str) -> None:
+    """The node outside the exclusive partition is one of the two that the job asks for."""
+    exclusive = Partition(name="q", nodes=((1, 1),), exclusive=True)
+    platform = with_partitions(Partition(name="p", nodes=((0, 1),)), exclusive)
+    simulation = Simulation(
+        platform, table(job(1, cores=2, spec={"partition": "q,p"}, features="fast*2"))
+    )
+    assert run(simulation, platform, name) == []
+    assert final_states(simulation) == {1: "completed"}
 
 
 @pytest.mark.parametrize("name", ["first-high-cores", "best-fit"])
