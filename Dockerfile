@@ -23,9 +23,10 @@ RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin 
     && install --directory --mode=0700 --owner=hpcosim --group=hpcosim /keys/server /keys/scheduler
 COPY --from=build /install /usr/local
 # With the tables and jobs that they read; last, so that a changed one costs no second installation.
-COPY scenarios/*.yaml scenarios/*.csv scenarios/*.jsonl scenarios/papers/ineps/exp1.yaml /scenarios/
-COPY scenarios/papers/ineps/pairing-exp1/energy.safetensors \
-    scenarios/papers/power/models/a2c-real-2.safetensors /networks/
+COPY scenarios/*.yaml scenarios/*.csv scenarios/*.jsonl /scenarios/
+COPY scenarios/papers/ineps/exp1.yaml /scenarios/ineps/
+COPY scenarios/papers/ineps/pairing-exp1/*.safetensors /scenarios/ineps/pairing-exp1/
+COPY scenarios/papers/power/models/a2c-real-2.safetensors /scenarios/power/
 USER 10001:10001
 WORKDIR /results
 # As process 1 Python would not die of a SIGTERM; SIGINT it always handles.

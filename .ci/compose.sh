@@ -222,13 +222,17 @@ check_run() {
 }
 
 # run_description FOLDER SERVER: prints run.json without what describes the environment, and without
-# the name of a session that has one, or the policy of the client in C, which it does not describe.
+# what a plain run states elsewhere: the name of a session, the scheduler that a scenario is overridden
+# with, the policy of the client in C. The checksums of all results stay.
 run_description() {
   python3 -c '
 import json, sys
 run = json.load(open(sys.argv[1] + "/run.json"))
-print(json.dumps({key: run[key] for key in run if key not in ("git", "packages", sys.argv[2])}, indent=1))
-' "$1" "$(case $2 in server-c) echo policy ;; server-p*) echo scheduler ;; esac)"
+print(json.dumps({key: run[key] for key in run if key not in sys.argv[2:]}, indent=1))
+' "$1" git packages $(case $2 in
+    server-c) echo policy ;;
+    server-p*) echo scheduler overrides effective_scenario ;;
+  esac)
 }
 
 # Prints the arguments of the plain run that is as a session.
