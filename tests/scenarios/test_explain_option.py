@@ -13,6 +13,7 @@ from hpcosim_cli.main import app
 from hpcosim_client import View
 from hpcosim_scenarios import simulate
 from hpcosim_scenarios.running.run import run_scenario
+from support.paths import SCENARIOS
 
 SCENARIO = """name: small
 platform:
@@ -109,3 +110,21 @@ def test_jobs_csv_has_the_submitter(scenario: Path, tmp_path: Path) -> None:
     )
     assert rows[1].endswith(",,80.0,cores,3,5,0,,,,1,0.0,0.0")
     assert rows[2].endswith(",,10.0,cores,,,,,,,1,0.0,0.0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheduler", ["multifactor", "fairshare"])
+def test_explanations_do_not_depend_on_addresses_of_objects(scheduler: str, tmp_path: Path) -> None:
+    """Two runs in one process write the same bytes."""
+    written = []
+    for name in ("first", "second"):
+        out = tmp_path / name
+        run_scenario(
+            SCENARIOS / "site.yaml",
+            scheduler=scheduler,
+            transport="inproc",
+            out=out,
+            overrides={"scheduler.explain": True},
+        )
+        written.append((out / "explanations.csv").read_bytes())
+    assert written[0] == written[1]

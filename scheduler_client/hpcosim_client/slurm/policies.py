@@ -72,7 +72,7 @@ class _Prioritised:
         self._rules: tuple[Priorities, Limits] | None = None
         self._alarm = PolicyAlarm()
         self._submitted: set[int] = set()
-        self._explained: set[Job] = set()  # not only by their priority
+        self._explained: list[Job] = []  # not only by their priority
 
     def __call__(self, view: View) -> None:
         """Start jobs; see `multifactor`."""
@@ -103,15 +103,15 @@ class _Prioritised:
         self, view: View, head: Job | None, start_s: float | None, held: dict[Job, str]
     ) -> None:
         """Explain why jobs wait: the head for resources, others for a limit or their priority."""
-        for job in {*view.arrived, *self._explained} - held.keys():
-            if job.job_id in view.queue and job is not head:
+        for job in dict.fromkeys((*view.arrived, *self._explained)):
+            if job.job_id in view.queue and job not in held and job is not head:
                 view.explain(job, "Priority")
         for job, reason in held.items():
             view.explain(job, reason)
-        self._explained = {*held}
+        self._explained = [*held]
         if head is not None:
             view.explain(head, "Resources", start_s)
-            self._explained.add(head)
+            self._explained.append(head)
 
     def _start_jobs(
         self, view: View, jobs: Iterable[Job], limits: Limits
