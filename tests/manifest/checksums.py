@@ -1,0 +1,89 @@
+"""Checksums of the outputs of all cases.
+
+In the folder `tests`, `python -m manifest.checksums` writes them to `checksums.json`; with names of
+cases it does so for these only. A change that is to change no result leaves the file as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import chdir
+from pathlib import Path
+
+from manifest.cases import Command, cases, write_inputs
+from support.commands import invoke
+from support.paths import ROOT
+
+CHECKSUMS = Path(__file__).with_name("checksums.json")
+ENVIRONMENT = ("git", "packages", "hpcosim", "protocol_edition")
+"""Keys of `run.json` and similar files that describe the environment of a run."""
+SKIPPED = (".png", ".svg", ".pdf", ".html")
+"""Files that contain versions of libraries, or that libraries draw."""
+STORE = "runs"
+"""Folder of experiments whose names depend on the code of the package."""
+
+
+def outputs_of(commands: list[Command], folder: Path) -> dict[str, str]:
+    """Run the commands of a case; return the checksums of its outputs by name.
+
+    Args:
+        commands: the commands; a failed one raises AssertionError.
+        folder: an empty folder, which gets the inputs and the outputs.
+    """
+    write_inputs(folder)
+    inputs = set(folder.iterdir())
+    found = {}
+    with chdir(folder):
+        for number, command in enumerate(commands, 1):
+            result = invoke(*command)
+            assert result.status == 0, f"{' '.join(map(str, command))}: {result.err}"
+            if "--json" in command:
+                found[f"output {number}"] = checksum(result.out.encode(), folder)
+    for path in sorted(folder.rglob("*")):
+        is_stored = STORE in path.relative_to(folder).parts
+        if path.is_file() and not is_stored and path not in inputs and path.suffix not in SKIPPED:
+            content = path.read_bytes()
+            if path.suffix == ".json":
+                content = without_environment(content)
+            found[str(path.relative_to(folder))] = checksum(content, folder)
+    return found
+
+
+def without_environment(content: bytes) -> bytes:
+    """Return a JSON file without what describes the environment."""
+    value = json.loads(content)
+    if isinstance(value, dict):
+        value = {key: value[key] for key in value if key not in ENVIRONMENT}
+    return json.dumps(value).encode()
+
+
+def checksum(content: bytes, folder: Path) -> str:
+    """Return the checksum of a content, which may name the folder of the case or the repository."""
+    content = content.replace(os.fsencode(folder), b"FOLDER").replace(os.fsencode(ROOT), b"ROOT")
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def read_checksums() -> Mapping[str, Mapping[str, str]]:
+    """Return the checksums that are kept, by case and output."""
+    found: dict[str, dict[str, str]] = json.loads(CHECKSUMS.read_text())
+    return found
+
+
+def main(names: list[str]) -> None:
+    """Run cases and keep their checksums; no names: all cases."""
+    kept = dict(read_checksums()) if names else {}
+    for name in names or cases():
+        with tempfile.TemporaryDirectory() as folder:
+            kept[name] = outputs_of(cases()[name], Path(folder).resolve())
+        print(name, len(kept[name]), flush=True)  # noqa: T201
+    lines = (f"{json.dumps(name)}: {json.dumps(kept[name])}" for name in sorted(kept))
+    CHECKSUMS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
