@@ -28,6 +28,17 @@ def fails(view):
 """
 
 
+OVERRUNNING = """
+name: overrunning
+platform: {nodes: [{count: 2, processors: [{cores: 4, static_w: 100, dynamic_w: 5}]}]}
+workload:
+  inline:
+    - {job_id: 1, submit_s: 0, cores: 4, run_s: 200, requested_s: 100}
+    - {job_id: 2, submit_s: 1, cores: 4, run_s: 300, requested_s: 100}
+    - {job_id: 3, submit_s: 2, cores: 4, run_s: 10, requested_s: 100}
+"""
+
+
 def rows(folder: Path) -> list[dict[str, Any]]:
     """Return the rows of the table of runs."""
     found: list[dict[str, Any]] = pq.read_table(folder / "results.parquet").to_pylist()
@@ -48,6 +59,22 @@ def test_a_row_has_the_metrics_of_the_run(tmp_path: Path) -> None:
         metrics = simulate(tmp_path / "small.yaml", policy, overrides=overrides)
         assert {name: row[name] for name in metrics} == metrics
         assert (row["status"], row["error"], row["policy_name"]) == ("ok", "", row["scheduler"])
+
+
+def test_killed_and_overrunning_jobs_are_counted_in_every_run(tmp_path: Path) -> None:
+    """Rows have the numbers, also 0. The report has a column of those that are not 0."""
+    text = EXPERIMENT.replace("[0.5, 1]", "[1]").replace("[1, 2]", "[1]")
+    for kill, column in ((True, "timed out"), (False, "over requested time")):
+        folder = tmp_path / f"{kill}"
+        folder.mkdir()
+        path = write(folder, text)
+        (folder / "small.yaml").write_text(OVERRUNNING + f"kill_at_walltime: {kill}\n")
+        carry_out(path, folder / "out")
+        for row in rows(folder / "out"):
+            assert (row["jobs_timed_out"], row["jobs_over_requested_time"]) == (
+                (2, 0) if kill else (0, 2)
+            )
+        assert f"Jobs {column}, all runs" in (folder / "out/report.md").read_text()
 
 
 def test_forecast_metrics_have_columns(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from hpcosim_protocol.platform import NotNegative
 from hpcosim_scenarios.running.groups import GROUPED_BY, NO_NAME, GroupedBy
 from hpcosim_server.record.jobs_that_ran import Mask, jobs_that_ran
 from hpcosim_server.record.metrics import (
+    OVERRUNS,
     Metrics,
     job_counts,
     mean_normalised_edp,
+    overruns,
     slowdowns,
     waits,
 )
@@ -111,6 +113,9 @@ def measure(record: RunRecord, settings: MeasureSettings, whole: Metrics) -> Mea
     if settings.warm_up_s or settings.cool_down_s:
         period, among = measured_period(np.array(record.recording.submit_s), settings)
         metrics.update(job_metrics(record, among))
+        for name in OVERRUNS:
+            if not metrics[name]:
+                del metrics[name]
         metrics["utilization"] = utilization_within(record, period)
     return Measured(metrics, list(_breakdowns(record, settings, among)))
 
@@ -155,6 +160,7 @@ def job_metrics(record: RunRecord, among: Mask) -> Metrics:
         **counts,
         **waits(ran),
         **slowdowns(ran),
+        **overruns(record, ran),
         "mean_normalised_edp": mean_normalised_edp(record, ran),
     }
 

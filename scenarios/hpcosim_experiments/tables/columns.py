@@ -16,6 +16,7 @@ from hpcosim_scenarios.model.economics import load_economics
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_server.record.economics import UNKNOWN
 from hpcosim_server.record.forecasts import LEAD_CLASSES_S, errors_by_lead
+from hpcosim_server.record.metrics import OVERRUNS
 from hpcosim_server.record.results import metrics_of
 from hpcosim_server.record.tables import JOBS
 from hpcosim_workloads.table import job_table
@@ -57,7 +58,7 @@ def check_names(plan: Plan, metrics: Columns) -> None:
 
 
 def metric_columns(plan: Plan) -> dict[str, Kind]:
-    """Return the columns of the metrics: those of simulations without jobs.
+    """Return the columns of the metrics: those of simulations without jobs, and of overruns.
 
     Raises:
         ScenarioError: a price or carbon intensity cannot be read.
@@ -71,6 +72,7 @@ def metric_columns(plan: Plan) -> dict[str, Kind]:
         opened = open_scenario(scenario, job_table(job_id=[]), "", rates=rates)
         for name, value in metrics_of(opened.simulation.record(), opened.run).items():
             columns[name] = _kind(value)
+    columns |= dict.fromkeys(OVERRUNS, "integer")
     if any(run.scenario.scheduler.explain for run in plan.runs):
         leads_s = np.array([longest_s for _, longest_s in LEAD_CLASSES_S.values()])
         one_of_each_class = errors_by_lead(np.zeros(len(leads_s)), leads_s)

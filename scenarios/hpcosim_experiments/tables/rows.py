@@ -16,6 +16,7 @@ from hpcosim_experiments.tables.columns import (
     Kind,
     axis_columns,
 )
+from hpcosim_server.record.metrics import OVERRUNS
 
 
 class Rows(NamedTuple):
@@ -42,7 +43,10 @@ def run_rows(plan: Plan, results: Mapping[str, RunResult], metrics: Columns) -> 
     for run in plan.runs:
         result = results[run.key]
         state = {"run_key": run.key, "status": result.status, "error": result.error}
-        values = {name: result.metrics.get(name) for name in metrics}
+        zero = 0 if result.metrics else None
+        values = {
+            name: result.metrics.get(name, zero if name in OVERRUNS else None) for name in metrics
+        }
         origin = {name: getattr(result, name) for name in PROVENANCE}
         rows.append({**run.labels, **state, **values, **origin})
     return Rows({**axis_columns(plan), **STATE, **metrics, **PROVENANCE}, rows)

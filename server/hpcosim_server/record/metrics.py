@@ -63,7 +63,7 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
         **costs(record),
         "peak_power_w": peak_power_w(record),
         **lateness(record, ran),
-        **overruns(record, ran),
+        **{name: count for name, count in overruns(record, ran).items() if count},
         "mean_normalised_edp": mean_normalised_edp(record, ran),
         **node_use(record),
         **start_forecasts(record),
@@ -198,8 +198,12 @@ def lateness(record: RunRecord, ran: JobsThatRan) -> Metrics:
     }
 
 
+OVERRUNS = ("jobs_timed_out", "jobs_over_requested_time")
+"""Names of the metrics of `overruns`. They are left out of `metrics.json` if they are 0."""
+
+
 def overruns(record: RunRecord, ran: JobsThatRan) -> Metrics:
-    """Return how many jobs needed more than their requested time. Numbers of 0 are left out.
+    """Return how many jobs needed more than their requested time.
 
     Returns:
         jobs_timed_out: Number of jobs with final state `timeout`: killed at the requested time.
@@ -209,11 +213,8 @@ def overruns(record: RunRecord, ran: JobsThatRan) -> Metrics:
     recording = record.recording
     timed_out = np.array(recording.state)[ran.row] == STATES.index("timeout")
     over = ran.run_s > np.array(recording.requested_s)[ran.row] + TIMER_ERROR_S
-    counts = {
-        "jobs_timed_out": int(timed_out.sum()),
-        "jobs_over_requested_time": int((over & ~timed_out).sum()),
-    }
-    return {name: count for name, count in counts.items() if count}
+    counts = int(timed_out.sum()), int((over & ~timed_out).sum())
+    return dict(zip(OVERRUNS, counts, strict=True))
 
 
 def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:

@@ -65,6 +65,20 @@ def test_job_metrics_cover_the_jobs_of_the_period(
         assert found["utilization"] == pytest.approx(busy / (8 * (end_s - start_s)))
 
 
+def test_overruns_are_those_of_the_period_and_of_the_classes() -> None:
+    """Jobs 1 and 2 overrun; job 2 and 3 are measured."""
+    table = jobs_of((0.0, 20.0, 1), (5.0, 20.0, 1), (6.0, 20.0, 2))
+    table = replace(table, requested_s=np.array([10.0, 10.0, 30.0]))
+    record = simulate(cluster_of(2, 4), table, "easy").record()
+    whole = metrics.measure(record)
+    assert whole["jobs_over_requested_time"] == 2
+    cut = measure(record, MeasureSettings(warm_up_s=5, size_classes=(1, 2)), whole)
+    assert cut.metrics["jobs_over_requested_time"] == 1
+    assert [row["jobs_over_requested_time"] for row in cut.breakdowns] == [1, 0]
+    later = measure(record, MeasureSettings(warm_up_s=6), whole).metrics
+    assert "jobs_over_requested_time" not in later
+
+
 def test_without_a_cut_the_metrics_are_those_of_the_run() -> None:
     """No warm-up and no cool-down leave all metrics as they are, also those that are unknown."""
     record = run([(0, 5, 8), (1, 5, 8)])
