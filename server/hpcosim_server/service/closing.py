@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from hpcosim_server import log
 from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.garbage import Garbage
 from hpcosim_server.service.observer import Observer
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.reporting import names_of, progress_of
@@ -27,6 +28,7 @@ class Closing:
         outcomes: writes the results of closed sessions.
         vitals: counts what fails.
         observer: an observer of the sessions; None: there is none.
+        garbage: frees the simulations of closed sessions.
     """
 
     shared: Shared
@@ -34,6 +36,7 @@ class Closing:
     outcomes: Outcomes
     vitals: Vitals
     observer: Observer | None
+    garbage: Garbage
 
     def close(self, session: Session, failed: Cause | None) -> None:
         """Close a session that has ended; `write_results` writes its results.
@@ -99,6 +102,7 @@ class Closing:
         self.shared.journals.dropped(session)
         self.shared.sessions.opened -= 1
         self.left.put_back()
+        self.garbage.note_dropped()
         if self.observer is not None:
             self.observer.closed(session.label)
         log.info("session_unused", **names_of(session), reason=session.ended_because)
@@ -113,6 +117,7 @@ class Closing:
             return
         began_s = self.shared.clock()
         for session in self.outcomes.write(last=last):
+            self.garbage.note_dropped()
             if session.results_written:
                 self.vitals.results_failing = False
                 self.shared.journals.written(session)

@@ -21,6 +21,7 @@ from hpcosim_server.service.admission import Admission, SessionFactory
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.closing import Closing
 from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.garbage import Garbage
 from hpcosim_server.service.handling import Handling
 from hpcosim_server.service.held import Envelope, HeldReplies
 from hpcosim_server.service.idle_clock import IdleClock
@@ -126,7 +127,10 @@ class Service:
         )
         self._admission = Admission(self.limits, self._open, self._left, new_session, totals)
         self._opening = Opening(shared, self._admission, name, realtime, watch)
-        self._closing = Closing(shared, self._left, self._outcomes, self.vitals, self._observer)
+        self._garbage = Garbage()
+        self._closing = Closing(
+            shared, self._left, self._outcomes, self.vitals, self._observer, self._garbage
+        )
         self._handling = Handling(shared, self._opening, self._closing)
         self._stopped = ""
         self._progress_due_s = self._memory_due_s = 0.0
@@ -218,6 +222,8 @@ class Service:
             self._ticker.tick()
         self._journals.tick()
         wall_s = self._clock()
+        if not self.done:
+            self._garbage.tidy(wall_s)
         self._idle_clock.note_pause(wall_s)
         if wall_s < self._progress_due_s:
             return
