@@ -4,7 +4,6 @@ VENV ?= .venv
 PIP ?= $(VENV)/bin/pip
 OUT ?= results/demo
 WORKERS ?= auto
-SEEDS ?= 10000
 ARGS ?=
 # A lock file: its versions are installed first, checked by their hashes. CI uses .ci/lock/dev.txt.
 LOCK ?=
@@ -32,9 +31,11 @@ check: $(VENV)/.installed-dev  ## Run the fast tests (3 minutes, up to 10 beside
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/README.md has the time)
 	$(VENV)/bin/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
+fault: SEEDS ?= 10000
 fault: $(VENV)/.installed-dev  ## Run the fault suite: SEEDS=10000 simulated runs, and processes (10 to 25 minutes)
 	$(VENV)/bin/python -m pytest tests/fault --fault-long --fault-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
+fuzz: SEEDS ?= 20000
 fuzz: $(VENV)/.installed-dev  ## Run the fuzzer of scenarios: SEEDS=20000 random scenarios (10 to 30 minutes)
 	$(VENV)/bin/python -m pytest tests/fuzz --fuzz-seeds=$(SEEDS) --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 

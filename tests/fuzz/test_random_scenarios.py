@@ -1,6 +1,6 @@
 """Random scenarios that mix all features end, and their results fulfil the invariants.
 
-`make fuzz SEEDS=20000` runs more of them. A scenario that fails is made smaller and written to
+`make fuzz` runs 20,000 of them. A scenario that fails is made smaller and written to
 `results/fuzz`; once its cause is mended, it is kept in `cases`.
 """
 
