@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import re
 import sys
 import tempfile
 from collections.abc import Mapping
@@ -24,6 +26,7 @@ ENVIRONMENT = ("git", "packages", "hpcosim", "protocol_edition")
 """Keys of `run.json` and similar files that describe the environment of a run."""
 SKIPPED = (".png", ".svg", ".pdf", ".html")
 """Files that contain versions of libraries, or that libraries draw."""
+COMMIT = re.compile(rb"\b[0-9a-f]{40}(-dirty)?\b")
 STORE = "runs"
 """Folder of experiments whose names depend on the code of the package."""
 
@@ -63,8 +66,10 @@ def without_environment(content: bytes) -> bytes:
 
 
 def checksum(content: bytes, folder: Path) -> str:
-    """Return the checksum of a content, which may name the folder of the case or the repository."""
-    content = content.replace(os.fsencode(folder), b"FOLDER").replace(os.fsencode(ROOT), b"ROOT")
+    """Return the checksum of a content without paths, and versions of Python and the repository."""
+    for text, name in ((folder, "FOLDER"), (ROOT, "ROOT"), (platform.python_version(), "PYTHON")):
+        content = content.replace(os.fsencode(text), name.encode())
+    content = COMMIT.sub(b"COMMIT", content)
     return hashlib.sha256(content).hexdigest()[:16]
 
 

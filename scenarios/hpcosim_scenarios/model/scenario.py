@@ -48,8 +48,9 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         workload: the jobs.
         scheduler: the scheduler of `hpcosim run`: a mapping, or the name of a job scheduler.
         economics: price and carbon intensity of electricity. Null: no metrics of cost and CO2.
-        kill_at_walltime: kill a job when it has run for its requested time. False: jobs run to
-            their end.
+        kill_at_walltime: kill a job when it has run for its requested time, which is wall time on
+            every node: a request does not grow on slower nodes, though the run time does. False:
+            jobs run to their end.
         dynamic_jobs: allow the scheduler to submit jobs during the simulation.
         wake_on_allocation: allow the scheduler to allocate nodes that are asleep or being switched.
             They are switched on, and the job starts when the last of them is on. False: such an

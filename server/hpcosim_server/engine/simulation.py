@@ -313,13 +313,16 @@ class Simulation(Engine):
         self._wakeups += 1
         if self._wakeups <= limit or (self.jobs.is_empty and not self.all_submitted):
             return
+        allowed, while_due = limit, ""
         if self._is_due:
-            limit *= WAKEUPS_WHILE_DUE
-        if self._wakeups > limit:
+            allowed *= WAKEUPS_WHILE_DUE
+            while_due = (
+                f", and {WAKEUPS_WHILE_DUE} times that is allowed while a job runs or is due"
+            )
+        if self._wakeups > allowed:
             raise self._stuck(
                 f"the scheduler was woken {self._wakeups} times in a row, but no job was "
-                f"submitted, started or ended; stuck_after_wakeups is "
-                f"{self.rules.stuck_after_wakeups}"
+                f"submitted, started or ended; stuck_after_wakeups is {limit}{while_due}"
             )
 
     def _check_quiet(self) -> None:
