@@ -40,7 +40,7 @@ inside = set(zipfile.ZipFile(wheel).namelist())
 wanted = {
     str(file.relative_to(root))
     for root in source.iterdir() if root.is_dir()
-    for package in root.glob("hpcosim_*") for file in package.rglob("*") if file.is_file()
+    for package in root.glob("hpcosim*") for file in package.rglob("*") if file.is_file()
 }
 shipped = source / "scenarios"
 data = {".csv", ".jsonl", ".safetensors", ".yaml"}

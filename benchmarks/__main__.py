@@ -26,7 +26,7 @@ from benchmarks import (
     viewer,
     wire,
 )
-from hpcosim_cli.report import number
+from hpcosim.cli.report import number
 
 BENCHMARKS = {
     "start": start.run,

@@ -14,9 +14,9 @@ import gymnasium
 import numpy as np
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
-from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
-from hpcosim_training.environments.batch_task import BatchTask
-from hpcosim_training.gymnasium_envs import BATCH_SCHEDULING
+from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
+from hpcosim_gym.environments.batch_task import BatchTask
+from hpcosim_gym.gymnasium_envs import BATCH_SCHEDULING
 from hpcosim_workloads.table import JobTable
 
 WINDOWS = tuple(range(0, 54_000, 5_000))

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hpcosim_client import Policy, make_policy, play
+from hpcosim_client import Policy, play
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.swf import read_swf

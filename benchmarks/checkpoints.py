@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_client.heuristics.young_daly import daly_s, young_s
 from hpcosim_protocol import (
     AllocateJob,
     Checkpointing,
@@ -29,8 +28,9 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import Distribution, FailureModel, SiteEvents
+from hpcosim_schedulers.heuristics.young_daly import daly_s, young_s
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import Distribution, FailureModel, SiteEvents
 from hpcosim_workloads.table import JobTable, job_table
 
 CASES = ((300.0, 86_400.0), (600.0, 21_600.0), (1800.0, 14_400.0))

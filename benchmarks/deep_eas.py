@@ -12,27 +12,23 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
-from hpcosim_client.agents.deep_eas.network import (
-    DeepEasMetadata,
-    network_of,
-    save_deep_eas,
-)
-from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
-from hpcosim_client.agents.deep_eas.scene import Scene
-from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
-from hpcosim_client.agents.rounds import by_rounds
-from hpcosim_client.agents.sampling import sampled
+from hpcosim_gym.learning.rollout import collect
+from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, network_of, save_deep_eas
+from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
+from hpcosim_papers.deep_eas.agent.scene import Scene
+from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
+from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
+from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_papers.deep_eas.learners.agent import join
+from hpcosim_papers.deep_eas.learners.networks import Network, initialise
+from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
+from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler
 from hpcosim_scenarios.running.library import Library, rules_of
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_jobs import step_jobs
-from hpcosim_training.environments.step_machines import machines_of, model_of, sequence
-from hpcosim_training.learners.deep_eas.agent import join
-from hpcosim_training.learners.deep_eas.networks import Network, initialise
-from hpcosim_training.learners.deep_eas.networks import network_of as new_network
-from hpcosim_training.learners.deep_eas.play import BindingRuns, make_sampler
-from hpcosim_training.learning.rollout import collect
-from hpcosim_training.learning.weights import arrays_of
+from hpcosim_schedulers.agents.rounds import by_rounds
+from hpcosim_schedulers.agents.sampling import sampled
+from hpcosim_sim.engine.simulation import Simulation
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"
 FORMS: tuple[Sees, ...] = ("picture", "pairs")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate
-from hpcosim_executors import Executor, InputFiles, Local, open_executor
+from hpcosim_experiments.executors import Executor, InputFiles, Local, open_executor
 
 
 def run(smoke: bool) -> dict[str, float]:

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from hpcosim_client import make_policy
-from hpcosim_executors import Local
 from hpcosim_experiments.carry_out import run_experiment
+from hpcosim_experiments.executors import Local
 from hpcosim_scenarios import simulate
+from hpcosim_schedulers import make_policy
 
 SCENARIO = """name: benchmark
 platform:

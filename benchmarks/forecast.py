@@ -1,4 +1,4 @@
-"""Scores of the forecasts of `hpcosim_client.forecast` on job logs, beside naive ones.
+"""Scores of the forecasts of `hpcosim_schedulers.forecast` on job logs, beside naive ones.
 
 `python -m benchmarks.forecast` prints the tables of docs/explanation/forecasting.md. The logs are
 in ../shared/traces.
@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.forecast_baselines import LEVELS, PastArrivals, PastRunTimes, Quantiles, constant
 from benchmarks.forecast_replay import CASES, Case, LogEvent, events_of, jobs_of
-from hpcosim_client.forecast import Arrivals, Releases, RunningJobs, RunTimes
+from hpcosim_schedulers.forecast import Arrivals, Releases, RunningJobs, RunTimes
 from hpcosim_workloads.table import JobSpec
 
 HORIZONS_S = {"15 min": 900.0, "1 h": 3600.0, "6 h": 21_600.0}

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from benchmarks.cases import equal_nodes, lublin_256
 from benchmarks.wire import free_port
-from hpcosim_client import make_policy
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy
-from hpcosim_server.record.results import Run
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import serve
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.results import Run
 from hpcosim_workloads.table import JobTable
 
 NODES = 256

@@ -20,7 +20,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hpcosim_client import Timeouts, make_policy, run
+from hpcosim_client import Timeouts, run
+from hpcosim_schedulers import make_policy
 
 POLICIES = ("fcfs", "easy", "conservative", "sjf")
 TIMEOUTS = Timeouts(resend_s=0.1, reply_s=300.0, hello_s=300.0)
@@ -108,7 +109,7 @@ class _Server:
         words = ["serve", "killed.yaml", "--bind", f"tcp://127.0.0.1:{port}", "--out", "out"]
         words += ["--resume", "out/.journal", "--sync", sync, "--workers", str(workers)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "hpcosim_cli", *words],
+            [sys.executable, "-m", "hpcosim.cli", *words],
             cwd=folder,
             stderr=subprocess.PIPE,
             text=True,

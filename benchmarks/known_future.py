@@ -18,19 +18,20 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.random import Generator
 
-from hpcosim_client import Policy, make_policy, managed
+from hpcosim_client import Policy
 from hpcosim_client.arrays import Floats, Ints
-from hpcosim_client.power.settings import Predictive
-from hpcosim_client.predictive.futures import Futures
-from hpcosim_client.predictive.manager import predictive
 from hpcosim_client.view import View
 from hpcosim_experiments.model.file import load_experiment
+from hpcosim_gym.learners.spare_nodes.recording import true_future
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import shipped_folder
-from hpcosim_training.learners.spare_nodes.recording import true_future
+from hpcosim_schedulers import make_policy, managed
+from hpcosim_schedulers.power.settings import Predictive
+from hpcosim_schedulers.predictive.futures import Futures
+from hpcosim_schedulers.predictive.manager import predictive
 from hpcosim_workloads.table import JobTable
 
 EXPERIMENTS = shipped_folder() / "papers" / "power" / "predictive"

@@ -35,14 +35,15 @@ from benchmarks.known_future import (
     samples_beside,
 )
 from benchmarks.workload_laws import Law, SeasonalLaw, SessionLaw
-from hpcosim_client import Policy, make_policy, managed
+from hpcosim_client import Policy
 from hpcosim_client.arrays import Floats
-from hpcosim_client.power.manager import Manager
-from hpcosim_client.power.settings import Predictive
-from hpcosim_client.power.timeout import timeout
-from hpcosim_client.predictive.futures import Futures, FutureSource
-from hpcosim_client.predictive.manager import predictive
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_schedulers import make_policy, managed
+from hpcosim_schedulers.power.manager import Manager
+from hpcosim_schedulers.power.settings import Predictive
+from hpcosim_schedulers.power.timeout import timeout
+from hpcosim_schedulers.predictive.futures import Futures, FutureSource
+from hpcosim_schedulers.predictive.manager import predictive
 from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.table import JobTable

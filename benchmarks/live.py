@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from urllib.request import urlopen
 
 from benchmarks.cases import equal_nodes, lublin_256
-from hpcosim_client import make_policy
-from hpcosim_live.address import HttpAddress
-from hpcosim_live.opening import live_view
 from hpcosim_scenarios.running.in_process import LABEL, run_in_process
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.results import Run
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.results import Run
+from hpcosim_view.live.address import HttpAddress
+from hpcosim_view.live.opening import live_view
 from hpcosim_workloads.table import JobTable
 
 LOOPBACK = HttpAddress("127.0.0.1", 0)

@@ -12,15 +12,15 @@ import numpy as np
 import torch
 
 from benchmarks.wire import two_processes
-from hpcosim_client.agents.pairing.model import PairingMetadata, save_pairing
-from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
+from hpcosim_papers.ineps.agent.settings import Pairing
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_papers.ineps.environments.pairing_task import PairingTask
+from hpcosim_papers.ineps.learners.networks import actor_of, initialise
+from hpcosim_papers.ineps.learners.settings import PAPERS, Windows
+from hpcosim_papers.ineps.learners.train import train_pairing
 from hpcosim_scenarios.running.library import Library
-from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
-from hpcosim_training.environments.pairing_task import PairingTask
-from hpcosim_training.learners.pairing.networks import actor_of, initialise
-from hpcosim_training.learners.pairing.settings import PAPERS, Windows
-from hpcosim_training.learners.pairing.train import train_pairing
-from hpcosim_training.learning.weights import arrays_of
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps"
 FORMS = {

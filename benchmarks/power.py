@@ -9,11 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 
 from benchmarks.cases import simulate
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.settings import AlwaysOn, Power, Timeout
-from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.heuristics.power_aware import Awareness
+from hpcosim_schedulers.power.settings import AlwaysOn, Power, Timeout
+from hpcosim_schedulers.power.slurm_settings import Slurm
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 

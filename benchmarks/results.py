@@ -12,9 +12,9 @@ import numpy as np
 
 from benchmarks.cases import equal_nodes, light, simulate
 from hpcosim_protocol import Platform
-from hpcosim_results.folder import read_folder
-from hpcosim_server.record.results import Run, write_results
-from hpcosim_server.record.table_rows import node_lines, node_rows
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_sim.record.table_rows import node_lines, node_rows
+from hpcosim_view.run.folder import read_folder
 from hpcosim_workloads.synthetic.lublin import lublin
 from hpcosim_workloads.table import JobTable
 

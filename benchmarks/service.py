@@ -53,7 +53,7 @@ FULL, SMOKE = Sizes(4000, 200_000, 20_000, 50), Sizes(50, 300, 50, 3)
 @contextmanager
 def server(folder: Path, workers: int, *options: str) -> Iterator[tuple[str, int]]:
     """Start a server of the scenarios in a folder; yield its address and its process id."""
-    command = [sys.executable, "-m", "hpcosim_cli", "serve", *map(str, folder.glob("*.yaml"))]
+    command = [sys.executable, "-m", "hpcosim.cli", "serve", *map(str, folder.glob("*.yaml"))]
     command += ["--bind", "tcp://127.0.0.1:*", "--out", str(folder / f"out-{workers}")]
     command += ["--workers", str(workers), *options]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)

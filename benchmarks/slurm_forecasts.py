@@ -13,14 +13,14 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_client.slurm.settings import parse_site
-from hpcosim_executors import Local, ParallelMap, parallel_map
-from hpcosim_forecast.calibration import PastRange, margins, widened
-from hpcosim_forecast.forecast import StartForecast, forecast_starts
-from hpcosim_forecast.phases import slurm_at
-from hpcosim_forecast.run_times import EndedJob
-from hpcosim_forecast.score import Forecasted, Score, score_of
-from hpcosim_forecast.state import QueuedJob, QueueState
+from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_slurm.starts.calibration import PastRange, margins, widened
+from hpcosim_slurm.starts.forecast import StartForecast, forecast_starts
+from hpcosim_slurm.starts.phases import slurm_at
+from hpcosim_slurm.starts.run_times import EndedJob
+from hpcosim_slurm.starts.score import Forecasted, Score, score_of
+from hpcosim_slurm.starts.state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

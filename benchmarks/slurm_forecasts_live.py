@@ -6,7 +6,7 @@ docs/explanation/forecasts.md. It needs root and Slurm, and takes three minutes.
 
 from __future__ import annotations
 
-from hpcosim_forecast.score import score_of
+from hpcosim_slurm.starts.score import score_of
 from support.live_forecasts import (
     forecast,
     forecasted,

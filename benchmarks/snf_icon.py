@@ -33,8 +33,8 @@ from benchmarks.snf_icon_cases import (
 from benchmarks.snf_icon_cases import (
     run as run_case,
 )
-from hpcosim_client.power.settings import Learned, Predictive
 from hpcosim_scenarios.shipped import shipped_folder
+from hpcosim_schedulers.power.settings import Learned, Predictive
 
 LEARNED = shipped_folder() / "papers" / "power" / "predictive" / "learned.safetensors"
 

@@ -13,15 +13,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from hpcosim_client import View, play
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.heuristics.awareness import Awareness
-from hpcosim_client.power.settings import AlwaysOn, Icon, Power, Timeout
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.planning.cheapest_switching import Schedule, cheapest_switching
 from hpcosim_scenarios.planning.schedule import schedule_of
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.recording import POWER_STATES
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.heuristics.awareness import Awareness
+from hpcosim_schedulers.power.settings import AlwaysOn, Icon, Power, Timeout
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_workloads.table import JobTable, job_table
 
 SHARED = Path(__file__).parents[2] / "shared" / "golden" / "snf_icon"

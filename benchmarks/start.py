@@ -23,7 +23,7 @@ import zmq
 
 from support.batsim_inputs import delays, write_platform, write_workload
 
-COMMAND = ("-m", "hpcosim_cli")
+COMMAND = ("-m", "hpcosim.cli")
 NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 SCENARIO = """name: one
 platform: {nodes: [{count: 4, processors: [{cores: 1, static_w: 100, dynamic_w: 10}]}]}

@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 import zmq
 
-from hpcosim_client import make_policy, play
+from hpcosim_client import play
 from hpcosim_protocol import (
     Decisions,
     Hello,
@@ -26,6 +26,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.zmtp import encoded, ready
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy
 
 REPLY_S = 300.0
 ROOM_BYTES = 2**22

@@ -9,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcosim_client import make_policy
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_schedulers import make_policy
 from hpcosim_view.report.write import write_report
 
 if TYPE_CHECKING:

@@ -12,15 +12,15 @@ from tempfile import TemporaryDirectory
 import zmq
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
-from hpcosim_client import make_policy
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.results import Run
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import serve
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.results import Run
 from hpcosim_workloads.table import JobTable
 
 Sizes = list[tuple[int, int]]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpcosim_server.engine.engine import Engine
+from hpcosim_sim.engine.engine import Engine
 from support.examples import register_profiles
 from support.order import for_workers
 from support.paths import SHARED

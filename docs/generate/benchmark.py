@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from docs.generate.definitions import entry
 
-from hpcosim_benchmark.bounds import BOUNDS
-from hpcosim_benchmark.page import reference_name, score_text
-from hpcosim_benchmark.suite import find_suite, shipped_suites
+from hpcosim_experiments.benchmark.bounds import bounds as bounds_by_name
+from hpcosim_experiments.benchmark.page import reference_name, score_text
+from hpcosim_experiments.benchmark.suite import find_suite, shipped_suites
 
 
 def suites() -> str:
@@ -29,4 +29,4 @@ def suites() -> str:
 
 def bounds() -> str:
     """Return the definition of each bound."""
-    return "\n\n".join(entry(function, name) for name, function in BOUNDS.items())
+    return "\n\n".join(entry(bound.compute, name) for name, bound in bounds_by_name().items())

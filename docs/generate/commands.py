@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from hpcosim_cli.main import app
+from hpcosim.cli.main import app
 
 FACTS = re.compile(r"\[(?:default|required|env var|x|\d)[^\]]*\]")
 TYPES: Mapping[str, str] = {

@@ -37,11 +37,13 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "layers": layers.diagram,
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
-    "python-client": partial(python_api.reference, "hpcosim_client", python_api.CLIENT),
-    "python-forecast": partial(
-        python_api.reference, "hpcosim_client.forecast", python_api.FORECAST
+    "python-client": partial(
+        python_api.reference, ("hpcosim_client", "hpcosim_schedulers"), python_api.CLIENT
     ),
-    "python-scenarios": partial(python_api.reference, "hpcosim_scenarios", python_api.SCENARIOS),
+    "python-forecast": partial(
+        python_api.reference, ["hpcosim_schedulers.forecast"], python_api.FORECAST
+    ),
+    "python-scenarios": partial(python_api.reference, ["hpcosim_scenarios"], python_api.SCENARIOS),
     "results-tables": results.tables,
     "run-json": results.run_json,
     "savings": metrics.savings,

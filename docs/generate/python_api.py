@@ -76,7 +76,6 @@ SCENARIOS: Topics = {
         "compare_policies",
         "Comparison",
         "serve_scenarios",
-        "ServeOptions",
         "plan_scenario",
     ),
     "Read and check": ("load_scenario", "check", "Scenario"),
@@ -84,19 +83,21 @@ SCENARIOS: Topics = {
 }
 
 
-def reference(package: str, topics: Topics) -> str:
+def reference(packages: Sequence[str], topics: Topics) -> str:
     """Return a section for each topic, with a directive for each of its names.
 
-    A public name that no topic has is in the last section; a name of a topic that is not public
-    any more is left out.
+    A public name that no topic has is in the last section.
+
+    Args:
+        packages: packages whose public names are described.
+        topics: names that one of the packages has, by topic.
     """
-    public = list(import_module(package).__all__)
+    package_of = {name: each for each in packages for name in import_module(each).__all__}
     known = {name for names in topics.values() for name in names}
-    rest = [name for name in public if name not in known]
+    rest = [name for name in package_of if name not in known]
     parts = []
     for title, names in {**topics, "Other names": rest}.items():
-        listed = [name for name in names if name in public]
-        if listed:
-            directives = "\n\n".join(f"::: {package}.{name}" for name in listed)
+        if names:
+            directives = "\n\n".join(f"::: {package_of[name]}.{name}" for name in names)
             parts.append(f"## {title}\n\n{directives}")
     return "\n\n".join(parts)

@@ -7,8 +7,8 @@ from docs.generate.scenario import RULES, scenario_file
 from docs.generate.structs import File, Rules, Section, body, file_of, section_text, sections_of
 from msgspec import Struct
 
-from hpcosim_server.record.results import Run
-from hpcosim_server.record.tables import TABLES
+from hpcosim_sim.record.results import Run
+from hpcosim_sim.record.tables import TABLES
 
 
 def tables() -> str:

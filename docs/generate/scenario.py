@@ -5,9 +5,6 @@ from __future__ import annotations
 from docs.generate.docstrings import sentence
 from docs.generate.structs import File, Rules, Section, file_of, section_text, sections_of
 
-from hpcosim_client.catalogue.summaries import POWER_MANAGERS
-from hpcosim_client.power.settings import MANAGERS
-from hpcosim_client.slurm.settings import SiteSettings
 from hpcosim_protocol import (
     Contention,
     NodeGroup,
@@ -20,6 +17,9 @@ from hpcosim_protocol import (
 )
 from hpcosim_scenarios.model.platform import BOUNDS, STATED
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_schedulers.catalogue.summaries import POWER_MANAGERS
+from hpcosim_schedulers.power.settings import MANAGERS
+from hpcosim_schedulers.slurm.settings import SiteSettings
 
 LISTING = (Partition, NodeReservation, Switch)
 HOSTS = "host list such as `n[1-4],b1`, or `ALL`, or list of pairs `[first, last]` of node numbers"

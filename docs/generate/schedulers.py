@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from docs.generate.scenario import power_settings
 
-from hpcosim_client.catalogue import summaries
-from hpcosim_client.power.settings import MANAGERS
+from hpcosim_schedulers.catalogue import summaries
+from hpcosim_schedulers.power.settings import MANAGERS
 
 
 def schedulers() -> str:
@@ -17,12 +17,12 @@ def schedulers() -> str:
 
 def schedulers_of_papers() -> str:
     """Return a row for each scheduler and each pattern of names that papers have."""
-    return _table("Name", summaries.PAPERS)
+    return _table("Name", summaries.papers())
 
 
 def trained_schedulers() -> str:
     """Return a row for each kind of trained scheduler."""
-    return _table("Name", summaries.TRAINED)
+    return _table("Name", summaries.trained())
 
 
 def job_rules() -> str:

@@ -7,20 +7,20 @@ Carry out an experiment:
     from hpcosim_experiments import run_experiment
 
     print(run_experiment(Path("study.yaml")).files)
-
-The name is imported on first use, so that workers load no report.
 """
 
-from importlib import import_module
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
+from hpcosim_protocol.lazy_names import lazy_names
+
 if TYPE_CHECKING:
-    from hpcosim_experiments.carry_out import run_experiment
+    from hpcosim_experiments.carry_out import run_experiment as run_experiment
 
-__all__ = ["run_experiment"]
-
-
-def __getattr__(name: str) -> object:
-    if name in __all__:
-        return getattr(import_module(f"{__name__}.carry_out"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "carry_out": "run_experiment",
+    },
+)

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from hpcosim_executors import ExecutorSettings, Local
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
+from hpcosim_experiments.executors import ExecutorSettings, Local
 from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
 from hpcosim_experiments.model.file import located
 from hpcosim_experiments.model.windows import overlap_warnings
@@ -26,7 +26,7 @@ from hpcosim_experiments.tables.columns import Columns, check_names, metric_colu
 from hpcosim_experiments.tables.files import Format, write_jobs, write_table
 from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
-from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_sim.record.versions import hpcosim_version
 
 Say = Callable[[str], None]
 """Takes a sentence about the progress of an experiment."""

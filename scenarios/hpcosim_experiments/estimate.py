@@ -6,8 +6,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
-from hpcosim_executors import InputFiles, Local, open_executor
 from hpcosim_experiments.execute import files_of
+from hpcosim_experiments.executors import InputFiles, Local, open_executor
 from hpcosim_experiments.missing import Results
 from hpcosim_experiments.runs.plan import PlannedRun, name_of
 from hpcosim_experiments.runs.task import RunTask, simulate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_executors import ExecutorSettings, open_executor
+from hpcosim_experiments.executors import ExecutorSettings, open_executor
 from hpcosim_experiments.messages import grouped
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.runs.result import RunResult, Simulated

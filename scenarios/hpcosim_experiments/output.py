@@ -14,8 +14,8 @@ from msgspec import Struct, structs
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.whole_files import write_whole
-from hpcosim_server.record.folder import prepare
-from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_sim.record.folder import prepare
+from hpcosim_sim.record.versions import hpcosim_version
 
 MARKER = "experiment.json"
 

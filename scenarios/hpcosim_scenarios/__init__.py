@@ -12,61 +12,38 @@ Run a policy without a server:
                 break
 
     print(simulate(Path("scenarios/demo.yaml"), first_come_first_served)["mean_wait_s"])
-
-The names below are imported on first use, so that reading a scenario loads no scheduler.
 """
 
-from importlib import import_module
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
+from hpcosim_protocol.lazy_names import lazy_names
+
 if TYPE_CHECKING:
-    from hpcosim_scenarios.errors import RunError, ScenarioError, ScenariosError
-    from hpcosim_scenarios.model.file import load_scenario
-    from hpcosim_scenarios.model.scenario import Scenario
-    from hpcosim_scenarios.running.compare import (
-        Comparison,
-        compare_policies,
-        compare_schedulers,
-    )
-    from hpcosim_scenarios.running.oracle import plan_scenario
-    from hpcosim_scenarios.running.run import check, run_scenario, simulate
-    from hpcosim_scenarios.running.serving import serve_scenarios
-    from hpcosim_server.service.options import ServeOptions
+    from hpcosim_scenarios.errors import RunError as RunError
+    from hpcosim_scenarios.errors import ScenarioError as ScenarioError
+    from hpcosim_scenarios.errors import ScenariosError as ScenariosError
+    from hpcosim_scenarios.model.file import load_scenario as load_scenario
+    from hpcosim_scenarios.model.scenario import Scenario as Scenario
+    from hpcosim_scenarios.running.compare import Comparison as Comparison
+    from hpcosim_scenarios.running.compare import compare_policies as compare_policies
+    from hpcosim_scenarios.running.compare import compare_schedulers as compare_schedulers
+    from hpcosim_scenarios.running.oracle import plan_scenario as plan_scenario
+    from hpcosim_scenarios.running.run import check as check
+    from hpcosim_scenarios.running.run import run_scenario as run_scenario
+    from hpcosim_scenarios.running.run import simulate as simulate
+    from hpcosim_scenarios.running.serving import serve_scenarios as serve_scenarios
 
-    __version__: str
-
-__all__ = [
-    "Comparison",
-    "RunError",
-    "Scenario",
-    "ScenarioError",
-    "ScenariosError",
-    "ServeOptions",
-    "check",
-    "compare_policies",
-    "compare_schedulers",
-    "load_scenario",
-    "plan_scenario",
-    "run_scenario",
-    "serve_scenarios",
-    "simulate",
-]
-
-_MODULES = (
-    ("errors", ("RunError", "ScenarioError", "ScenariosError")),
-    ("model.file", ("load_scenario",)),
-    ("model.scenario", ("Scenario",)),
-    ("running.compare", ("Comparison", "compare_policies", "compare_schedulers")),
-    ("running.oracle", ("plan_scenario",)),
-    ("running.run", ("check", "run_scenario", "simulate")),
-    ("running.serving", ("ServeOptions", "serve_scenarios")),
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "errors": "RunError ScenarioError ScenariosError",
+        "model.file": "load_scenario",
+        "model.scenario": "Scenario",
+        "running.compare": "Comparison compare_policies compare_schedulers",
+        "running.oracle": "plan_scenario",
+        "running.run": "check run_scenario simulate",
+        "running.serving": "serve_scenarios",
+    },
 )
-
-
-def __getattr__(name: str) -> object:
-    if name == "__version__":
-        return import_module("importlib.metadata").version("hpcosim")
-    for module, names in _MODULES:
-        if name in names:
-            return getattr(import_module(f"{__name__}.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,16 +9,18 @@ Draw the schedule of a results folder:
     draw_schedule(Path("results/demo-easy"), Path("schedule"))  # schedule.png, schedule.svg
 """
 
-from importlib import import_module
+from __future__ import annotations
+
 from typing import TYPE_CHECKING
 
+from hpcosim_protocol.lazy_names import lazy_names
+
 if TYPE_CHECKING:
-    from hpcosim_view.figures.schedule import draw_schedule
+    from hpcosim_view.figures.schedule import draw_schedule as draw_schedule
 
-__all__ = ["draw_schedule"]
-
-
-def __getattr__(name: str) -> object:
-    if name in __all__:  # imported on first use
-        return getattr(import_module(f"{__name__}.figures.schedule"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "figures.schedule": "draw_schedule",
+    },
+)

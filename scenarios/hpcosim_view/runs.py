@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import JobPeriods, periods_of
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.recording import STATES
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import JobPeriods, periods_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

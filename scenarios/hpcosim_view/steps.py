@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
-from hpcosim_server.physics.power import NODE_STATES, NodeState
+from hpcosim_sim.physics.power import NODE_STATES, NodeState
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import Floats, last_period_of, nodes_of
 
 

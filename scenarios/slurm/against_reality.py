@@ -17,10 +17,11 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from hpcosim import __version__
 from hpcosim_protocol import AllocateJob
 from hpcosim_protocol.hosts import compress
-from hpcosim_scenarios import __version__, load_scenario, run_scenario
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_scenarios import load_scenario, run_scenario
+from hpcosim_sim.record.results import Run, write_results
 from hpcosim_slurm.ledger.journal import read
 from hpcosim_slurm.ledger.records import AnyRecord, Asked, Seen
 from hpcosim_slurm.report.rows import JobRow, OneRun, SessionRows

@@ -23,7 +23,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 JOBS = HERE / "jobs.jsonl"
-HPCOSIM = [sys.executable, "-m", "hpcosim_cli"]
+HPCOSIM = [sys.executable, "-m", "hpcosim.cli"]
 BRIDGE = {"shadow": [], "place": ["--partition=main", "--waiting-partition=queue"]}
 SOON_S = 20.0
 LONG_S = 1000.0

@@ -25,11 +25,11 @@ from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
-from hpcosim_benchmark.instances import load_instance
-from hpcosim_benchmark.suite import find_suite
 from hpcosim_conformance.clients.program import split_command, started
+from hpcosim_experiments.benchmark.instances import load_instance
+from hpcosim_experiments.benchmark.suite import find_suite
 from hpcosim_scenarios.running.library import LoadedScenario
-from hpcosim_server.record.recording import Recording
+from hpcosim_sim.record.recording import Recording
 
 
 def main(suite_name: str, out: str, command: str) -> None:

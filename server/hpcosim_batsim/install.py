@@ -15,7 +15,7 @@ SCRIPT = """#!{python}
 import sys
 
 sys.path[:0] = {path!r}
-from hpcosim_cli.batsim import main
+from hpcosim.cli.batsim import main
 
 main()
 """
@@ -45,5 +45,5 @@ def install_as_batsim(folder: Path) -> Path:
 
 def _holds_hpcosim(folder: Path) -> bool:
     """Tell whether a folder contains one of the packages of hpcosim."""
-    names = ("hpcosim_protocol", "hpcosim_server", "hpcosim_client", "hpcosim_cli")
+    names = ("hpcosim_protocol", "hpcosim_server", "hpcosim_client", "hpcosim.cli")
     return any((folder / name).is_dir() for name in names)

@@ -25,7 +25,7 @@ from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_batsim.outputs.csv_files import files_of, summary_file
 from hpcosim_batsim.outputs.results import results_of
-from hpcosim_server.record.folder import prepare, write_together
+from hpcosim_sim.record.folder import prepare, write_together
 
 CUT_SHORT = "_cut_short.txt"
 """End of the name of a file that says that the results are incomplete, and why."""

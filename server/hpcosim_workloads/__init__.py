@@ -18,48 +18,34 @@ A workload is a `JobTable`. Every reader and model returns one:
 * `logs`: readers of files, and a catalogue of logs of the Parallel Workloads Archive to download.
 * `synthetic`: random models.
 * `shaping`: windows, load scaling and changes of job sizes.
-
-The package imports each name from its module at first use.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_workloads.errors import DownloadError, WorkloadError, WorkloadsError
-    from hpcosim_workloads.logs.jsonl import read_jsonl
-    from hpcosim_workloads.logs.swf import read_swf
-    from hpcosim_workloads.synthetic.lublin import lublin
-    from hpcosim_workloads.synthetic.poisson import poisson
-    from hpcosim_workloads.table import JobSpec, JobTable, job_table
+    from hpcosim_workloads.errors import DownloadError as DownloadError
+    from hpcosim_workloads.errors import WorkloadError as WorkloadError
+    from hpcosim_workloads.errors import WorkloadsError as WorkloadsError
+    from hpcosim_workloads.logs.jsonl import read_jsonl as read_jsonl
+    from hpcosim_workloads.logs.swf import read_swf as read_swf
+    from hpcosim_workloads.synthetic.lublin import lublin as lublin
+    from hpcosim_workloads.synthetic.poisson import poisson as poisson
+    from hpcosim_workloads.table import JobSpec as JobSpec
+    from hpcosim_workloads.table import JobTable as JobTable
+    from hpcosim_workloads.table import job_table as job_table
 
-__all__ = [
-    "DownloadError",
-    "JobSpec",
-    "JobTable",
-    "WorkloadError",
-    "WorkloadsError",
-    "job_table",
-    "lublin",
-    "poisson",
-    "read_jsonl",
-    "read_swf",
-]
-
-_MODULES = {
-    "errors": ("DownloadError", "WorkloadError", "WorkloadsError"),
-    "logs.jsonl": ("read_jsonl",),
-    "logs.swf": ("read_swf",),
-    "synthetic.lublin": ("lublin",),
-    "synthetic.poisson": ("poisson",),
-    "table": ("JobSpec", "JobTable", "job_table"),
-}
-_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+__all__, __getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "errors": "DownloadError WorkloadError WorkloadsError",
+        "logs.jsonl": "read_jsonl",
+        "logs.swf": "read_swf",
+        "synthetic.lublin": "lublin",
+        "synthetic.poisson": "poisson",
+        "table": "JobSpec JobTable job_table",
+    },
+)

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from hpcosim.cli.batsim import UNSUPPORTED, app
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.replies import read_reply
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
@@ -27,8 +28,7 @@ from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
 from hpcosim_batsim.outputs.results import results_of
 from hpcosim_batsim.outputs.summary import summary
-from hpcosim_cli.batsim import UNSUPPORTED, app
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_outputs import write_outputs
 from support.batsim_recording import rows_of

@@ -65,7 +65,7 @@ def run_on(
 ) -> list[dict[str, str]]:
     """Run a scheduler of pybatsim, check both exit statuses, and return the rows of the jobs."""
     address = f"ipc://{folder}/s"
-    ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "-p", platform, "-w", workload)
+    ours = (sys.executable, "-m", "hpcosim.cli", "batsim", "-p", platform, "-w", workload)
     theirs = (batsim_programs / "pybatsim", scheduler, "-s", address, "-t", "60000", "-v", "error")
     said, trouble = folder / "said", folder / "trouble"
     with (
@@ -169,7 +169,7 @@ def test_simulator_of_batsim_py_switches_hosts_off(batsim_programs: Path, tmp_pa
     """The simulator batsim-py starts our `batsim`, runs all jobs and switches idle hosts off."""
     platform = write_platform(tmp_path, HOSTS, energy=True)
     workload = write_workload(tmp_path, *delays(JOBS, HOSTS, np.random.default_rng(2)))
-    ours = (sys.executable, "-m", "hpcosim_cli", "batsim", "--install", tmp_path / "bin")
+    ours = (sys.executable, "-m", "hpcosim.cli", "batsim", "--install", tmp_path / "bin")
     subprocess.run([str(part) for part in ours], check=True, capture_output=True)
     path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
     script = ROOT / "tests" / "support" / "batsim_py_switch_off.py"

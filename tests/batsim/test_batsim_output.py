@@ -17,6 +17,8 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
+from hpcosim.cli.formats import BATSIM
+from hpcosim.cli.main import app
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.model import (
     BatsimOutcome,
@@ -25,13 +27,11 @@ from hpcosim_batsim.outputs.model import (
     StateChange,
 )
 from hpcosim_batsim.outputs.outcome import outcome_of
-from hpcosim_cli.formats import BATSIM
-from hpcosim_cli.main import app
 from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import Transport, run_scenario
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.errors import ResultsError
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.errors import ResultsError
 from support.batsim_outputs import write_outputs
 from support.examples import examples
 from support.power_states_runs import (

@@ -25,8 +25,8 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_server.engine.rules import Rules
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.errors import Rejection
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of, jobs_of
 

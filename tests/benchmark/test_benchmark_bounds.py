@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from hpcosim_benchmark.bounds import bound_of
-from hpcosim_benchmark.bounds.normalised_edp import least_cost
-from hpcosim_benchmark.bounds.response import mean_busy_times
-from hpcosim_benchmark.errors import BenchmarkError
-from hpcosim_benchmark.instances import digest_of, load_instance
-from hpcosim_benchmark.sealing import seals_of
-from hpcosim_benchmark.suite import Suite, find_suite, shipped_suites
-from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.deep_eas.step_jobs import Machines
-from hpcosim_studies.deep_eas.optimum import optimum
-from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_experiments.benchmark.bounds import bound_of
+from hpcosim_experiments.benchmark.bounds.response import mean_busy_times
+from hpcosim_experiments.benchmark.errors import BenchmarkError
+from hpcosim_experiments.benchmark.instances import digest_of, load_instance
+from hpcosim_experiments.benchmark.sealing import seals_of
+from hpcosim_experiments.benchmark.suite import Suite, find_suite, shipped_suites
+from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.bound import least_cost
+from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.study.optimum import optimum
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from support.benchmark_suites import smallest_of, tiny_suite
 from support.response_oracle import RigidJob, least_mean_response_s

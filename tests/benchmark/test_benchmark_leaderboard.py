@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_benchmark.boards import SUFFIX, boards_of
-from hpcosim_benchmark.leaderboard import ranked
-from hpcosim_benchmark.page import markdown, page
-from hpcosim_benchmark.suite import SUBMISSIONS, shipped_suites
+from hpcosim_experiments.benchmark.boards import SUFFIX, boards_of
+from hpcosim_experiments.benchmark.leaderboard import ranked
+from hpcosim_experiments.benchmark.page import markdown, page
+from hpcosim_experiments.benchmark.suite import SUBMISSIONS, shipped_suites
 from support.benchmark_suites import submitted, tiny_suite
 from support.commands import command
 from support.paths import ROOT

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from hpcosim_benchmark.carry_out import run_policy, run_served
-from hpcosim_benchmark.errors import VerificationError
-from hpcosim_benchmark.submission import read_submission
-from hpcosim_benchmark.suite import Suite
-from hpcosim_benchmark.verify import Verifier
+from hpcosim_experiments.benchmark.carry_out import run_policy, run_served
+from hpcosim_experiments.benchmark.errors import VerificationError
+from hpcosim_experiments.benchmark.submission import read_submission
+from hpcosim_experiments.benchmark.suite import Suite
+from hpcosim_experiments.benchmark.verify import Verifier
 from hpcosim_scenarios.errors import RunError
 from hpcosim_server.service.keys import LOCAL_ONLY
 from support.benchmark_suites import (
@@ -34,7 +34,7 @@ from support.benchmark_suites import (
 from support.commands import invoke
 
 SUITES = ("backfilling-1", "power-1", "pairing-1", "deep-eas-1")
-SCHEDULE = (sys.executable, "-m", "hpcosim_cli", "schedule")
+SCHEDULE = (sys.executable, "-m", "hpcosim.cli", "schedule")
 
 
 @pytest.fixture(scope="module")

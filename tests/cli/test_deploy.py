@@ -15,10 +15,10 @@ import typer
 import yaml
 from typer.core import TyperGroup
 
-from hpcosim_cli.main import command_line
-from hpcosim_client.power.settings import PATHS
+from hpcosim.cli.main import command_line
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.files import named_files
+from hpcosim_schedulers.power.settings import PATHS
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

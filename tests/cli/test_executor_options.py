@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from hpcosim_cli.executors import executor_of, megabytes_of, minutes_of
-from hpcosim_executors import Local, Ray, Slurm
+from hpcosim.cli.executors import executor_of, megabytes_of, minutes_of
+from hpcosim_experiments.executors import Local, Ray, Slurm
 
 
 def test_options_become_settings() -> None:

@@ -10,7 +10,8 @@ import pytest
 from support.commands import FILES, CommandResult, invoke, written
 
 # Starts some jobs, then fails.
-POLICY = """from hpcosim_client import PolicyError, make_policy
+POLICY = """from hpcosim_client import PolicyError
+from hpcosim_schedulers import make_policy
 
 fcfs = make_policy("fcfs")
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from hpcosim_cli.main import app
-from hpcosim_client import GROUPS, scheduler_names
+from hpcosim.cli.main import app
+from hpcosim_papers.studies.catalogue import STUDIES
 from hpcosim_scenarios.shipped import shipped_scenarios
-from hpcosim_studies.catalogue import STUDIES
+from hpcosim_schedulers import GROUPS, scheduler_names
 from support.commands import (
     FILES,
     PLATFORM,
@@ -343,7 +343,7 @@ def test_every_subcommand_has_help(name: str) -> None:
 @pytest.mark.slow
 def test_a_closed_standard_error_loses_no_result() -> None:
     """A run whose caller closed standard error writes its results."""
-    line = f"{sys.executable} -m hpcosim_cli run tiny.yaml --out out 2>&-"
+    line = f"{sys.executable} -m hpcosim.cli run tiny.yaml --out out 2>&-"
     done = subprocess.run(line, shell=True, stdout=subprocess.DEVNULL, check=False)
     assert done.returncode == 0
     assert Path("out/run.json").exists()
@@ -351,10 +351,10 @@ def test_a_closed_standard_error_loses_no_result() -> None:
 
 def test_closed_standard_streams_are_no_traceback() -> None:
     """A watched run without standard streams starts at once, as without a terminal."""
-    live = f"{sys.executable} -m hpcosim_cli run tiny.yaml --watch --speed max --out out"
+    live = f"{sys.executable} -m hpcosim.cli run tiny.yaml --watch --speed max --out out"
     done = subprocess.run(f"{live} <&- >&- 2>err", shell=True, timeout=60, check=False)
     assert (done.returncode, "Traceback" in Path("err").read_text()) == (0, False)
-    table = f"{sys.executable} -m hpcosim_cli schedulers >&- 2>err"
+    table = f"{sys.executable} -m hpcosim.cli schedulers >&- 2>err"
     assert subprocess.run(table, shell=True, timeout=60, check=False).returncode == 0
 
 

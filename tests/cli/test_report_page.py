@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import decode_frame
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import decode_frame
 from support.commands import FILES, SCENARIO, invoke, write_scenario, written
 from support.report_pages import forget_checksums
 

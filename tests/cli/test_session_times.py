@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpcosim_cli.status import _time
+from hpcosim.cli.status import _time
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ MAX_RATIO = 12.0  # to the CPU of `import numpy`; 8 when written, 24 before
     ("module", "packages"),
     [
         ("hpcosim_protocol", []),
-        ("hpcosim_client.catalogue.power", ["client"]),
-        ("hpcosim_server.service.service", ["server", "workloads"]),
-        ("hpcosim_scenarios.running.serving", ["server", "workloads", "scenarios"]),
+        ("hpcosim_schedulers.catalogue.power", ["client", "schedulers"]),
+        ("hpcosim_server.service.service", ["server", "sim", "workloads"]),
+        ("hpcosim_scenarios.running.serving", ["server", "sim", "workloads", "scenarios"]),
     ],
 )
 def test_imports_are_light(module: str, packages: list[str]) -> None:
@@ -45,7 +45,7 @@ def test_imports_are_light(module: str, packages: list[str]) -> None:
 def test_help_imports_neither_numpy_nor_matplotlib() -> None:
     """--help starts fast, as it imports no large package."""
     code = (
-        "import sys\nfrom hpcosim_cli.main import main\nsys.argv = ['hpcosim', '--help']\n"
+        "import sys\nfrom hpcosim.cli.main import main\nsys.argv = ['hpcosim', '--help']\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\nsys.stderr.write(' '.join(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -61,10 +61,12 @@ def modules_of(code: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_the_client_imports_no_other_package() -> None:
-    """`import hpcosim_client` costs little more than Python itself."""
-    modules = modules_of("import hpcosim_client")
-    assert {name for name in modules if name.startswith("hpcosim")} == {"hpcosim_client"}
+def test_importing_a_package_imports_none_of_its_modules() -> None:
+    """`import hpcosim` and `import hpcosim_client` cost little more than Python itself."""
+    modules = modules_of("import hpcosim, hpcosim_client, hpcosim_schedulers")
+    ours = {name for name in modules if name.startswith("hpcosim")}
+    lazy = {"hpcosim_protocol", "hpcosim_protocol.lazy_names"}
+    assert ours == {"hpcosim", "hpcosim_client", "hpcosim_schedulers", *lazy}
     assert not {"numpy", "zmq", "msgspec", "asyncio", "logging"} & modules
 
 
@@ -75,15 +77,15 @@ def test_a_run_imports_only_what_it_uses(tmp_path: Path) -> None:
     scenario.write_text(SCENARIO)
     words = ["hpcosim", "run", str(scenario), "--transport", "inproc", "--out", str(tmp_path / "o")]
     modules = modules_of(
-        f"import sys\nfrom hpcosim_cli.main import main\nsys.argv = {words}\n"
+        f"import sys\nfrom hpcosim.cli.main import main\nsys.argv = {words}\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
     )
     assert not HEAVY & modules
     assert not {"zmq", "rich.table", "rich.console"} & modules
     of = {name.rpartition(".")[0] for name in modules}
-    assert not {"hpcosim_client.slurm", "hpcosim_scenarios.planning", "hpcosim_live"} & of
-    commands = {name for name in modules if name.startswith("hpcosim_cli.")}
-    assert not {"hpcosim_cli.serve", "hpcosim_cli.batsim", "hpcosim_cli.train"} & commands
+    assert not {"hpcosim_schedulers.slurm", "hpcosim_scenarios.planning", "hpcosim_view.live"} & of
+    commands = {name for name in modules if name.startswith("hpcosim.cli.")}
+    assert not {"hpcosim.cli.serve", "hpcosim.cli.batsim", "hpcosim.cli.train"} & commands
 
 
 @pytest.mark.slow
@@ -93,7 +95,7 @@ def test_a_server_imports_only_what_it_uses(tmp_path: Path) -> None:
     scenario.write_text(SCENARIO)
     words = ["hpcosim", "serve", str(scenario), "--bind", f"ipc://{tmp_path}/s", "--workers", "1"]
     modules = modules_of(
-        "import sys\nfrom hpcosim_cli.main import main\n"
+        "import sys\nfrom hpcosim.cli.main import main\n"
         "import hpcosim_server.service.socket_loop as loop\n"
         "def listening(*_):\n    raise SystemExit\n"
         f"loop.announce = listening\nsys.argv = {words}\n"
@@ -102,7 +104,8 @@ def test_a_server_imports_only_what_it_uses(tmp_path: Path) -> None:
     assert "hpcosim_server.service.socket_loop" in modules
     assert not HEAVY & modules
     assert not {"zmq", "rich.table", "rich.console"} & modules
-    assert not {"hpcosim_client", "hpcosim_live.hub", "hpcosim_view", "hpcosim_cli.run"} & modules
+    unused = {"hpcosim_client", "hpcosim_view.live.hub", "hpcosim_view.runs", "hpcosim.cli.run"}
+    assert not unused & modules
 
 
 @pytest.mark.slow
@@ -149,7 +152,7 @@ def test_the_installed_command_is_the_same() -> None:
 def test_a_pipe_that_closes_early_is_no_traceback() -> None:
     """A closed pipe ends the command without a traceback."""
     done = subprocess.run(
-        f"{sys.executable} -m hpcosim_cli schedulers | true",
+        f"{sys.executable} -m hpcosim.cli schedulers | true",
         shell=True,
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
+from hpcosim.cli.main import app
 from support.paths import ROOT
 
 DEMO = "scenarios/demo.yaml"

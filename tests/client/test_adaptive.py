@@ -8,9 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_client import Policy, PolicyError, View, make_policy
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.adaptive import (
+from hpcosim_client import Policy, PolicyError, View
+from hpcosim_protocol import (
+    DecisionRejected,
+    JobSubmitted,
+)
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.power_aware import Awareness
+from hpcosim_schedulers.power.adaptive import (
     FEW,
     TimeoutRule,
     adaptive,
@@ -19,13 +24,9 @@ from hpcosim_client.power.adaptive import (
     load_rule,
     save_rule,
 )
-from hpcosim_client.power.manager import managed
-from hpcosim_client.power.submissions import Submissions
-from hpcosim_client.power.timeout import timeout
-from hpcosim_protocol import (
-    DecisionRejected,
-    JobSubmitted,
-)
+from hpcosim_schedulers.power.manager import managed
+from hpcosim_schedulers.power.submissions import Submissions
+from hpcosim_schedulers.power.timeout import timeout
 from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate, starts
 

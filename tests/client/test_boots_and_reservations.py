@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client import make_policy
 from hpcosim_client.view import View
 from hpcosim_protocol import (
     AllocateJob,
@@ -19,7 +18,8 @@ from hpcosim_protocol import (
     Processor,
     SetNodePower,
 )
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Simulation
 from support.site_scenes import job, rejection, table
 
 SLEEPS = PowerStates(

@@ -16,16 +16,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, PolicyError, View, make_policy, play
-from hpcosim_client.heuristics.carbon_aware import best_start_s
-from hpcosim_client.power.account import listen
+from hpcosim_client import Policy, PolicyError, View, play
 from hpcosim_client.signals import Signal as KnownSignal
 from hpcosim_protocol import NodeGroup, Platform, Processor, SignalChanged
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.economics import J_PER_KWH, Rates
-from hpcosim_server.record.jobs_that_ran import Floats
-from hpcosim_server.record.metrics import measure
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.carbon_aware import best_start_s
+from hpcosim_schedulers.power.account import listen
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.economics import J_PER_KWH, Rates
+from hpcosim_sim.record.jobs_that_ran import Floats
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.series import Series, read_series
 from hpcosim_workloads.table import JobTable, job_table
 from support.paths import ROOT, SHARED

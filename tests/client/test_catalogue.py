@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import hpcosim_client
-from hpcosim_client import GROUPS, PolicyError, View, make_policy, scheduler_names
-from hpcosim_client.catalogue.schedulers import check_scheduler
-from hpcosim_client.catalogue.trained import check_trained
-from hpcosim_client.heuristics.awareness import parse_awareness
+from hpcosim_client import PolicyError, View
+from hpcosim_schedulers import GROUPS, make_policy, scheduler_names
+from hpcosim_schedulers.catalogue.schedulers import check_scheduler
+from hpcosim_schedulers.catalogue.trained import check_trained
+from hpcosim_schedulers.heuristics.awareness import parse_awareness
 
 
 @pytest.mark.parametrize(
@@ -105,18 +106,18 @@ def modules_after(code: str) -> set[str]:
 
 
 def test_importing_the_package_imports_no_other() -> None:
-    """The package imports its modules when they are used."""
-    modules = modules_after("import hpcosim_client")
+    """The packages import their modules when they are used."""
+    modules = modules_after("import hpcosim_client, hpcosim_schedulers")
     assert "hpcosim_client" in modules
-    assert not {"numpy", "zmq", "msgspec", "hpcosim_protocol"} & modules
+    assert not {"numpy", "zmq", "msgspec", "hpcosim_client.view"} & modules
 
 
 def test_settings_are_validated_without_numpy() -> None:
     """Settings are validated without importing NumPy or a policy."""
     modules = modules_after(
-        "from hpcosim_client import parse_power\n"
-        "from hpcosim_client.catalogue.trained import check_trained\n"
-        "from hpcosim_client.heuristics.awareness import parse_awareness\n"
+        "from hpcosim_schedulers import parse_power\n"
+        "from hpcosim_schedulers.catalogue.trained import check_trained\n"
+        "from hpcosim_schedulers.heuristics.awareness import parse_awareness\n"
     )
-    assert "hpcosim_client.power.settings" in modules
+    assert "hpcosim_schedulers.power.settings" in modules
     assert not {"numpy", "zmq", "hpcosim_client.view"} & modules

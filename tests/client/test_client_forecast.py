@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from hpcosim_client import View, make_policy, play
-from hpcosim_client.forecast import Arrivals, Releases, RunTimes, TimeDistribution, ViewForecast
+from hpcosim_client import View, play
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.forecast import Arrivals, Releases, RunTimes, TimeDistribution, ViewForecast
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.synthetic.poisson import poisson
 
 HOUR_S, DAY_S = 3600.0, 86_400.0

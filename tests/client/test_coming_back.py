@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 import hpcosim_client.connection
-from hpcosim_client import Policy, View, make_policy, run, scheduler_names, with_power
+from hpcosim_client import Policy, View, run
 from hpcosim_client.errors import PolicyDiffersError, ServerRefusedError
-from hpcosim_client.heuristics.awareness import Awareness
-from hpcosim_client.heuristics.esjf import esjf
-from hpcosim_client.power.settings import read_power
 from hpcosim_protocol import Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy, scheduler_names, with_power
+from hpcosim_schedulers.heuristics.awareness import Awareness
+from hpcosim_schedulers.heuristics.esjf import esjf
+from hpcosim_schedulers.power.settings import read_power
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service import history
 from hpcosim_server.service.restore import restore

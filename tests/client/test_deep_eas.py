@@ -12,31 +12,24 @@ pytest.importorskip("torch")
 
 import torch
 
-from hpcosim_client import PolicyError, View, make_policy
-from hpcosim_client.agents.deep_eas.look_ahead import LookAhead, improved_actions
-from hpcosim_client.agents.deep_eas.network import (
-    DeepEasMetadata,
-    load_deep_eas,
-    save_deep_eas,
-)
-from hpcosim_client.agents.deep_eas.network import network_of as with_weights
-from hpcosim_client.agents.deep_eas.picture import Picture, pictures
-from hpcosim_client.agents.deep_eas.policy import deep_eas
-from hpcosim_client.agents.deep_eas.rounds import DeepEasRounds
-from hpcosim_client.agents.deep_eas.scene import Scene, joined
-from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
-from hpcosim_client.agents.deep_eas.step_jobs import Machines
-from hpcosim_client.agents.deep_eas.step_runs import StepRuns
-from hpcosim_client.heuristics.node_keys import run_time_scale
+from hpcosim_client import PolicyError, View
+from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
+from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
+from hpcosim_papers.deep_eas.agent.network import network_of as with_weights
+from hpcosim_papers.deep_eas.agent.picture import Picture, pictures
+from hpcosim_papers.deep_eas.agent.policy import deep_eas
+from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
+from hpcosim_papers.deep_eas.agent.scene import Scene, joined
+from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
+from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
+from hpcosim_papers.deep_eas.learners.networks import Network, PictureNetwork, initialise
+from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
 from hpcosim_protocol import Platform
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_training.learners.deep_eas.networks import (
-    Network,
-    PictureNetwork,
-    initialise,
-)
-from hpcosim_training.learners.deep_eas.networks import network_of as new_network
-from hpcosim_training.learning.weights import arrays_of
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.node_keys import run_time_scale
+from hpcosim_sim.engine.simulation import Rules, Simulation
 from support.simulating import simulate
 from support.step_machines import Drawn, machines, schedule, table
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_client import PolicyError, describe
-from hpcosim_client.power.settings import Adaptive, Oracle, Timeout
+from hpcosim_client import PolicyError
 from hpcosim_protocol import Hello, decode_client_message, encode
+from hpcosim_schedulers import describe
+from hpcosim_schedulers.power.settings import Adaptive, Oracle, Timeout
 from support.paths import SCENARIOS
 
 ALWAYS_ON = {"name": "always-on"}

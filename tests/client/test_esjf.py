@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, make_policy
-from hpcosim_client.heuristics.esjf import esjf
+from hpcosim_client import PolicyError
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.esjf import esjf
 from support.examples import examples
 from support.step_machines import CORES, Drawn, schedule, table, workloads
 from support.step_oracle import StepJob, reference_esjf

@@ -14,8 +14,9 @@ import zmq
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import View, make_policy, profile_of
+from hpcosim_client import View, profile_of
 from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_schedulers import make_policy
 from hpcosim_workloads.synthetic.poisson import poisson
 from support.paths import ROOT, SCENARIOS
 from support.simulating import cluster_of, jobs_of, simulate, starts

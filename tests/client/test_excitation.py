@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hpcosim_client.forecast import Arrivals, RunningJobs
-from hpcosim_client.forecast.branching import Ends, simulated
-from hpcosim_client.forecast.excitation import OF_ENDS, Excitation
-from hpcosim_client.forecast.last_values import LastOfUsers
+from hpcosim_schedulers.forecast import Arrivals, RunningJobs
+from hpcosim_schedulers.forecast.branching import Ends, simulated
+from hpcosim_schedulers.forecast.excitation import OF_ENDS, Excitation
+from hpcosim_schedulers.forecast.last_values import LastOfUsers
 from support.hawkes_oracle import UserEvent, counts_by_steps, shares_by_sums
 
 HOUR_S = 3600.0

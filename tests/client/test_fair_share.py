@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_client.slurm.associations import Associations
-from hpcosim_client.slurm.fair_share import ShareTree
-from hpcosim_client.slurm.settings import parse_site
+from hpcosim_schedulers.slurm.associations import Associations
+from hpcosim_schedulers.slurm.fair_share import ShareTree
+from hpcosim_schedulers.slurm.settings import parse_site
 
 
 def factors(accounts: dict[str, Any], usage: dict[str, float], rule: str, **options: Any) -> Any:

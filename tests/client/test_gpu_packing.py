@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, View, make_policy
-from hpcosim_client.heuristics.fragmentation import JobMix, fgd
-from hpcosim_client.heuristics.gpu_nodes import GpuNeed, gpu_need, gpu_nodes
+from hpcosim_client import Policy, View
 from hpcosim_client.job import Job
 from hpcosim_protocol import (
     AllocateJob,
@@ -21,6 +19,9 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.fragmentation import JobMix, fgd
+from hpcosim_schedulers.heuristics.gpu_nodes import GpuNeed, gpu_need, gpu_nodes
 from hpcosim_workloads.table import JobSpec
 from support.examples import examples
 from support.golden_slurm import job_table_of

@@ -12,11 +12,12 @@ from benchmarks.snf_icon_cases import AOBA, POLICIES, log, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.ipm.plan import Planner
-from hpcosim_client.ipm.run_times import RunTimes, mean_excess
-from hpcosim_client.ipm.screen import RecentSamples, looks_exponential
-from hpcosim_client.ipm.spares import (
+from hpcosim_client.job import Job
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.ipm.plan import Planner
+from hpcosim_schedulers.ipm.run_times import RunTimes, mean_excess
+from hpcosim_schedulers.ipm.screen import RecentSamples, looks_exponential
+from hpcosim_schedulers.ipm.spares import (
     Arrivals,
     expected_waits_s,
     expected_wastes_j,
@@ -24,8 +25,7 @@ from hpcosim_client.ipm.spares import (
     outlook,
     spare_nodes,
 )
-from hpcosim_client.job import Job
-from hpcosim_client.power.settings import Icon
+from hpcosim_schedulers.power.settings import Icon
 from support import ipm_oracle
 from support.examples import examples
 from support.ipm_oracle import SlowNode

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, View, make_policy
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.ipm.gaps import Gaps
-from hpcosim_client.ipm.plan import Planner
-from hpcosim_client.ipm.releases import Releases
-from hpcosim_client.power.settings import AlwaysOn, Icon, Timeout
+from hpcosim_client import PolicyError, View
 from hpcosim_protocol import NodeDrained, NodeFailed, NodePowerChanged, Platform
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.ipm.gaps import Gaps
+from hpcosim_schedulers.ipm.plan import Planner
+from hpcosim_schedulers.ipm.releases import Releases
+from hpcosim_schedulers.power.settings import AlwaysOn, Icon, Timeout
 from support import ipm_oracle
 from support.examples import examples
 from support.ipm_oracle import SlowNode

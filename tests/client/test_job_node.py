@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import GROUPS, PolicyError, expand, make_policy
-from hpcosim_client.heuristics.job_node import JOB_ORDERS, job_node_names, parse_job_node
-from hpcosim_client.heuristics.node_keys import NODE_KEYS, energy_estimates_j
+from hpcosim_client import PolicyError
 from hpcosim_client.view import View
 from hpcosim_protocol import (
     JobSubmitted,
@@ -23,7 +21,10 @@ from hpcosim_protocol import (
     SimulationBegan,
     energy_estimate_j,
 )
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import GROUPS, expand, make_policy
+from hpcosim_schedulers.heuristics.job_node import JOB_ORDERS, job_node_names, parse_job_node
+from hpcosim_schedulers.heuristics.node_keys import NODE_KEYS, energy_estimates_j
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts
 

@@ -18,15 +18,15 @@ WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
-from hpcosim_client.agents.networks_file import (  # noqa: E402
+from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_papers.power.agent import network as nets  # noqa: E402
+from hpcosim_papers.power.agent.manager import learned  # noqa: E402
+from hpcosim_papers.power.learners import networks as torch_nets  # noqa: E402
+from hpcosim_schedulers.agents.networks_file import (  # noqa: E402
     CHECKPOINT,
     CHECKPOINT_FORM,
     write_network,
 )
-from hpcosim_client.agents.node_power import network as nets  # noqa: E402
-from hpcosim_client.agents.node_power.manager import learned  # noqa: E402
-from hpcosim_training.learners.power import networks as torch_nets  # noqa: E402
-from hpcosim_training.learning.weights import arrays_of  # noqa: E402
 
 TINY = nets.Shape(embedding=16, heads=4, layers=2)
 

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpcosim_client import Policy, View, make_policy
-from hpcosim_client.power.account import Account, listen
-from hpcosim_client.power.features import action_mask, features
-from hpcosim_client.power.keep_idle import keep_idle
-from hpcosim_client.power.manager import Manager, managed
-from hpcosim_client.power.timeout import timeout
+from hpcosim_client import Policy, View
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.record.jobs_that_ran import jobs_that_ran
-from hpcosim_server.record.metrics import measure
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.power.account import Account, listen
+from hpcosim_schedulers.power.features import action_mask, features
+from hpcosim_schedulers.power.keep_idle import keep_idle
+from hpcosim_schedulers.power.manager import Manager, managed
+from hpcosim_schedulers.power.timeout import timeout
+from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
+from hpcosim_sim.record.metrics import measure
 from support.examples import examples
 from support.learned_power import drawn
 from support.power_manager_runs import STATES, nodes_of

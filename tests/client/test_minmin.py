@@ -13,8 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError
-from hpcosim_client.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
-from hpcosim_client.heuristics.minmin_immediate import immediate
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import (
     AllocateJob,
@@ -27,8 +25,10 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.recording import STATES
+from hpcosim_schedulers.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
+from hpcosim_schedulers.heuristics.minmin_immediate import immediate
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import JobTable
 from support.golden import golden, golden_jobs, golden_platform
 from support.simulating import jobs_of, simulate, starts

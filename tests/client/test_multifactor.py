@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_client import PolicyError, View, make_policy
-from hpcosim_client.slurm.multifactor import Priorities
-from hpcosim_client.slurm.policies import fairshare, multifactor
-from hpcosim_client.slurm.settings import parse_site
+from hpcosim_client import PolicyError, View
 from hpcosim_protocol import JobRequest, JobSubmitted, NodeGroup, Partition, Platform, Processor
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.slurm.multifactor import Priorities
+from hpcosim_schedulers.slurm.policies import fairshare, multifactor
+from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_workloads.table import JobTable
 from support.simulating import cluster_of, simulate, starts
 from support.site_scenes import job, table

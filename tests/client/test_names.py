@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hpcosim_cli.main import app
-from hpcosim_client import expand, make_policy, parse_power
-from hpcosim_client.catalogue.power import title
-from hpcosim_client.catalogue.schedulers import canonical_name, scheduler_names
-from hpcosim_client.power.settings import NAMES, AlwaysOn, KeepIdle
+from hpcosim.cli.main import app
+from hpcosim_schedulers import expand, make_policy, parse_power
+from hpcosim_schedulers.catalogue.power import title
+from hpcosim_schedulers.catalogue.schedulers import canonical_name, scheduler_names
+from hpcosim_schedulers.power.settings import NAMES, AlwaysOn, KeepIdle
 
 SCENARIO = """name: tiny
 platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 0}]}]}

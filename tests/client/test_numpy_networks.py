@@ -13,15 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError
-from hpcosim_client.agents import layers
-from hpcosim_client.agents.deep_eas.network import load_deep_eas, network_shapes
-from hpcosim_client.agents.deep_eas.network import network_of as deep_eas_of
-from hpcosim_client.agents.deep_eas.scene import Scene
-from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.node_power import network as node_power
-from hpcosim_client.agents.pairing import network as pairing
-from hpcosim_client.agents.pairing.model import load_pairing
 from hpcosim_client.safetensors_file import read_safetensors
+from hpcosim_papers.deep_eas.agent.network import load_deep_eas, network_shapes
+from hpcosim_papers.deep_eas.agent.network import network_of as deep_eas_of
+from hpcosim_papers.deep_eas.agent.scene import Scene
+from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.ineps.agent import network as pairing
+from hpcosim_papers.ineps.agent.model import load_pairing
+from hpcosim_papers.power.agent import network as node_power
+from hpcosim_schedulers.agents import layers
 from support.paths import SCENARIOS
 
 PAPERS = SCENARIOS / "papers"
@@ -61,7 +61,7 @@ def scene_of(settings: DeepEas, moments: int, rng: np.random.Generator) -> Scene
 def test_pairing_logits_equal_those_of_torch(path: Path) -> None:
     """For any rows, few or many."""
     torch = pytest.importorskip("torch")
-    from hpcosim_training.learners.pairing.networks import load_actor
+    from hpcosim_papers.ineps.learners.networks import load_actor
 
     weights, about = load_pairing(path)
     actor, _ = load_actor(path)
@@ -79,7 +79,7 @@ def test_pairing_logits_equal_those_of_torch(path: Path) -> None:
 def test_deep_eas_logits_equal_those_of_torch(path: Path) -> None:
     """For one and several moments."""
     pytest.importorskip("torch")
-    from hpcosim_training.learners.deep_eas.networks import load_network, logits_of
+    from hpcosim_papers.deep_eas.learners.networks import load_network, logits_of
 
     weights, about = load_deep_eas(path)
     network, _ = load_network(path)
@@ -96,8 +96,8 @@ def test_deep_eas_logits_equal_those_of_torch(path: Path) -> None:
 def test_node_power_logits_equal_those_of_torch(path: Path) -> None:
     """For one node and many."""
     torch = pytest.importorskip("torch")
-    from hpcosim_training.learners.power.networks import NodePowerActor
-    from hpcosim_training.learning.weights import with_weights
+    from hpcosim_gym.learning.weights import with_weights
+    from hpcosim_papers.power.learners.networks import NodePowerActor
 
     weights, about = node_power.load_actor(path)
     actor = with_weights(NodePowerActor(about.shape), weights)
@@ -114,7 +114,7 @@ def test_node_power_logits_equal_those_of_torch(path: Path) -> None:
 def test_shapes_are_those_of_the_modules_that_are_trained(sees: Any) -> None:
     """Otherwise a trained network could not be read."""
     pytest.importorskip("torch")
-    from hpcosim_training.learners.deep_eas.networks import network_of
+    from hpcosim_papers.deep_eas.learners.networks import network_of
 
     settings = DeepEas(sees=sees)
     module = network_of(settings).state_dict()

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client.heuristics import orders
 from hpcosim_client.job import Job
+from hpcosim_schedulers.heuristics import orders
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts
 

@@ -12,26 +12,26 @@ from typer.testing import CliRunner
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_cli.main import app  # noqa: E402
+from hpcosim.cli.main import app  # noqa: E402
 from hpcosim_client import PolicyError  # noqa: E402
-from hpcosim_client.agents.networks_file import write_network  # noqa: E402
-from hpcosim_client.agents.pairing.model import (  # noqa: E402
+from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_papers.ineps.agent.model import (  # noqa: E402
     FORMAT,
     ROWS,
     PairingMetadata,
     load_pairing,
     save_pairing,
 )
-from hpcosim_client.agents.pairing.settings import Pairing  # noqa: E402
-from hpcosim_scenarios.errors import RunError  # noqa: E402
-from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
-from hpcosim_training.learners.pairing.networks import (  # noqa: E402
+from hpcosim_papers.ineps.agent.settings import Pairing  # noqa: E402
+from hpcosim_papers.ineps.learners.networks import (  # noqa: E402
     PaperActor,
     PaperCritic,
     actor_of,
     initialise,
 )
-from hpcosim_training.learning.weights import arrays_of  # noqa: E402
+from hpcosim_scenarios.errors import RunError  # noqa: E402
+from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
+from hpcosim_schedulers.agents.networks_file import write_network  # noqa: E402
 from support.paths import SCENARIOS  # noqa: E402
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View
-from hpcosim_client.agents.pairing.lanes import Lanes, NodeType, Work, run_lanes
-from hpcosim_client.agents.pairing.sharing import Load
+from hpcosim_papers.ineps.agent.lanes import Lanes, NodeType, Work, run_lanes
+from hpcosim_papers.ineps.agent.sharing import Load
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, bandwidth_mbps
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples

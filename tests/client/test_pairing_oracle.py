@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
-from hpcosim_client.agents.pairing.choices import Choices
-from hpcosim_client.agents.pairing.rounds import PairingRounds
-from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_papers.ineps.agent.choices import Choices
+from hpcosim_papers.ineps.agent.rounds import PairingRounds
+from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, energy_estimate_j
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples

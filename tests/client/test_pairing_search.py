@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import View, make_policy
-from hpcosim_client.agents.pairing.choices import Choices
-from hpcosim_client.agents.pairing.plan_search import PlanSearch, Searching
-from hpcosim_client.agents.pairing.rounds import PairingRounds
-from hpcosim_client.agents.pairing.settings import Objective, Pairing
-from hpcosim_client.agents.rounds import by_rounds
+from hpcosim_client import View
+from hpcosim_papers.ineps.agent.choices import Choices
+from hpcosim_papers.ineps.agent.plan_search import PlanSearch, Searching
+from hpcosim_papers.ineps.agent.rounds import PairingRounds
+from hpcosim_papers.ineps.agent.settings import Objective, Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.agents.rounds import by_rounds
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples
 from support.paths import SCENARIOS

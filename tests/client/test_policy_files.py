@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from hpcosim_cli.main import app
-from hpcosim_client import PolicyError, check_scheduler, make_policy
-from hpcosim_client.catalogue.power import title
-from hpcosim_client.power.settings import AlwaysOn, Timeout
+from hpcosim.cli.main import app
+from hpcosim_client import PolicyError
 from hpcosim_scenarios.running.run import run_scenario
+from hpcosim_schedulers import check_scheduler, make_policy
+from hpcosim_schedulers.catalogue.power import title
+from hpcosim_schedulers.power.settings import AlwaysOn, Timeout
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
 MINE = '''"""Policies of a user."""
@@ -24,7 +25,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from helpers import HELD
-from hpcosim_client import managed, timeout
+from hpcosim_schedulers import managed, timeout
 
 @dataclass
 class Count:

@@ -13,11 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, PolicyError, View, make_policy, play
-from hpcosim_client.catalogue.power import title, with_power
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.manager import managed
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_client import Policy, PolicyError, View, play
 from hpcosim_protocol import (
     Decision,
     DecisionRejected,
@@ -31,7 +27,12 @@ from hpcosim_protocol import (
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import check, run_scenario
-from hpcosim_server.engine.simulation import Batch, Rules, Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import title, with_power
+from hpcosim_schedulers.heuristics.power_aware import Awareness
+from hpcosim_schedulers.power.manager import managed
+from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.awareness_oracle import Oracle, Row
 from support.examples import examples

@@ -13,13 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpcosim_client import Policy, PolicyError, make_policy, play
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.heuristics.power_bounds import PowerBounds
+from hpcosim_client import Policy, PolicyError, play
 from hpcosim_client.nodes import NodePool
-from hpcosim_client.power.manager import managed
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Power, Timeout
-from hpcosim_client.power.timeout import timeout
 from hpcosim_protocol import (
     Decision,
     EventKind,
@@ -29,11 +24,17 @@ from hpcosim_protocol import (
     PowerStates,
     Processor,
 )
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Batch, Simulation
-from hpcosim_server.physics.power import GroupMeter
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.timeline import node_spans
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
+from hpcosim_schedulers.power.manager import managed
+from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_schedulers.power.timeout import timeout
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Batch, Simulation
+from hpcosim_sim.physics.power import GroupMeter
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.timeline import node_spans
 from hpcosim_workloads.series import Series, constant
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.power_capped_oracle import power_capped as power_capped_oracle

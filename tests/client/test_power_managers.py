@@ -12,10 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, View, make_policy
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.power.off_at_night import at_clock, spans_s
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, OffAtNight, Power, Timeout
+from hpcosim_client import PolicyError, View
 from hpcosim_protocol import (
     DecisionRejected,
     NodePowerChanged,
@@ -25,7 +22,11 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import run_scenario
-from hpcosim_server.engine.simulation import Rules
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.power.off_at_night import at_clock, spans_s
+from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, OffAtNight, Power, Timeout
+from hpcosim_sim.engine.simulation import Rules
 from hpcosim_workloads.synthetic.poisson import poisson
 from support.power_manager_runs import nodes_of, power_history, switched, switched_off
 from support.simulating import jobs_of, simulate, starts

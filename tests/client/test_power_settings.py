@@ -12,13 +12,21 @@ import msgspec
 import pytest
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
-from hpcosim_cli.train import app as train_app
-from hpcosim_client import PolicyError, make_policy
-from hpcosim_client.catalogue.power import from_folder, title, with_power
-from hpcosim_client.heuristics.power_aware import Awareness
-from hpcosim_client.power.oracle import read_plan
-from hpcosim_client.power.settings import (
+from hpcosim.cli.main import app
+from hpcosim.cli.train import app as train_app
+from hpcosim_client import PolicyError
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.yaml_lines import parse_yaml
+from hpcosim_scenarios.running.chosen import power_of
+from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.oracle import plan_scenario
+from hpcosim_scenarios.running.run import Transport, check, run_scenario
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import from_folder, title, with_power
+from hpcosim_schedulers.heuristics.power_aware import Awareness
+from hpcosim_schedulers.power.oracle import read_plan
+from hpcosim_schedulers.power.settings import (
     NAMES,
     Adaptive,
     AlwaysOn,
@@ -36,14 +44,7 @@ from hpcosim_client.power.settings import (
     parse_power,
     read_power,
 )
-from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.scheduler import Scheduler
-from hpcosim_scenarios.model.yaml_lines import parse_yaml
-from hpcosim_scenarios.running.chosen import power_of
-from hpcosim_scenarios.running.compare import compare_schedulers
-from hpcosim_scenarios.running.oracle import plan_scenario
-from hpcosim_scenarios.running.run import Transport, check, run_scenario
+from hpcosim_schedulers.power.slurm_settings import Slurm
 from support.paths import SCENARIOS
 
 NIGHT = """
@@ -77,13 +78,9 @@ def invoke(*arguments: str | Path) -> tuple[int, str, str]:
 def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     """Write a small untrained network."""
     torch = pytest.importorskip("torch")
-    from hpcosim_client.agents.node_power.network import (
-        NodePowerMetadata,
-        Shape,
-        save_actor,
-    )
-    from hpcosim_training.learners.power.networks import NodePowerActor, new_network
-    from hpcosim_training.learning.weights import arrays_of
+    from hpcosim_gym.learning.weights import arrays_of
+    from hpcosim_papers.power.agent.network import NodePowerMetadata, Shape, save_actor
+    from hpcosim_papers.power.learners.networks import NodePowerActor, new_network
 
     shape = Shape(embedding=8, heads=2, layers=1)
     actor = new_network(NodePowerActor, shape, torch.Generator().manual_seed(1))
@@ -416,7 +413,7 @@ def test_it_decides_as_often_as_it_was_trained_to(
 ) -> None:
     """Unless the settings say otherwise."""
     pytest.importorskip("torch")
-    from hpcosim_client.agents.node_power import manager as learned
+    from hpcosim_papers.power.agent import manager as learned
 
     model = str(an_actor(tmp_path / "a.safetensors", 420.0))
     asked: list[Any] = []
@@ -438,9 +435,8 @@ def test_an_invalid_model_names_the_setting(tmp_path: Path) -> None:
 def no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if it were not installed, and nothing that needs it imported."""
     for name in list(sys.modules):
-        if name.startswith(("hpcosim_client.agents", "hpcosim_training")):
+        if name.startswith(("hpcosim_schedulers.agents", "hpcosim_gym", "hpcosim_papers")):
             monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delitem(sys.modules, "hpcosim_client.agents.node_power.manager", raising=False)
     for name in ("torch", "safetensors"):
         monkeypatch.setitem(sys.modules, name, None)
 

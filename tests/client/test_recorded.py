@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_client import PolicyError, make_policy
-from hpcosim_client.heuristics.recorded import RecordedRun, read_recorded, recorded
+from hpcosim_client import PolicyError
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.recorded import RecordedRun, read_recorded, recorded
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import jobs_of, simulate, starts
 

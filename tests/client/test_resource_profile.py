@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
-from hpcosim_client.heuristics.node_profile import node_profile
 from hpcosim_client.job import Ints, Job
+from hpcosim_client.profiles.node_profile import node_profile
 from support.examples import examples
 from support.site_worlds import jobs, platforms, submissions
 

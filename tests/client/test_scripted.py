@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, make_policy, play
-from hpcosim_client.heuristics.scripted import Start, scripted
+from hpcosim_client import PolicyError, play
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NodeChange, SiteEvents
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.scripted import Start, scripted
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
+from hpcosim_sim.record.results import Run, write_results
 from hpcosim_workloads.table import job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts
 from support.site_scenes import job, table

@@ -8,10 +8,6 @@ import numpy as np
 import pytest
 
 from hpcosim_client import View
-from hpcosim_client.slurm.limits import Limits, counted_tres
-from hpcosim_client.slurm.multifactor import Priorities
-from hpcosim_client.slurm.policies import fairshare
-from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import (
     JobCompleted,
     JobRequest,
@@ -21,6 +17,10 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
+from hpcosim_schedulers.slurm.limits import Limits, counted_tres
+from hpcosim_schedulers.slurm.multifactor import Priorities
+from hpcosim_schedulers.slurm.policies import fairshare
+from hpcosim_schedulers.slurm.settings import parse_site
 from support.simulating import simulate
 from support.site_scenes import job, table
 

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client import make_policy, play
-from hpcosim_client.catalogue.site_policies import unstartable_jobs
+from hpcosim_client import play
 from hpcosim_protocol import Partition, Platform
-from hpcosim_server.engine.job_events import submission_of
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.engine.site_events import JobAction, SiteEvents
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.site_policies import unstartable_jobs
+from hpcosim_sim.engine.job_events import submission_of
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.site_events import JobAction, SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 from support.site_scenes import final_states, job, table

@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpcosim_client import make_policy, play
+from hpcosim_client import play
 from hpcosim_protocol import DecisionRejected, Partition, Platform
-from hpcosim_server.engine.simulation import Batch, Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Batch, Simulation
 from support.examples import examples
 from support.simulating import cluster_of
 from support.site_scenes import final_states, job, table

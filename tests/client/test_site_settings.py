@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client.slurm.settings import SiteSettingsError, parse_site
+from hpcosim_schedulers.slurm.settings import SiteSettingsError, parse_site
 
 
 def test_defaults_are_those_of_slurm() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import JobRequest
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.recording import STATES
+from hpcosim_schedulers.slurm.policy import slurm
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
 from support.simulating import cluster_of, simulate

@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 from hpcosim_client import play
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
-from hpcosim_client.slurm.clock import SiteClock
-from hpcosim_client.slurm.node_order import NodeOrder
-from hpcosim_client.slurm.node_sets import mask_of, set_of, set_of_mask
-from hpcosim_client.slurm.plan import NodeSpace
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.select import choose_nodes
-from hpcosim_client.slurm.settings import Selection, parse_site
-from hpcosim_client.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NodeChange, SiteEvents
-from hpcosim_server.record.recording import STATES
+from hpcosim_schedulers.slurm.clock import SiteClock
+from hpcosim_schedulers.slurm.node_order import NodeOrder
+from hpcosim_schedulers.slurm.node_sets import mask_of, set_of, set_of_mask
+from hpcosim_schedulers.slurm.plan import NodeSpace
+from hpcosim_schedulers.slurm.policy import slurm
+from hpcosim_schedulers.slurm.select import choose_nodes
+from hpcosim_schedulers.slurm.settings import Selection, parse_site
+from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of, micro_cluster
 from support.simulating import cluster_of, jobs_of, simulate

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Partition, Platform, Processor, Switch
+from hpcosim_schedulers.slurm.policy import slurm
+from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
 from support.simulating import cluster_of, simulate, starts

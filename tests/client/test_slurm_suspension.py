@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client import make_policy, play
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.settings import parse_site
+from hpcosim_client import play
 from hpcosim_protocol import JobRequest, NodeGroup, Partition, Platform, Processor
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.slurm.policy import slurm
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
 

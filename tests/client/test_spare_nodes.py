@@ -13,10 +13,12 @@ pytest.importorskip("safetensors", reason="the extra rl is not installed")
 
 from safetensors.numpy import save_file
 
-from hpcosim_client import make_policy, managed
-from hpcosim_client.agents.spare_nodes.features import COLUMNS
-from hpcosim_client.agents.spare_nodes.manager import by_network, more_energy_j
-from hpcosim_client.agents.spare_nodes.model import (
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.view import View
+from hpcosim_schedulers import make_policy, managed
+from hpcosim_schedulers.agents.spare_nodes.features import COLUMNS
+from hpcosim_schedulers.agents.spare_nodes.manager import by_network, more_energy_j
+from hpcosim_schedulers.agents.spare_nodes.model import (
     FORMAT,
     OUTPUTS,
     NeedNetwork,
@@ -24,13 +26,11 @@ from hpcosim_client.agents.spare_nodes.model import (
     neutral,
     save_network,
 )
-from hpcosim_client.agents.spare_nodes.usage import MEMORY, Usage
-from hpcosim_client.catalogue.power import with_power
-from hpcosim_client.errors import PolicyError
-from hpcosim_client.power.settings import Learned, Predictive
-from hpcosim_client.predictive.costs import Spares
-from hpcosim_client.predictive.energy import HOLDS
-from hpcosim_client.view import View
+from hpcosim_schedulers.agents.spare_nodes.usage import MEMORY, Usage
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.power.settings import Learned, Predictive
+from hpcosim_schedulers.predictive.costs import Spares
+from hpcosim_schedulers.predictive.energy import HOLDS
 from support.power_manager_runs import STATES, nodes_of, switched
 from support.simulating import jobs_of, simulate
 

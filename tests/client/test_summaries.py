@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hpcosim_client.catalogue import schedulers, summaries
-from hpcosim_client.catalogue.summaries import power_settings
-from hpcosim_client.heuristics.job_node import JOB_ORDERS, parse_job_node
-from hpcosim_client.heuristics.minmin_immediate import KEYS
-from hpcosim_client.heuristics.node_keys import NODE_KEYS
-from hpcosim_client.power.settings import NAMES
+from hpcosim_schedulers.catalogue import schedulers, summaries
+from hpcosim_schedulers.catalogue.summaries import power_settings
+from hpcosim_schedulers.heuristics.job_node import JOB_ORDERS, parse_job_node
+from hpcosim_schedulers.heuristics.minmin_immediate import KEYS
+from hpcosim_schedulers.heuristics.node_keys import NODE_KEYS
+from hpcosim_schedulers.power.settings import NAMES
 
 
 @pytest.mark.parametrize("name", schedulers.scheduler_names())
@@ -19,7 +19,7 @@ def test_every_scheduler_has_a_summary(name: str) -> None:
     pattern = f"RULE-{mode}" if rule in KEYS and mode else name
     if name in schedulers.BY_RULE:
         pattern = "easy-ORDER"
-    assert pattern in summaries.SCHEDULERS or parse_job_node(name) is not None
+    assert pattern in summaries.all_schedulers() or parse_job_node(name) is not None
 
 
 def test_rules_groups_and_managers_have_summaries() -> None:

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, PolicyError, make_policy
-from hpcosim_client.heuristics.awareness import Awareness
+from hpcosim_client import Policy, PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 from hpcosim_protocol import (
@@ -24,10 +23,12 @@ from hpcosim_protocol import (
     PowerStates,
     Processor,
 )
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.forecasts import start_forecasts
-from hpcosim_server.record.tables import JOBS, NODE_STATES_OVER_TIME, SCHEDULE
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.awareness import Awareness
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.forecasts import start_forecasts
+from hpcosim_sim.record.tables import JOBS, NODE_STATES_OVER_TIME, SCHEDULE
 from hpcosim_workloads.series import Series
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.examples import examples
@@ -190,8 +191,8 @@ def test_explaining_changes_no_result_beside_a_power_manager(
     name: str, awareness: Awareness, jobs: Jobs
 ) -> None:
     """Nor does it change the schedule of nodes that a power manager switches off."""
-    from hpcosim_client.catalogue.power import with_power
-    from hpcosim_client.power.settings import Timeout
+    from hpcosim_schedulers.catalogue.power import with_power
+    from hpcosim_schedulers.power.settings import Timeout
 
     plain, explained = (
         simulate(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from hpcosim_client import View
-from hpcosim_client.heuristics.young_daly import daly_s, young_daly, young_s
 from hpcosim_protocol import (
     Checkpointing,
     JobRequest,
@@ -15,6 +14,7 @@ from hpcosim_protocol import (
     Processor,
     SetCheckpoint,
 )
+from hpcosim_schedulers.heuristics.young_daly import daly_s, young_daly, young_s
 
 
 def submitted(job_id: int, cores: int, checkpointing: Checkpointing | None) -> JobSubmitted:

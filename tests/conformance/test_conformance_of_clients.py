@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 
 SUPPORT = ROOT / "tests" / "support"
 BROKEN = [sys.executable, str(SUPPORT / "broken_client.py")]
-HPCOSIM = [sys.executable, "-m", "hpcosim_cli"]
+HPCOSIM = [sys.executable, "-m", "hpcosim.cli"]
 CLIENTS = {
     "sound": [*BROKEN, "none"],  # the broken client without a fault
     "minimal": [sys.executable, str(ROOT / "scheduler_client" / "minimal.py")],

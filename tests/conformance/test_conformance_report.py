@@ -10,7 +10,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
+from hpcosim.cli.main import app
 from hpcosim_conformance import Verdict, conforms, report, rules
 from hpcosim_conformance.servers import server
 from support.paths import ROOT
@@ -100,7 +100,7 @@ def test_the_command_without_a_server_is_an_error(monkeypatch: pytest.MonkeyPatc
 def test_the_command_exits_with_status_1_if_a_rule_is_broken() -> None:
     """The report is on standard output, and standard error is empty."""
     words = ["conformance", "--client", client("ends_badly"), "--only", "simulation"]
-    command = [sys.executable, "-m", "hpcosim_cli", *words]
+    command = [sys.executable, "-m", "hpcosim.cli", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SOON_S)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.endswith("0 passed, 1 failed\n")

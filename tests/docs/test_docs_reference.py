@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 from msgspec import inspect
 
-from hpcosim_client import GROUPS
-from hpcosim_client.power.settings import MANAGERS
 from hpcosim_experiments.model.experiment import KINDS as EXPERIMENT_KINDS
 from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS
-from hpcosim_server.physics.cluster import Cluster
-from hpcosim_server.record.forecasts import LEAD_CLASSES_S, errors_by_lead
-from hpcosim_server.record.interruptions import interruptions
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.results import Run
-from hpcosim_server.record.run_record import RunRecord, record_of
-from hpcosim_server.record.tables import TABLES
+from hpcosim_schedulers import GROUPS
+from hpcosim_schedulers.power.settings import MANAGERS
 from hpcosim_server.service.status import Cause
+from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.record.forecasts import LEAD_CLASSES_S, errors_by_lead
+from hpcosim_sim.record.interruptions import interruptions
+from hpcosim_sim.record.recording import Recording
+from hpcosim_sim.record.results import Run
+from hpcosim_sim.record.run_record import RunRecord, record_of
+from hpcosim_sim.record.tables import TABLES
 from support import site_scenes
 from support.paths import ROOT, SCENARIOS
 from support.simulating import cluster_of
@@ -177,7 +177,7 @@ def test_each_command_and_option_has_a_description() -> None:
 def test_layers_are_those_of_the_import_contract() -> None:
     """The diagram shows the command at the top and the protocol at the bottom."""
     order = layers.layers()
-    assert order[0] == ["hpcosim_cli"]
+    assert order[0] == ["hpcosim"]
     assert order[-1] == ["hpcosim_protocol"]
     assert layers.diagram().count("<rect") == sum(map(len, order))
 

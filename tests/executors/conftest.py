@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from hpcosim_executors import Executor, ExecutorSettings, Local, Ray, Slurm, open_executor
+from hpcosim_experiments.executors import (
+    Executor,
+    ExecutorSettings,
+    Local,
+    Ray,
+    Slurm,
+    open_executor,
+)
 from support.slurm import skip_without_slurm
 
 

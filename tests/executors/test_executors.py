@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import Done, Executor, ExecutorSettings, open_executor
+from hpcosim_experiments.executors import Done, Executor, ExecutorSettings, open_executor
 from support import executor_tasks as given
 
 pytestmark = pytest.mark.slow

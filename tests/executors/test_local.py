@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpcosim_executors import Done, Local, LostTaskError, open_executor, results_of
+from hpcosim_experiments.executors import Done, Local, LostTaskError, open_executor, results_of
 from support import executor_tasks as given
 from support.processes import alive, eventually
 
@@ -74,7 +74,7 @@ def test_this_process_is_an_executor() -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from hpcosim_executors import Local, open_executor
+from hpcosim_experiments.executors import Local, open_executor
 from support.executor_tasks import wait_for_ever
 if __name__ == "__main__":
     with open_executor(Local(workers=2)) as executor:
@@ -86,7 +86,7 @@ def test_a_script_without_a_guard_is_one_error(tmp_path: Path) -> None:
     """A script that every worker would run again is told what to do."""
     script = tmp_path / "driver.py"
     script.write_text(
-        "from hpcosim_executors import Local, open_executor\n"
+        "from hpcosim_experiments.executors import Local, open_executor\n"
         "with open_executor(Local(workers=2)) as executor:\n"
         "    list(executor.run(abs, [1, 2]))\n"
     )
@@ -95,7 +95,8 @@ def test_a_script_without_a_guard_is_one_error(tmp_path: Path) -> None:
         [sys.executable, script], env=env, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.stderr.splitlines()[-1].startswith(
-        "hpcosim_executors.errors.ExecutorError: a worker process ended while it started"
+        "hpcosim_experiments.executors.errors.ExecutorError: a worker process ended while it "
+        "started"
     )
 
 

@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import ExecutorError, ExecutorSettings, Local, Ray, Slurm, open_executor
+from hpcosim_experiments.executors import (
+    ExecutorError,
+    ExecutorSettings,
+    Local,
+    Ray,
+    Slurm,
+    open_executor,
+)
 
 
 @pytest.mark.parametrize(

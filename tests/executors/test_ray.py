@@ -13,9 +13,9 @@ import pytest
 
 pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
 
-from hpcosim_executors import ExecutorError, Ray, open_executor
-from hpcosim_executors.ray_node import installed_version
-from hpcosim_executors.ray_worker import run_task
+from hpcosim_experiments.executors import ExecutorError, Ray, open_executor
+from hpcosim_experiments.executors.ray_node import installed_version
+from hpcosim_experiments.executors.ray_worker import run_task
 from support import executor_tasks as given
 from support.processes import eventually
 from support.ray_clusters import RayNodes, ray_nodes
@@ -71,7 +71,7 @@ def test_a_node_without_hpcosim_is_an_error(tmp_path: Path) -> None:
     (packages / "others.pth").write_text(f"{Path(ray.__file__).parents[1]}\n")
     python = str(tmp_path / "venv/bin/python")
     if not subprocess.run(
-        [python, "-c", "import hpcosim_executors"], capture_output=True
+        [python, "-c", "import hpcosim_experiments.executors"], capture_output=True
     ).returncode:
         pytest.skip("hpcosim is installed beside Ray, as a copy")
     with (

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_executors import ExecutorError
-from hpcosim_executors.shipped_files import packed, unpacked
+from hpcosim_experiments.executors import ExecutorError
+from hpcosim_experiments.executors.shipped_files import packed, unpacked
 
 
 @pytest.fixture(autouse=True)

@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
 
-from hpcosim_executors import Done, ExecutorError, Slurm, open_executor, slurm_executor
-from hpcosim_executors.slurm_element import new_records
+from hpcosim_experiments.executors import Done, ExecutorError, Slurm, open_executor, slurm_executor
+from hpcosim_experiments.executors.slurm_element import new_records
 from support import executor_tasks as given
 from support.processes import eventually
 from support.slurm import skip_without_slurm
@@ -86,7 +86,7 @@ def test_jobs_end_with_the_driver(slurm: Slurm, tmp_path: Path) -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from hpcosim_executors import Slurm, open_executor
+from hpcosim_experiments.executors import Slurm, open_executor
 from support.executor_tasks import wait_for_ever
 if __name__ == "__main__":
     with open_executor(Slurm(array_size=2, folder=Path(sys.argv[1]))) as executor:

@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the extra rl")
 
-from hpcosim_executors import ExecutorSettings, Local, Ray
-from hpcosim_training.learners.pairing.settings import FORESEEING
-from hpcosim_training.learners.pairing.train import train_pairing
+from hpcosim_experiments.executors import ExecutorSettings, Local, Ray
+from hpcosim_papers.ineps.learners.settings import FORESEEING
+from hpcosim_papers.ineps.learners.train import train_pairing
 from support.paths import SCENARIOS
 
 SCENARIO = SCENARIOS / "papers" / "ineps" / "exp1.yaml"

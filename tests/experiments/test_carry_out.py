@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client import make_policy
-from hpcosim_executors import Local
 from hpcosim_experiments.errors import ExperimentError
+from hpcosim_experiments.executors import Local
 from hpcosim_scenarios import simulate
-from hpcosim_server.errors import ResultsFolderError
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.errors import ResultsFolderError
 from hpcosim_workloads.logs.swf import read_swf
 from support.experiments import EXPERIMENT, SCENARIO, carry_out, write
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="needs pyarrow")
 
-from hpcosim_executors import ExecutorSettings, Ray, Slurm
+from hpcosim_experiments.executors import ExecutorSettings, Ray, Slurm
 from support.experiments import carry_out, write
 from support.slurm import skip_without_slurm
 

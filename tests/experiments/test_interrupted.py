@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import Local
+from hpcosim_experiments.executors import Local
 from support.commands import HPCOSIM
 from support.experiments import carry_out, write
 from support.full_disk import files_up_to

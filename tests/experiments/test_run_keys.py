@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_experiments.runs.plan import plan_of
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable
 from support.experiments import SCENARIO, only_run
 

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_client import Connection, make_policy
+from hpcosim_client import Connection
 from hpcosim_client.errors import ServerGoneError
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run as run_client
 from hpcosim_protocol.keys import read_client_keys
+from hpcosim_schedulers import make_policy
 from support.fault.real import end_of, has_results, open_journals, start_swarm
 from support.processes import HPCOSIM, SOON_S, Processes, Results, eventually, output
 

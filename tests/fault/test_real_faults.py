@@ -17,12 +17,12 @@ from typing import Any
 import pytest
 import zmq
 
-from hpcosim_client import make_policy
 from hpcosim_client.connection import Connection
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import play
 from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol import decode_server_message
+from hpcosim_schedulers import make_policy
 from support.fault.mutator import damaged
 from support.fault.real import (
     check_results,

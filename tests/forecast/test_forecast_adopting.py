@@ -11,15 +11,15 @@ import msgspec
 import numpy as np
 import pytest
 
-from hpcosim_client.slurm.policy import SlurmPolicy
-from hpcosim_forecast.adopting import Adopted, adopted
-from hpcosim_forecast.commands import remembered_history, starts_of_text, usage_of
-from hpcosim_forecast.errors import ForecastError
-from hpcosim_forecast.forward import starts_of
-from hpcosim_forecast.observation import Observation, read_observation, write_observation
-from hpcosim_forecast.run_times import UNLIMITED_S, EndedJob
 from hpcosim_protocol import Platform
+from hpcosim_schedulers.slurm.policy import SlurmPolicy
 from hpcosim_slurm.reading.arrays import task_id
+from hpcosim_slurm.starts.adopting import Adopted, adopted
+from hpcosim_slurm.starts.commands import remembered_history, starts_of_text, usage_of
+from hpcosim_slurm.starts.errors import ForecastError
+from hpcosim_slurm.starts.forward import starts_of
+from hpcosim_slurm.starts.observation import Observation, read_observation, write_observation
+from hpcosim_slurm.starts.run_times import UNLIMITED_S, EndedJob
 from hpcosim_slurm.state import LiveReservation
 from support.fake_cluster import EPOCH_S, FakeCluster
 

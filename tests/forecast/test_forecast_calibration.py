@@ -8,11 +8,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_forecast.calibration import LEAST, Margins, PastRange, margins, past_ranges, widened
-from hpcosim_forecast.errors import ForecastError
-from hpcosim_forecast.forecast import StartForecast
-from hpcosim_forecast.observation import Observation
 from hpcosim_protocol import NodeGroup, Platform, Processor
+from hpcosim_slurm.starts.calibration import (
+    LEAST,
+    Margins,
+    PastRange,
+    margins,
+    past_ranges,
+    widened,
+)
+from hpcosim_slurm.starts.errors import ForecastError
+from hpcosim_slurm.starts.forecast import StartForecast
+from hpcosim_slurm.starts.observation import Observation
 from support.fake_cluster import FakeCluster
 
 

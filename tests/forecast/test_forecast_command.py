@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_forecast.observation import Observation, read_observation, write_observation
-from hpcosim_forecast.run_times import EndedJob
 from hpcosim_protocol import Platform
+from hpcosim_slurm.starts.observation import Observation, read_observation, write_observation
+from hpcosim_slurm.starts.run_times import EndedJob
 from support.commands import invoke
 from support.fake_cluster import EPOCH_S, FakeCluster
 

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from numpy.random import Generator
 
-from hpcosim_client import Policy, make_policy
-from hpcosim_client.slurm.policy import slurm
-from hpcosim_client.slurm.settings import parse_site
-from hpcosim_forecast.errors import ForecastError
-from hpcosim_forecast.forward import starts_of
-from hpcosim_forecast.state import QueuedJob, QueueState
+from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.slurm.policy import slurm
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_slurm.starts.errors import ForecastError
+from hpcosim_slurm.starts.forward import starts_of
+from hpcosim_slurm.starts.state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, simulate
 

@@ -7,13 +7,13 @@ from functools import partial
 
 import numpy as np
 
-from hpcosim_client.slurm.settings import SiteSettings
-from hpcosim_forecast.forecast import forecast_starts
-from hpcosim_forecast.phases import slurm_at
-from hpcosim_forecast.run_times import EndedJob
-from hpcosim_forecast.state import QueuedJob, QueueState
-from hpcosim_forecast.submissions import Submissions
 from hpcosim_protocol import Dependency, JobRequest
+from hpcosim_schedulers.slurm.settings import SiteSettings
+from hpcosim_slurm.starts.forecast import forecast_starts
+from hpcosim_slurm.starts.phases import slurm_at
+from hpcosim_slurm.starts.run_times import EndedJob
+from hpcosim_slurm.starts.state import QueuedJob, QueueState
+from hpcosim_slurm.starts.submissions import Submissions
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from hpcosim_imports.errors import InputError
-from hpcosim_imports.kubernetes import KubernetesOptions, import_kubernetes
-from hpcosim_imports.report import ImportReport
+from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.kubernetes import KubernetesOptions, import_kubernetes
+from hpcosim_slurm.files.report import ImportReport
 
 HEADER = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,"

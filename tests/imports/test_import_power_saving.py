@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client.power.kept_nodes import kept_on
-from hpcosim_client.power.settings import parse_power
-from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_imports.errors import InputError
-from hpcosim_imports.report import ImportReport
-from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_protocol import NodeReservation
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_schedulers.power.kept_nodes import kept_on
+from hpcosim_schedulers.power.settings import parse_power
+from hpcosim_schedulers.power.slurm_settings import Slurm
+from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from support.commands import invoke
 from support.slurm_site import write_site
 

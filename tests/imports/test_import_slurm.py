@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client.slurm.settings import SiteSettings, parse_site
-from hpcosim_imports.errors import InputError
-from hpcosim_imports.report import ImportReport
-from hpcosim_imports.slurm.accounts import read_accounts
-from hpcosim_imports.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
+from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.slurm.accounts import read_accounts
+from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from support.slurm_site import DUMP, NODES_CONF, SLURM_CONF, write_site
 
 

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_imports.errors import FieldError, InputError
-from hpcosim_imports.report import ImportReport
-from hpcosim_imports.sacct.dependencies import dependency_of
-from hpcosim_imports.sacct.records import JobId, job_id_of
-from hpcosim_imports.sacct.submit_line import options_of
-from hpcosim_imports.slurm.values import tres_limits, tres_weights
-from hpcosim_imports.tables import read_table
-from hpcosim_imports.times import consistent, moments_of, zone_of
-from hpcosim_imports.units import Memory, device_counts, duration_s, memory_of, tres_of
+from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.sacct.dependencies import dependency_of
+from hpcosim_slurm.files.sacct.records import JobId, job_id_of
+from hpcosim_slurm.files.sacct.submit_line import options_of
+from hpcosim_slurm.files.slurm.values import tres_limits, tres_weights
+from hpcosim_slurm.files.tables import read_table
+from hpcosim_slurm.files.times import consistent, moments_of, zone_of
+from hpcosim_slurm.files.units import Memory, device_counts, duration_s, memory_of, tres_of
 from support.examples import examples
 
 BERLIN = zone_of("Europe/Berlin")

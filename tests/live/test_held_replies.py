@@ -12,7 +12,6 @@ import pytest
 import zmq
 
 import hpcosim_server.service.held
-from hpcosim_client import make_policy
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import (
@@ -27,6 +26,7 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import Pace

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from hpcosim_cli.live import speed_of
-from hpcosim_live.address import HttpAddress, listen, machine_names
-from hpcosim_live.errors import HttpBindError
+from hpcosim.cli.live import speed_of
+from hpcosim_view.live.address import HttpAddress, listen, machine_names
+from hpcosim_view.live.errors import HttpBindError
 
 
 @pytest.mark.parametrize("host", ["10.99.99.99", "nosuchhost.invalid"])

@@ -11,15 +11,15 @@ from typing import Any
 import httpx
 import pytest
 
-from hpcosim_live.app import MAX_BODY_BYTES, make_app
-from hpcosim_live.hub import Hub
-from hpcosim_live.in_thread import sources_of
 from hpcosim_protocol import ServerStatus
-from hpcosim_results.frame import decode_frame
-from hpcosim_results.recording import RecordingReader
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
+from hpcosim_view.live.app import MAX_BODY_BYTES, make_app
+from hpcosim_view.live.hub import Hub
+from hpcosim_view.live.in_thread import sources_of
+from hpcosim_view.run.frame import decode_frame
+from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in
 
 TOKEN = "0123456789abcdefghij"

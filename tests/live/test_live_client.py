@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 import zmq
 
-import hpcosim_live.client
-from hpcosim_live.client import LiveView
-from hpcosim_live.errors import LiveRequestError, NoLiveViewError
+import hpcosim_view.live.client
+from hpcosim_view.live.client import LiveView
+from hpcosim_view.live.errors import LiveRequestError, NoLiveViewError
 from support.frames_by_hand import small_run
 from support.live_app import LiveServer
 
@@ -130,7 +130,7 @@ def test_a_server_that_is_silent_is_an_error(server: LiveServer) -> None:
 
 def test_the_port_of_schedulers_is_told_apart_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """What greets in another protocol and waits is an error after a short time, with a hint."""
-    monkeypatch.setattr(hpcosim_live.client, "FIRST_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(hpcosim_view.live.client, "FIRST_TIMEOUT_S", 0.1)
     with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
         port = router.bind_to_random_port("tcp://127.0.0.1")
         with pytest.raises(NoLiveViewError, match="the address of --http, not that for schedulers"):

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hpcosim_live.address import HttpAddress, Page, open_page
-from hpcosim_live.hub import Hub
-from hpcosim_live.web_log import EventHandler
-from hpcosim_live.web_server import MAX_CONNECTIONS, WebServer
+from hpcosim_view.live.address import HttpAddress, Page, open_page
+from hpcosim_view.live.hub import Hub
+from hpcosim_view.live.web_log import EventHandler
+from hpcosim_view.live.web_server import MAX_CONNECTIONS, WebServer
 from support.logs import captured_log
 from support.processes import SOON_S, eventually
 

@@ -11,21 +11,21 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-import hpcosim_live.history
-import hpcosim_live.source
-from hpcosim_live.feed import Feed
-from hpcosim_live.history import History
-from hpcosim_live.hub import Hub
-from hpcosim_live.in_thread import sources_of
-from hpcosim_live.metrics import registry_of
-from hpcosim_live.source import QUEUE
-from hpcosim_live.sources import MAX_CLOSED
-from hpcosim_results.frame import Frame, append, decode_frame, encode_frame, frame
-from hpcosim_results.recording import RecordingReader
+import hpcosim_view.live.history
+import hpcosim_view.live.source
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
+from hpcosim_view.live.feed import Feed
+from hpcosim_view.live.history import History
+from hpcosim_view.live.hub import Hub
+from hpcosim_view.live.in_thread import sources_of
+from hpcosim_view.live.metrics import registry_of
+from hpcosim_view.live.source import QUEUE
+from hpcosim_view.live.sources import MAX_CLOSED
+from hpcosim_view.run.frame import Frame, append, decode_frame, encode_frame, frame
+from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in
 
 JOB = ("submit_s", "requested_s", "cores", "placement", "user", "group", "partition")
@@ -123,7 +123,7 @@ def test_a_late_viewer_gets_the_run_in_small_frames(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each look is limited and asks for the next one; at the end the viewer has everything."""
-    monkeypatch.setattr(hpcosim_live.source, "WORK", 3)
+    monkeypatch.setattr(hpcosim_view.live.source, "WORK", 3)
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play(20)
@@ -146,7 +146,7 @@ def test_the_run_so_far_is_read_to_the_present(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One frame of the run has all that several limited looks read."""
-    monkeypatch.setattr(hpcosim_live.source, "WORK", 3)
+    monkeypatch.setattr(hpcosim_view.live.source, "WORK", 3)
 
     async def check(hub: Hub, player: Player, feed: Feed) -> None:
         player.play(20)
@@ -325,16 +325,16 @@ def test_old_closed_sessions_are_forgotten_but_counted(tmp_path: Path) -> None:
 
 def test_a_long_history_is_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merged frames have the same rows; a viewer within them starts again."""
-    monkeypatch.setattr(hpcosim_live.history, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(hpcosim_view.live.history, "MAX_ENTRIES", 4)
     history = History()
     for job in range(6):
         one = frame({"now_s": float(job)}, {"job.id": [job]} | {f"job.{name}": [0] for name in JOB})
         history.add(encode_frame(one))
         if older := history.older_half():
-            history.replace(older, hpcosim_live.history.merged(older))
+            history.replace(older, hpcosim_view.live.history.merged(older))
     assert len(history.entries) <= 5
     assert history.last == 6
-    whole = decode_frame(hpcosim_live.history.merged(history.entries))
+    whole = decode_frame(hpcosim_view.live.history.merged(history.entries))
     assert whole.columns["job.id"].tolist() == list(range(6))
     within = history.entries[0]
     assert within.last > 1

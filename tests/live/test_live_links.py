@@ -12,10 +12,14 @@ from typing import Any
 
 import pytest
 
-import hpcosim_live.worker_link
-from hpcosim_live.feed import Feed
-from hpcosim_live.hub import GONE, Hub
-from hpcosim_live.messages import (
+import hpcosim_view.live.worker_link
+from hpcosim_scenarios.running.library import Library
+from hpcosim_server.service.observer import Watch
+from hpcosim_server.service.pace import PaceState
+from hpcosim_server.service.service import Service
+from hpcosim_view.live.feed import Feed
+from hpcosim_view.live.hub import GONE, Hub
+from hpcosim_view.live.messages import (
     ChangePace,
     FrameMade,
     PaceChange,
@@ -27,15 +31,11 @@ from hpcosim_live.messages import (
     encode_command,
     encode_report,
 )
-from hpcosim_live.source import QUEUE
-from hpcosim_live.worker_link import WorkerLink
-from hpcosim_live.worker_reports import WorkerReports
-from hpcosim_results.frame import Frame, append, decode_frame
-from hpcosim_results.recording import RecordingReader
-from hpcosim_scenarios.running.library import Library
-from hpcosim_server.service.observer import Watch
-from hpcosim_server.service.pace import PaceState
-from hpcosim_server.service.service import Service
+from hpcosim_view.live.source import QUEUE
+from hpcosim_view.live.worker_link import WorkerLink
+from hpcosim_view.live.worker_reports import WorkerReports
+from hpcosim_view.run.frame import Frame, append, decode_frame
+from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in
 
 SOON_S = 60.0
@@ -219,7 +219,7 @@ def test_a_page_that_hangs_holds_no_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Frames and counters that are not taken are bounded; later the page has everything."""
-    monkeypatch.setattr(hpcosim_live.worker_link, "MOST_COUNTS", 20)
+    monkeypatch.setattr(hpcosim_view.live.worker_link, "MOST_COUNTS", 20)
 
     async def check(stage: Stage) -> None:
         await stage.open_page()

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import Frame, append, decode_frame
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import Frame, append, decode_frame
 from support.commands import command as hpcosim
 from support.live_sessions import scenario_in
 from support.processes import (

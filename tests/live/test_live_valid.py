@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_live.valid import check_run
-from hpcosim_results.errors import FrameError
-from hpcosim_results.frame import Frame
+from hpcosim_view.live.valid import check_run
+from hpcosim_view.run.errors import FrameError
+from hpcosim_view.run.frame import Frame
 from support.frames_by_hand import small_run
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from hpcosim_results.frame import decode_frame
+from hpcosim_view.run.frame import decode_frame
 from support.commands import command as hpcosim
 from support.live_sessions import scenario_in
 from support.processes import SOON_S, Processes, Server, eventually, processes, read

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from hpcosim_live.client import LiveView
-from hpcosim_live.top.following import Following
-from hpcosim_live.top.source import Playback
-from hpcosim_live.top.tables import Order, running_rows, waiting_rows
-from hpcosim_results.frame import frame
-from hpcosim_results.moment import moment
+from hpcosim_view.live.client import LiveView
+from hpcosim_view.live.top.following import Following
+from hpcosim_view.live.top.source import Playback
+from hpcosim_view.live.top.tables import Order, running_rows, waiting_rows
+from hpcosim_view.run.frame import frame
+from hpcosim_view.run.moment import moment
 from support.frames_by_hand import HOSTILE, small_run
 from support.live_app import LiveServer
 from support.processes import SOON_S
 
 pytest.importorskip("textual", reason="needs textual")
-from hpcosim_live.top.app import Top
+from hpcosim_view.live.top.app import Top
 
 Pilot = Any
 

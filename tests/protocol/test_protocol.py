@@ -34,13 +34,13 @@ from hpcosim_protocol import (
     SetNodePower,
 )
 from hpcosim_protocol.zmtp import MOST_FRAMES
-from hpcosim_server.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulation
-from hpcosim_server.physics.node_power import NEXT
-from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.outcomes import REMEMBERED
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulation
+from hpcosim_sim.physics.node_power import NEXT
+from hpcosim_sim.record.results import Run, metrics_of
 from support.protocol import (
     REJECT,
     SPECIFICATION,

@@ -33,9 +33,9 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.features import MAX_COUNTS, MAX_LENGTH, MAX_NESTING, check
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_server.service.translation import Translation
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_workloads.table import job_table
 from support.protocol import SPECIFICATION, name_of
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_results.csv_columns import read_columns
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.folder import read_folder
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.run.csv_columns import read_columns
+from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.run.folder import read_folder
 from support.commands import FILES
 from support.simulating import cluster_of, jobs_of, simulate
 
@@ -206,7 +206,7 @@ def test_split_and_parsed_cells_are_the_same(
     cells = [[f"{row}{column}" for column in "abc"] for row in range(50)]
     found = []
     for size in (1, 30, 10_000):
-        monkeypatch.setattr("hpcosim_results.csv_columns.BLOCK_CHARACTERS", size)
+        monkeypatch.setattr("hpcosim_view.run.csv_columns.BLOCK_CHARACTERS", size)
         for quote in ("", '"'):
             rows = [
                 ["x", "y", "z"],

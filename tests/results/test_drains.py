@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_client import make_policy, play
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.folder import read_folder
-from hpcosim_results.recording import RecordingReader
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NodeChange, SiteEvents
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_client import play
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.recording import RecordingReader
 from hpcosim_view.terminal.sinfo import nodes_at
 from support.simulating import cluster_of
 from support.site_scenes import job, table

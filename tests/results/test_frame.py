@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hpcosim_results.errors import FrameError
-from hpcosim_results.frame import COLUMNS, decode_frame, encode_frame, frame
+from hpcosim_view.run.errors import FrameError
+from hpcosim_view.run.frame import COLUMNS, decode_frame, encode_frame, frame
 
 
 @given(st.data(), st.integers(0, 20))

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_results import lanes as module
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.lanes import Lanes
+from hpcosim_view.run import lanes as module
+from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.run.lanes import Lanes
 
 
 class SlowLanes:

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_results.errors import ReadResultsError
-from hpcosim_results.frame import frame
-from hpcosim_results.moment import moment
-from hpcosim_results.recording import RecordingReader
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.recording import POWER_STATES
-from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.recording import POWER_STATES
+from hpcosim_sim.record.results import Run
+from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.run.frame import frame
+from hpcosim_view.run.moment import moment
+from hpcosim_view.run.recording import RecordingReader
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene
 

@@ -22,15 +22,15 @@ from hpcosim_protocol import (
     ResumeJob,
     SuspendJob,
 )
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import COLUMNS, Frame, append
-from hpcosim_results.moment import moment
-from hpcosim_results.recording import RecordingReader
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.physics.power import NODE_STATES
-from hpcosim_server.record.recording import POWER_STATES
-from hpcosim_server.record.results import Run, write_results
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.recording import POWER_STATES
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import COLUMNS, Frame, append
+from hpcosim_view.run.moment import moment
+from hpcosim_view.run.recording import RecordingReader
 from hpcosim_view.runs import states_of
 from support import site_scenes
 from support.power_states_runs import play, scenes

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import Frame
-from hpcosim_results.moment import moment
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.moment import moment
 from support.simulating import cluster_of, jobs_of, simulate
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_client import Connection, make_policy
+from hpcosim_client import Connection
 from hpcosim_client import run as schedule
+from hpcosim_schedulers import make_policy
 from support.games import EAGER, FILES, Game, memory_mb, new_server, process_of
 from support.processes import HPCOSIM, SOON_S, Server, eventually, read
 from support.raw_zmtp import MORE, RawPeer, claimed_identity, frame

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
+from hpcosim.cli.main import app
 from hpcosim_client import View
 from hpcosim_scenarios import simulate
 from hpcosim_scenarios.running.run import run_scenario

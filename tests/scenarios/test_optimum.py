@@ -11,13 +11,13 @@ import pytest
 import yaml
 
 from hpcosim_client import View
-from hpcosim_client.heuristics.scripted import scripted
 from hpcosim_scenarios.errors import OptimumError
 from hpcosim_scenarios.planning.optimum import Optimum, find_optimum
 from hpcosim_scenarios.planning.optimum.bound import Objective
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_schedulers.heuristics.scripted import scripted
 from support.paths import SCENARIOS
 
 INEPS = SCENARIOS / "papers" / "ineps"

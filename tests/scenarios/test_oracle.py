@@ -16,17 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import PolicyError, View, make_policy
-from hpcosim_client.power.manager import managed
-from hpcosim_client.power.oracle import (
-    NodeSwitch,
-    SwitchingPlan,
-    on_time,
-    oracle,
-    read_plan,
-    write_plan,
-)
-from hpcosim_client.power.settings import Oracle
+from hpcosim_client import PolicyError, View
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.cheapest_switching import (
@@ -41,8 +31,19 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.oracle import plan_of, plan_scenario
 from hpcosim_scenarios.running.run import run_chosen
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.metrics import measure
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.power.manager import managed
+from hpcosim_schedulers.power.oracle import (
+    NodeSwitch,
+    SwitchingPlan,
+    on_time,
+    oracle,
+    read_plan,
+    write_plan,
+)
+from hpcosim_schedulers.power.settings import Oracle
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 from support.examples import examples

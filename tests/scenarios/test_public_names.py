@@ -29,9 +29,9 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 def test_the_example_of_the_docstring_runs_as_shown() -> None:
     """The example prints a mean wait."""
     text = hpcosim_scenarios.__doc__ or ""
-    start, end = text.index("    from pathlib"), text.index("The names below")
+    example = textwrap.dedent(text[text.index("    from pathlib") :])
     done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(text[start:end])],
+        [sys.executable, "-c", example],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from hpcosim_client import make_policy
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_scenarios.running.transport import Transport
-from hpcosim_server.record.versions import git_checkout, package_versions
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.record.versions import git_checkout, package_versions
 from support.paths import ROOT
 
 TEXT = """name: small

@@ -13,10 +13,11 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.transport import Transport
-from hpcosim_server.errors import BindError, ResultsError, ResultsFolderError
+from hpcosim_server.errors import BindError
 from hpcosim_server.service import reporting
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
+from hpcosim_sim.errors import ResultsError, ResultsFolderError
 
 TEXT = """name: small
 platform: {nodes: [{count: 2, processors: [{cores: 4, static_w: 10, dynamic_w: 1}]}]}

@@ -16,7 +16,7 @@ from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.site import site_events_of
 from hpcosim_scenarios.model.yaml_lines import parse_yaml
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.engine.site_events import (
+from hpcosim_sim.engine.site_events import (
     NO_SITE_EVENTS,
     Distribution,
     FailureModel,

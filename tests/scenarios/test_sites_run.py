@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hpcosim_client import make_policy
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.shipped import find_scenario
-from hpcosim_server.record.recording import STATES, Recording
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.record.recording import STATES, Recording
 
 SITE = """\
 name: s

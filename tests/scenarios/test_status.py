@@ -13,7 +13,7 @@ from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.running.status import StatusReader, writing_to
 from hpcosim_server.service.status import Failure, Progress
 
-SERVE = (sys.executable, "-m", "hpcosim_cli", "serve")
+SERVE = (sys.executable, "-m", "hpcosim.cli", "serve")
 LEFT = Failure("client_left", "the client left")
 
 

@@ -18,13 +18,14 @@ import msgspec
 import pytest
 import zmq
 
-from hpcosim_client import Connection, ServerGoneError, Timeouts, View, describe, make_policy
+from hpcosim_client import Connection, ServerGoneError, Timeouts, View
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Events, decode_server_message
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import Transport, run_scenario
+from hpcosim_schedulers import describe, make_policy
 from hpcosim_server.service.service import Service
 from support.processes import (
     SOON_S,

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor, SubmitJob
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import PLACEMENTS, job_table
 from support.simulating import simulate
 

@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy
-from hpcosim_client.heuristics.scripted import Start, scripted
 from hpcosim_protocol import (
     AllocateJob,
     Contention,
@@ -25,11 +24,12 @@ from hpcosim_protocol import (
     SetAlarm,
     task_speed,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics import contention
-from hpcosim_server.physics.contention import SharedProcessor, check_contention
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.recording import STATES, Recording
+from hpcosim_schedulers.heuristics.scripted import Start, scripted
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.physics import contention
+from hpcosim_sim.physics.contention import SharedProcessor, check_contention
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.recording import STATES, Recording
 from hpcosim_workloads.table import JobTable, job_table
 from support.contention_oracle import speed_of
 from support.contention_scenes import MANY_CORES, ask_oracle, random_processor, scenes

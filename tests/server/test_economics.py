@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_protocol import Platform
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.economics import Rates, rate_warnings, rated_by_state
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.timeline import node_spans
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.economics import Rates, rate_warnings, rated_by_state
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_sim.record.timeline import node_spans
 from hpcosim_workloads.series import Series, constant
 from support.examples import examples
 from support.power_states_runs import play, scenes

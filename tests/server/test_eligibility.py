@@ -15,8 +15,8 @@ from hpcosim_protocol import (
     KillJob,
     RejectJob,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.engine.site_events import JobAction, SiteEvents
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.site_events import JobAction, SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 from support.site_scenes import after, final_states, job, rejection, table

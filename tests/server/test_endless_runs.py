@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hpcosim_protocol import AllocateJob, Decision, Explain, RejectJob, RequeueJob, SetAlarm
-from hpcosim_server.engine.simulation import WAKEUPS_WHILE_DUE, Batch, Rules, Simulation
-from hpcosim_server.engine.site_events import JobAction, SiteEvents
-from hpcosim_server.errors import SimulationStuck
+from hpcosim_sim.engine.simulation import WAKEUPS_WHILE_DUE, Batch, Rules, Simulation
+from hpcosim_sim.engine.site_events import JobAction, SiteEvents
+from hpcosim_sim.errors import SimulationStuck
 from support.simulating import cluster_of, jobs_of
 from support.site_scenes import after, final_states, job, table
 

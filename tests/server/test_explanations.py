@@ -11,17 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, make_policy
+from hpcosim_client import Policy
 from hpcosim_client.view import View
 from hpcosim_protocol import AllocateJob, Decision, DecisionRejected, Event, Explain, SetAlarm
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record import explanations
-from hpcosim_server.record.forecasts import start_forecasts
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.results import Run, warnings_of, write_results
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.tables import JOBS as JOBS_TABLE
-from hpcosim_server.record.tables import NODE_STATES_OVER_TIME, SCHEDULE
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record import explanations
+from hpcosim_sim.record.forecasts import start_forecasts
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.results import Run, warnings_of, write_results
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_sim.record.tables import JOBS as JOBS_TABLE
+from hpcosim_sim.record.tables import NODE_STATES_OVER_TIME, SCHEDULE
 from hpcosim_workloads.table import JobTable
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate

@@ -22,11 +22,11 @@ from hpcosim_protocol import (
     RejectJob,
     SetAlarm,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.cluster import places
-from hpcosim_server.record.attribution import job_energies_j
-from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.replay import JobChange, Replay, changes_of
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.physics.cluster import places
+from hpcosim_sim.record.attribution import job_energies_j
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.replay import JobChange, Replay, changes_of
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.contention_scenes import ask_oracle, scenes

@@ -28,10 +28,10 @@ from hpcosim_protocol import (
     SetNodePower,
     SuspendJob,
 )
-from hpcosim_server.engine.node_changes import draw_s
-from hpcosim_server.engine.rules import Rules
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import (
+from hpcosim_sim.engine.node_changes import draw_s
+from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import (
     Distribution,
     DistributionKind,
     FailureModel,
@@ -39,9 +39,9 @@ from hpcosim_server.engine.site_events import (
     NodeChange,
     SiteEvents,
 )
-from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.results import Run, write_results
 from support.recordings import runs_of
 from support.site_scenes import final_states, job, rejection, table
 
@@ -331,7 +331,7 @@ def test_a_request_has_a_limited_number_of_changes_of_nodes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A pending alarm does not permit changes of nodes without end in one request."""
-    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_CHANGES", 100)
+    monkeypatch.setattr("hpcosim_sim.engine.simulation.MAX_CHANGES", 100)
     simulation = failing_for_ever(job(1))
     simulation.advance([SetAlarm(1e15)], wake_on=["no_more_jobs"])
     with pytest.raises(SimulationStuck, match="more than 100 times; expected a shorter time"):
@@ -361,7 +361,7 @@ def test_taking_a_job_back_at_its_start_for_ever_is_an_error(
     kind: str, again: Decision, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Starts and requeues, or suspensions, in turn at one instant end; the error names the job."""
-    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_TAKEN_BACK", 20)
+    monkeypatch.setattr("hpcosim_sim.engine.simulation.MAX_TAKEN_BACK", 20)
     simulation = simulate(job(7, requeue=True))
     start = AllocateJob(7, [0])
     simulation.advance([start], wake_on=["job_started"])
@@ -375,7 +375,7 @@ def test_taking_a_job_back_at_its_start_for_ever_is_an_error(
 
 def test_taking_many_jobs_back_at_one_instant_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each job may be requeued at one instant, and again after time has passed."""
-    monkeypatch.setattr("hpcosim_server.engine.simulation.MAX_TAKEN_BACK", 0)
+    monkeypatch.setattr("hpcosim_sim.engine.simulation.MAX_TAKEN_BACK", 0)
     simulation = simulate(job(1, requeue=True), job(2, requeue=True))
     for _ in range(2):
         simulation.advance([ONE, AllocateJob(2, [0])], wake_on=["job_started"])

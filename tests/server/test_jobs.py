@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from hpcosim_server.engine.jobs import TRANSITIONS, JobRegister, JobStage, SimulatedJob
-from hpcosim_server.errors import IllegalTransition, Rejection
-from hpcosim_server.record.recording import Recording
+from hpcosim_sim.engine.jobs import TRANSITIONS, JobRegister, JobStage, SimulatedJob
+from hpcosim_sim.errors import IllegalTransition, Rejection
+from hpcosim_sim.record.recording import Recording
 from hpcosim_workloads.table import JobSpec
 
 LEGAL = {

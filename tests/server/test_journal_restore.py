@@ -164,7 +164,7 @@ def test_a_changed_scenario_is_refused(server: JournaledServer) -> None:
 
 def test_a_difference_is_named(server: JournaledServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A simulation that differs is refused with request, time, event, expected and got."""
-    from hpcosim_server.engine.simulation import Simulation
+    from hpcosim_sim.engine.simulation import Simulation
 
     scheduler = JournaledScheduler(server)
     for _ in range(6):

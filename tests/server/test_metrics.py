@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_client import make_policy
 from hpcosim_protocol import AllocateJob, KillJob, NodeGroup, Platform, Processor, RejectJob
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.cluster import Cluster
-from hpcosim_server.record.energy_metrics import energies
-from hpcosim_server.record.jobs_that_ran import jobs_that_ran
-from hpcosim_server.record.metrics import Metrics, job_counts, measure, node_use, slowdowns, waits
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.run_record import RunRecord, record_of
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.record.energy_metrics import energies
+from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
+from hpcosim_sim.record.metrics import Metrics, job_counts, measure, node_use, slowdowns, waits
+from hpcosim_sim.record.recording import Recording
+from hpcosim_sim.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of, simulate

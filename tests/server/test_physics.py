@@ -34,10 +34,10 @@ from hpcosim_protocol import (
     SetNodePower,
     SubmitJob,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.results import Run, write_results
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.results import Run, write_results
 from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
 from support.examples import examples
 from support.random_scenes import Scene, Span, play, processors, replay, rules

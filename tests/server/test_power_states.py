@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import View
 from hpcosim_protocol import (
     AllocateJob,
     Decision,
@@ -36,15 +36,16 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.errors import IllegalTransition, Rejection, SimulationStuck
-from hpcosim_server.physics.allocation import check_power, tasks_by_node
-from hpcosim_server.physics.cluster import Cluster
-from hpcosim_server.physics.node_power import NodePower
-from hpcosim_server.record.metrics import measure
-from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.results import Run, write_results
-from hpcosim_server.record.timeline import Span, node_spans
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.errors import IllegalTransition, Rejection, SimulationStuck
+from hpcosim_sim.physics.allocation import check_power, tasks_by_node
+from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.physics.node_power import NodePower
+from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_sim.record.timeline import Span, node_spans
 from hpcosim_workloads.table import JobSpec
 from support import power_oracle as oracle
 from support.examples import examples

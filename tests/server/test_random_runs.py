@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 
 from hpcosim_protocol import JobCompleted, JobRequeued
-from hpcosim_server.record.periods import FIRST_FINAL, PERIOD_ENDS
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.periods import FIRST_FINAL, PERIOD_ENDS
+from hpcosim_sim.record.recording import STATES
 from support.examples import examples
 from support.random_runs import RunScene, needed_s, play_runs, run_scenes
 

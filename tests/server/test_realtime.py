@@ -8,10 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import View
 from hpcosim_protocol import Decisions, Events, Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.held import HELD
 from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.session import Opened

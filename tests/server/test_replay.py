@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import (
+from hpcosim_sim.record.recording import Recording
+from hpcosim_sim.record.replay import (
     BEGIN,
     Change,
     JobChange,

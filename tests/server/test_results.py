@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import AllocateJob, Explain, NodeGroup, Platform, Processor
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.results import Run, metrics_of, write_results
-from hpcosim_server.record.table_rows import intervals
-from hpcosim_server.record.tables import TABLES, Table
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.results import Run, metrics_of, write_results
+from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import TABLES, Table
 from support.paths import ROOT
 from support.processes import SOON_S
 from support.simulating import cluster_of, jobs_of
@@ -246,9 +246,9 @@ from pathlib import Path
 sys.path.insert(0, {tests!r})
 from support.full_disk import files_up_to
 from support.simulating import cluster_of, jobs_of
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.results import Run, write_results
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_sim.engine.simulation import Simulation
 simulation = Simulation(cluster_of(1), jobs_of(*[(0.0, 1.0, 1)] * 2000))
 simulation.advance()
 files_up_to(20_000)()

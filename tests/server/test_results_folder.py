@@ -8,10 +8,10 @@ import pytest
 
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.outcome import outcome_of
-from hpcosim_server.errors import ResultsError, ResultsFolderError
-from hpcosim_server.record.folder import OWN_FILES, prepare
-from hpcosim_server.record.results import Run, write_results
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.errors import ResultsError, ResultsFolderError
+from hpcosim_sim.record.folder import OWN_FILES, prepare
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_sim.record.run_record import RunRecord
 from support.simulating import cluster_of, jobs_of, simulate
 
 RUN = Run(hpcosim="0", scenario="small", scheduler="fcfs", seed=0)

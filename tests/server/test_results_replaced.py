@@ -15,9 +15,9 @@ import pytest
 
 from hpcosim_batsim.outputs.csv_files import files_of
 from hpcosim_batsim.outputs.outcome import outcome_of
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.checksums import Written, mismatch
-from hpcosim_server.record.folder import LAST, write_together
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.checksums import Written, mismatch
+from hpcosim_sim.record.folder import LAST, write_together
 from support.simulating import cluster_of, jobs_of, simulate
 
 STEPS = ("open", "fsync", "rename", "replace", "unlink", "mkdir", "rmdir")

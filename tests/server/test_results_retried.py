@@ -11,12 +11,12 @@ import pytest
 
 from hpcosim_protocol import Bye, Decisions, Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.errors import ResultsFolderError
-from hpcosim_server.record.folder import MIN_FREE_BYTES, prepare
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.status import Failure, Status
+from hpcosim_sim.errors import ResultsFolderError
+from hpcosim_sim.record.folder import MIN_FREE_BYTES, prepare
 
 SCENARIO = """
 name: one

@@ -17,9 +17,9 @@ from hpcosim_protocol import (
     ResumeJob,
     SuspendJob,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import JobAction, SiteEvents
-from hpcosim_server.errors import SimulationStuck
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import JobAction, SiteEvents
+from hpcosim_sim.errors import SimulationStuck
 from support.site_scenes import job, table
 
 MAINTENANCE = NodeReservation(name="maint", nodes=((0, 0),), start_s=50.0, end_s=60.0)

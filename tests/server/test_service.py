@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from hpcosim_client import Policy, View, make_policy
+from hpcosim_client import Policy, View
 from hpcosim_protocol import (
     Decisions,
     EventKind,
@@ -29,6 +29,7 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hpcosim_server.engine.signals as signals_module
+import hpcosim_sim.engine.signals as signals_module
 from hpcosim_protocol import (
     MAX_FORECAST,
     AllocateJob,
@@ -21,9 +21,9 @@ from hpcosim_protocol import (
     SignalChanged,
 )
 from hpcosim_protocol.tags import snake_case
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.errors import SimulationStuck
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.errors import SimulationStuck
 from hpcosim_workloads.series import Series, constant
 from support.simulating import cluster_of, jobs_of
 

@@ -15,8 +15,8 @@ from hpcosim_protocol import (
     SimulationBegan,
     SubmitJob,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.errors import SimulationStuck
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.errors import SimulationStuck
 from support.simulating import cluster_of, jobs_of
 
 

@@ -23,9 +23,9 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.physics.allocation import infeasibility
-from hpcosim_server.physics.cluster import Cluster
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.physics.allocation import infeasibility
+from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_workloads.table import JobSpec
 from support.allocation_oracle import (
     Held,

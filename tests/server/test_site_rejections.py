@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpcosim_protocol import AllocateJob, Decision, KillJob, RejectionCode, ResumeJob, SuspendJob
-from hpcosim_server.errors import InvariantError
+from hpcosim_sim.errors import InvariantError
 from support.site_refusals import SITE_REFUSED, stage
 from support.site_scenes import rejection
 

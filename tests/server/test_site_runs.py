@@ -25,8 +25,8 @@ from hpcosim_protocol import (
     SuspendJob,
 )
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.engine.site_events import JobAction, JobActionKind, NodeChange, SiteEvents
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.site_events import JobAction, JobActionKind, NodeChange, SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.eligibility_oracle import EligibilityOracle
 from support.site_scenes import table

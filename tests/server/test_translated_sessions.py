@@ -22,16 +22,16 @@ from hpcosim_protocol import (
     SetAlarm,
 )
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.engine.site_events import (
+from hpcosim_server.service.session import Opened, Session
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.site_events import (
     JobAction,
     JobActionKind,
     NodeChange,
     NodeChangeKind,
     SiteEvents,
 )
-from hpcosim_server.record.results import Run
-from hpcosim_server.service.session import Opened, Session
+from hpcosim_sim.record.results import Run
 from hpcosim_workloads.table import JobTable
 from support.examples import examples
 from support.simulating import cluster_of

@@ -27,8 +27,8 @@ from hpcosim_protocol import (
     NodeRepaired,
     RejectionCode,
 )
-from hpcosim_server.engine.outbox import Outbox, mask_of
 from hpcosim_server.service.translation import Translation
+from hpcosim_sim.engine.outbox import Outbox, mask_of
 
 NEW_STATES = {"failed", "cancelled", "preempted", "deadline"}
 HELD = JobRequest(hold=True)

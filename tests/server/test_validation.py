@@ -16,8 +16,8 @@ from hpcosim_protocol import (
     Processor,
     SetNodePower,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.errors import InvariantError
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.errors import InvariantError
 from support.simulating import jobs_of
 
 STATES = PowerStates(5.0, 20.0, 80.0, 10.0, 30.0)

@@ -24,7 +24,7 @@ TIMEOUT_S = 20.0
 
 def python(policy: str, address: str, folder: Path) -> list[str]:
     """Return the command of a policy of the Python SDK."""
-    return [sys.executable, "-m", "hpcosim_cli", "schedule", policy, "--connect", address]
+    return [sys.executable, "-m", "hpcosim.cli", "schedule", policy, "--connect", address]
 
 
 def minimal(_: str, address: str, folder: Path) -> list[str]:

@@ -22,7 +22,7 @@ from hpcosim_protocol import (
     ResumeJob,
     SuspendJob,
 )
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.recording import STATES
 from hpcosim_slurm.commands import (
     Begin,
     Cancel,

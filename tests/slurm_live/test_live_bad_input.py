@@ -25,7 +25,7 @@ FIELDS = (
 # Users may not read the checkout of root: a first error loads all modules.
 AS_NOBODY = """
 import contextlib, io, os, sys
-from hpcosim_cli.main import main
+from hpcosim.cli.main import main
 arguments, sys.argv = sys.argv, ["hpcosim", "slurm", "--mode", "place"]
 with contextlib.suppress(SystemExit), contextlib.redirect_stderr(io.StringIO()):
     main()

@@ -12,15 +12,14 @@ import pytest
 pytest.importorskip("torch")
 
 from hpcosim_client import View
-from hpcosim_client.agents.deep_eas.scene import NEVER, Scene
-from hpcosim_client.agents.deep_eas.settings import DeepEas
-from hpcosim_client.agents.deep_eas.step_costs import weights
-from hpcosim_client.agents.deep_eas.step_jobs import Machines
-from hpcosim_client.heuristics.node_keys import run_time_scale
 from hpcosim_experiments.statistics.rows import Row, read_rows
-from hpcosim_studies.catalogue import Request, reproduce_study
-from hpcosim_studies.deep_eas import curves, optima, sweep
-from hpcosim_studies.deep_eas.cases import (
+from hpcosim_papers.deep_eas.agent.scene import NEVER, Scene
+from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.step_costs import weights
+from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.study import curves, optima, sweep
+from hpcosim_papers.deep_eas.study.cases import (
     BUSIEST,
     CURVES,
     EVERY_LENGTH,
@@ -32,12 +31,13 @@ from hpcosim_studies.deep_eas.cases import (
     model_name,
     trainings,
 )
-from hpcosim_studies.deep_eas.held_jobs import DecisionRecord, find_held_jobs
-from hpcosim_studies.deep_eas.optimum import optimum
-from hpcosim_studies.deep_eas.training import COLUMNS, MEASURE, normalised_edp
-from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.study import plan
-from hpcosim_training.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.study.held_jobs import DecisionRecord, find_held_jobs
+from hpcosim_papers.deep_eas.study.optimum import optimum
+from hpcosim_papers.deep_eas.study.training import COLUMNS, MEASURE, normalised_edp
+from hpcosim_papers.studies.catalogue import Request, reproduce_study
+from hpcosim_papers.studies.papers import papers_folder, scenario_path
+from hpcosim_papers.studies.study import plan
+from hpcosim_schedulers.heuristics.node_keys import run_time_scale
 from support.step_machines import Drawn, machines, table
 
 FOLDER = papers_folder() / "deep_eas"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.executors import IN_THIS_PROCESS
 from hpcosim_experiments.statistics.rows import Row, write_rows
-from hpcosim_studies.ineps import heuristics
-from hpcosim_studies.study import Request, rows_of
+from hpcosim_papers.ineps.study import heuristics
+from hpcosim_papers.studies.study import Request, rows_of
 from support.paths import SCENARIOS
 
 README = SCENARIOS / "papers" / "ineps" / "README.md"

@@ -9,13 +9,10 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.executors import IN_THIS_PROCESS
 from hpcosim_experiments.statistics.rows import Row, read_rows, where
-from hpcosim_scenarios.running.run import Transport, run_scenario
-from hpcosim_studies.agents import TABLE
-from hpcosim_studies.catalogue import Request, reproduce_study
-from hpcosim_studies.ineps import experiments
-from hpcosim_studies.ineps.experiments import (
+from hpcosim_papers.ineps.study import experiments
+from hpcosim_papers.ineps.study.experiments import (
     EXPERIMENTS,
     OURS,
     PAPERS,
@@ -23,11 +20,14 @@ from hpcosim_studies.ineps.experiments import (
     PairingRun,
     trainings,
 )
-from hpcosim_studies.ineps.heuristics import ENERGY, indexed, study_of
-from hpcosim_studies.ineps.pairing_tables import Results, Spread, sampled_spread, summary
-from hpcosim_studies.ineps.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
-from hpcosim_studies.papers import papers_folder, scenario_path
-from hpcosim_studies.study import rows_of
+from hpcosim_papers.ineps.study.heuristics import ENERGY, indexed, study_of
+from hpcosim_papers.ineps.study.pairing_tables import Results, Spread, sampled_spread, summary
+from hpcosim_papers.ineps.study.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
+from hpcosim_papers.studies.agents import TABLE
+from hpcosim_papers.studies.catalogue import Request, reproduce_study
+from hpcosim_papers.studies.papers import papers_folder, scenario_path
+from hpcosim_papers.studies.study import rows_of
+from hpcosim_scenarios.running.run import Transport, run_scenario
 
 PAIRING = tuple(EXPERIMENTS)
 FOLDER = papers_folder() / "ineps"

@@ -10,16 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import IN_THIS_PROCESS
+from hpcosim_experiments.executors import IN_THIS_PROCESS
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.statistics.rows import Labels
-from hpcosim_protocol import Platform
-from hpcosim_protocol.platform import PowerStates
-from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_studies.errors import StudyError
-from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.power import curricula, managers
-from hpcosim_studies.power.paper import (
+from hpcosim_papers.power.study import curricula, managers
+from hpcosim_papers.power.study.paper import (
     CLUSTERS,
     FILLING,
     METRICS,
@@ -29,8 +24,13 @@ from hpcosim_studies.power.paper import (
     agent_name,
     scenario_file,
 )
-from hpcosim_studies.power.reproduce import study_of
-from hpcosim_studies.study import Request, Study, carry_out, only, plan, rows_of
+from hpcosim_papers.power.study.reproduce import study_of
+from hpcosim_papers.studies.errors import StudyError
+from hpcosim_papers.studies.papers import papers_folder
+from hpcosim_papers.studies.study import Request, Study, carry_out, only, plan, rows_of
+from hpcosim_protocol import Platform
+from hpcosim_protocol.platform import PowerStates
+from hpcosim_scenarios.model.file import load_scenario
 
 PNG = b"\x89PNG"
 TINY = """

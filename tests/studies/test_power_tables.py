@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_studies.power import claims, pareto, radar, sensitivity
-from hpcosim_studies.power.paper import METRICS
+from hpcosim_papers.power.study import claims, pareto, radar, sensitivity
+from hpcosim_papers.power.study.paper import METRICS
 
 
 def row_of(

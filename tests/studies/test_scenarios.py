@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hpcosim_client import make_policy
 from hpcosim_protocol import Processor
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.logs.catalogue import known_trace, locate
 from hpcosim_workloads.table import JobSpec
 from support.golden import golden

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 import pytest
 
-from hpcosim_executors import IN_THIS_PROCESS, Local
+from hpcosim_experiments.executors import IN_THIS_PROCESS, Local
 from hpcosim_experiments.statistics.rows import Row, read_rows
+from hpcosim_papers.studies.agents import keep_best, train_all
+from hpcosim_papers.studies.errors import StudyError
+from hpcosim_papers.studies.measures import change
+from hpcosim_papers.studies.pool import in_parallel
+from hpcosim_papers.studies.runs import simulate, simulate_again
+from hpcosim_papers.studies.study import Request, Study, carry_out, only, plan
 from hpcosim_scenarios.errors import RunError
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_studies.agents import keep_best, train_all
-from hpcosim_studies.errors import StudyError
-from hpcosim_studies.measures import change
-from hpcosim_studies.pool import in_parallel
-from hpcosim_studies.runs import simulate, simulate_again
-from hpcosim_studies.study import Request, Study, carry_out, only, plan
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable
 
 TINY = """

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_executors import Ray
 from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.errors import ExperimentError
+from hpcosim_experiments.executors import Ray
 from hpcosim_experiments.model.file import load_experiment
+from hpcosim_papers.deep_eas.study.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
+from hpcosim_papers.ineps.study.experiments import EXPERIMENTS
+from hpcosim_papers.ineps.study.unseen_workloads import STUDY as UNSEEN
+from hpcosim_papers.power.study.reproduce import PARTS
+from hpcosim_papers.studies.catalogue import STUDIES, Request, reproduce_study
+from hpcosim_papers.studies.errors import StudyError
+from hpcosim_papers.studies.papers import papers_folder
 from hpcosim_scenarios.shipped import shipped_experiments
-from hpcosim_server.errors import ResultsFolderError
-from hpcosim_studies.catalogue import STUDIES, Request, reproduce_study
-from hpcosim_studies.deep_eas.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
-from hpcosim_studies.errors import StudyError
-from hpcosim_studies.ineps.experiments import EXPERIMENTS
-from hpcosim_studies.ineps.unseen_workloads import STUDY as UNSEEN
-from hpcosim_studies.papers import papers_folder
-from hpcosim_studies.power.reproduce import PARTS
+from hpcosim_sim.errors import ResultsFolderError
 
 PAPERS = papers_folder()
 FILES = [file for file in shipped_experiments().values() if file.is_relative_to(PAPERS)]

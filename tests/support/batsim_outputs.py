@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcosim_batsim.outputs.csv_files import files_of, summary_file
 from hpcosim_batsim.outputs.model import BatsimOutcome
-from hpcosim_server.record.folder import write_together
+from hpcosim_sim.record.folder import write_together
 
 
 def write_outputs(prefix: Path, outcome: BatsimOutcome) -> None:

@@ -150,7 +150,7 @@ def _make_checkout(folder: Path) -> None:
             (folder / path.name).symlink_to(path)
     programs = folder / ".venv" / "bin"
     programs.mkdir(parents=True)
-    for name, arguments in (("python", ""), ("hpcosim", "-m hpcosim_cli ")):
+    for name, arguments in (("python", ""), ("hpcosim", "-m hpcosim.cli ")):
         program = programs / name
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments}"$@"\n')
         program.chmod(0o755)

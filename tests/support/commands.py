@@ -9,10 +9,10 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from hpcosim_cli.main import app
+from hpcosim.cli.main import app
 from support.processes import SOON_S
 
-HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
+HPCOSIM = (sys.executable, "-m", "hpcosim.cli")
 FILES = ["jobs.csv", "metrics.json", "nodes.csv", "run.json", "schedule.csv"]
 PLATFORM = "platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 0}]}]}"
 SCENARIO = f"""name: tiny

@@ -14,8 +14,8 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_server.engine.simulation import Rules
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.engine.simulation import Rules
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.contention_oracle import OracleJob, Outcome, run
 from support.contention_oracle import Start as OracleStart

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 
-from hpcosim_client import ClientError, make_policy, run
+from hpcosim_client import ClientError, run
+from hpcosim_schedulers import make_policy
 
 try:
     run(make_policy("easy"), sys.argv[1])

@@ -9,8 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from hpcosim_executors import InputFiles
-from hpcosim_executors.slurm_element import Element, run_element
+from hpcosim_experiments.executors import InputFiles
+from hpcosim_experiments.executors.slurm_element import Element, run_element
 
 
 def square(number: int, _: InputFiles) -> int:

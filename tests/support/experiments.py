@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_executors import ExecutorSettings, Local
 from hpcosim_experiments.carry_out import CarriedOut, run_experiment
+from hpcosim_experiments.executors import ExecutorSettings, Local
 from hpcosim_experiments.runs.plan import PlannedRun, plan_of
 
 IN_PROCESS = Local(workers=0)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcosim_results.frame import Frame, frame
-from hpcosim_server.physics.power import NODE_STATES
-from hpcosim_server.record.recording import POWER_STATES, STATES
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.recording import POWER_STATES, STATES
+from hpcosim_view.run.frame import Frame, frame
 from hpcosim_workloads.table import PLACEMENTS
 
 HOSTILE = "<script>alert('x')</script>\u202e[red],\"\n\x1b[31m" + "x" * 10_000

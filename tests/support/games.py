@@ -9,8 +9,9 @@ from typing import ClassVar
 
 import pytest
 
-from hpcosim_client import Connection, Timeouts, View, make_policy
+from hpcosim_client import Connection, Timeouts, View
 from hpcosim_protocol.keys import ClientKeys
+from hpcosim_schedulers import make_policy
 from support.processes import SOON_S, Processes, Server
 
 EAGER = Timeouts(resend_s=0.2, reply_s=SOON_S, hello_s=SOON_S)

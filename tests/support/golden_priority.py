@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from hpcosim_client import View
-from hpcosim_client.slurm.multifactor import Priorities
-from hpcosim_client.slurm.settings import SiteSettings, parse_site
 from hpcosim_protocol import (
     Event,
     JobCompleted,
@@ -21,6 +19,8 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
+from hpcosim_schedulers.slurm.multifactor import Priorities
+from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from support.paths import SHARED
 
 GOLDEN = SHARED / "golden" / "slurm"

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from hpcosim_protocol import JobRequest, NodeReservation
-from hpcosim_server.engine.site_events import JobAction, NodeChange, SiteEvents
+from hpcosim_sim.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from hpcosim_client.slurm.policy import SlurmPolicy, slurm
-from hpcosim_client.slurm.settings import parse_site
 from hpcosim_protocol import JobRequest, NodeGroup, Partition, Platform, Processor, Switch
-from hpcosim_server.record.recording import STATES
+from hpcosim_schedulers.slurm.policy import SlurmPolicy, slurm
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 from support.paths import SHARED
 from support.sbatch_jobs import NEVER_S, NODES, events_jobs, host_names

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client.arrays import Floats, Ints
-from hpcosim_client.forecast.excitation import (
+from hpcosim_schedulers.forecast.excitation import (
     BETA_PER_S,
     CAUSES,
     GLOBAL_PRIOR,

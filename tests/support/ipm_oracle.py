@@ -1,6 +1,7 @@
 """Slow reference of SNF-ICON: choice of nodes, gaps, and expected costs, one node at a time.
 
-It follows the docstrings of `hpcosim_client.ipm` and shares no code with it. Integrals are sums.
+It follows the docstrings of `hpcosim_schedulers.ipm` and shares no code with it. Integrals are
+sums.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import View
 from hpcosim_protocol import (
     Bye,
     Decisions,
@@ -20,6 +20,7 @@ from hpcosim_protocol import (
     encode,
 )
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers import make_policy
 from hpcosim_server.journal.storage import Disk
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy

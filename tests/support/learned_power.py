@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from hpcosim_client import Policy, make_policy
+from hpcosim_client import Policy
+from hpcosim_papers.power.environments.power_task import PowerTask
 from hpcosim_protocol import Platform
-from hpcosim_training.environments.power_task import PowerTask
+from hpcosim_schedulers import make_policy
 from hpcosim_workloads.synthetic.poisson import poisson
 from hpcosim_workloads.table import JobTable
 

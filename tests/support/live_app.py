@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-from hpcosim_results.frame import Frame, append, encode_frame
+from hpcosim_view.run.frame import Frame, append, encode_frame
 
 
 class LiveServer:

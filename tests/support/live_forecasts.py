@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hpcosim_forecast.score import Forecasted
+from hpcosim_slurm.starts.score import Forecasted
 from support.processes import eventually
 from support.slurm_cluster import SlurmCluster, slurm_cluster
 
@@ -48,7 +48,7 @@ def wait_for_ends(cluster: SlurmCluster, jobs: list[int], count: int) -> None:
 
 def forecast(cluster: SlurmCluster, *options: str) -> dict[str, Any]:
     """Return what the command says of the cluster, with more options."""
-    command = [sys.executable, "-m", "hpcosim_cli", "forecast", "--json", "--seed", "1", *options]
+    command = [sys.executable, "-m", "hpcosim.cli", "forecast", "--json", "--seed", "1", *options]
     done = subprocess.run(
         command, env=cluster.environment, capture_output=True, text=True, check=False
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from hpcosim_client import View, make_policy
+from hpcosim_client import View
 from hpcosim_protocol import (
     Decisions,
     Events,
@@ -15,9 +15,10 @@ from hpcosim_protocol import (
     decode_server_message,
     encode,
 )
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_schedulers import make_policy
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Simulation
 
 SCENARIO = """
 name: live

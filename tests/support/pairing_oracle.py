@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from hpcosim_client.agents.pairing.settings import Pairing
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
+from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform
 from support.contention_oracle import speed_of
 

@@ -9,15 +9,15 @@ from copy import copy
 import numpy as np
 
 from hpcosim_client.free_resources import fill, usable_nodes
-from hpcosim_client.heuristics.list_scheduling import SUBMISSION
-from hpcosim_client.heuristics.node_profile import NodeProfile, node_profile
-from hpcosim_client.heuristics.power_aware import a_moment_after, with_boots
-from hpcosim_client.heuristics.power_bounds import PowerBounds
-from hpcosim_client.heuristics.reservation import Reservation
-from hpcosim_client.heuristics.sleep_wait import SleepWait
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
+from hpcosim_client.profiles.node_profile import NodeProfile, node_profile
+from hpcosim_client.profiles.reservation import Reservation
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
+from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
+from hpcosim_schedulers.heuristics.power_aware import a_moment_after, with_boots
+from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
+from hpcosim_schedulers.heuristics.sleep_wait import SleepWait
 
 CAP = "power_cap_w"
 """Name of the signal with the cap, W."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.physics.power import RecordedState
-from hpcosim_server.record.recording import POWER_STATES, Recording
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.physics.power import RecordedState
+from hpcosim_sim.record.recording import POWER_STATES, Recording
 
 STATES = PowerStates(sleep_w=5, switch_on_s=10, switch_on_w=80, switch_off_s=4, switch_off_w=20)
 

@@ -26,7 +26,7 @@ from hpcosim_protocol import (
     SetAlarm,
     SetNodePower,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.simulation import Rules, Simulation
 from support import power_oracle as oracle
 from support.random_scenes import Scene
 from support.simulating import jobs_of

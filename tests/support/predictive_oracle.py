@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_client.arrays import Floats
-from hpcosim_client.predictive.costs import Spares
-from hpcosim_client.predictive.futures import Futures
+from hpcosim_schedulers.predictive.costs import Spares
+from hpcosim_schedulers.predictive.futures import Futures
 
 
 class Submission(NamedTuple):

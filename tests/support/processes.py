@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
+HPCOSIM = (sys.executable, "-m", "hpcosim.cli")
 SCENARIO = """
 name: {name}
 seed: 3

@@ -25,9 +25,9 @@ from hpcosim_protocol import (
     SetNodePower,
     SuspendJob,
 )
-from hpcosim_server.engine.rules import Rules
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import (
+from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import (
     Distribution,
     FailureModel,
     NodeChange,

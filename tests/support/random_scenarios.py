@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from hpcosim_client.catalogue.schedulers import scheduler_names
+from hpcosim_schedulers.catalogue.schedulers import scheduler_names
 
 Scenario = dict[str, Any]
 Map = dict[str, Any]

@@ -24,7 +24,7 @@ from hpcosim_protocol import (
     RejectJob,
     SetAlarm,
 )
-from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_workloads.table import JobTable
 
 KINDS: tuple[EventKind, ...] = get_args(EventKind)

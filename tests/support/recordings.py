@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_server.record.recording import Recording
+from hpcosim_sim.record.recording import Recording
 
 
 def runs_of(recording: Recording, row: int) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace as changed
 
 from hpcosim_protocol import Dependency, Platform
-from hpcosim_server.engine.site_events import SiteEvents
+from hpcosim_sim.engine.site_events import SiteEvents
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     OVERHEAD_S,

@@ -8,11 +8,11 @@ from datetime import datetime
 from pathlib import Path
 
 from hpcosim_client import play
-from hpcosim_client.slurm.policy import SlurmPolicy, slurm
-from hpcosim_client.slurm.settings import parse_site
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.periods import PERIOD_ENDS
-from hpcosim_server.record.recording import STATES
+from hpcosim_schedulers.slurm.policy import SlurmPolicy, slurm
+from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.periods import PERIOD_ENDS
+from hpcosim_sim.record.recording import STATES
 from support.golden_slurm import (
     job_table_of,
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpcosim_client import Policy, make_policy, play
+from hpcosim_client import Policy, play
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 
 

@@ -15,8 +15,8 @@ from hpcosim_protocol import (
     ResumeJob,
     SuspendJob,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NodeChange, SiteEvents
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
 from support.site_scenes import job, table
 
 PLATFORM = Platform(

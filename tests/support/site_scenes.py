@@ -6,7 +6,7 @@ from typing import Any
 
 from hpcosim_protocol import DecisionRejected, Dependency, JobRequest
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 
@@ -66,7 +66,7 @@ def rejection(simulation: Simulation, decision: Any) -> tuple[str, str]:
 
 def final_states(simulation: Simulation) -> dict[int, str]:
     """Return the final state of each job that is over, by job id."""
-    from hpcosim_server.record.recording import STATES
+    from hpcosim_sim.record.recording import STATES
 
     recording = simulation.recording
     return {

@@ -10,15 +10,15 @@ from hpcosim_client.demand import NodeChoice
 from hpcosim_client.job import Ints
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
-from hpcosim_client.slurm.backfill import BackfillSettings, Planned
-from hpcosim_client.slurm.backfill_counts import BackfillCounts
-from hpcosim_client.slurm.candidate import Candidate, Found
-from hpcosim_client.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
-from hpcosim_client.slurm.node_order import NodeOrder
-from hpcosim_client.slurm.node_sets import NodeSet, set_of
-from hpcosim_client.slurm.passes import PassContext
-from hpcosim_client.slurm.plan import NodeSpace
-from hpcosim_client.slurm.select import choose_nodes, usable_cores
+from hpcosim_schedulers.slurm.backfill import BackfillSettings, Planned
+from hpcosim_schedulers.slurm.backfill_counts import BackfillCounts
+from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
+from hpcosim_schedulers.slurm.node_order import NodeOrder
+from hpcosim_schedulers.slurm.node_sets import NodeSet, set_of
+from hpcosim_schedulers.slurm.passes import PassContext
+from hpcosim_schedulers.slurm.plan import NodeSpace
+from hpcosim_schedulers.slurm.select import choose_nodes, usable_cores
 
 
 def slow_backfill(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hpcosim_server.engine.simulation import Simulation
+from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 
 

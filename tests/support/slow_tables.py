@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from hpcosim_server.record.periods import PERIOD_ENDS, Periods
-from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.periods import PERIOD_ENDS, Periods
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_sim.record.table_rows import intervals
 from hpcosim_workloads.table import PLACEMENTS
 from support.recordings import runs_of
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from support.processes import eventually
 from support.slurm_cluster import SlurmCluster
 
-HPCOSIM = (sys.executable, "-m", "hpcosim_cli")
+HPCOSIM = (sys.executable, "-m", "hpcosim.cli")
 
 
 @contextmanager

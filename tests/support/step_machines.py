@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client.view import Policy
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_server.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_workloads.table import JobTable
 from support.simulating import jobs_of, simulate
 

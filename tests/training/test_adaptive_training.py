@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("safetensors", reason="learned rules need the extra rl")
 
-from hpcosim_executors import Local
-from hpcosim_training.learners.power.cross_entropy import AdaptiveSearch, train_adaptive
-from hpcosim_training.learning.cross_entropy import Generations, next_distribution
+from hpcosim_experiments.executors import Local
+from hpcosim_gym.learning.cross_entropy import Generations, next_distribution
+from hpcosim_papers.power.learners.cross_entropy import AdaptiveSearch, train_adaptive
 
 
 def test_a_generation_moves_to_its_elite() -> None:

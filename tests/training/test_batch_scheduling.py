@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from hpcosim_client import PolicyError
-from hpcosim_client.agents.batch.any_model import scheduled_by
-from hpcosim_client.heuristics.chosen_head import RULES, easy_by_rule
 from hpcosim_client.view import Policy
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.run import run_scenario, simulate
-from hpcosim_server.record.metrics import measure
+from hpcosim_schedulers.agents.batch.any_model import scheduled_by
+from hpcosim_schedulers.heuristics.chosen_head import RULES, easy_by_rule
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.table import JobTable
 from support.simulating import cluster_of, jobs_of
 from support.simulating import simulate as simulate_jobs
@@ -27,10 +27,10 @@ gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
 from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from hpcosim_training.environments.batch_costs import BatchEpisode  # noqa: E402
-from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv  # noqa: E402
-from hpcosim_training.environments.batch_task import BatchTask  # noqa: E402
-from hpcosim_training.gymnasium_envs import BATCH_SCHEDULING  # noqa: E402
+from hpcosim_gym.environments.batch_costs import BatchEpisode  # noqa: E402
+from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv  # noqa: E402
+from hpcosim_gym.environments.batch_task import BatchTask  # noqa: E402
+from hpcosim_gym.gymnasium_envs import BATCH_SCHEDULING  # noqa: E402
 
 SCENARIO = """
 name: busy

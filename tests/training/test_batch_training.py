@@ -15,9 +15,21 @@ pytest.importorskip("safetensors", reason="the extra rl is not installed")
 from safetensors.numpy import save_file
 from typer.testing import CliRunner
 
-from hpcosim_cli.train import app as train_app
-from hpcosim_client import PolicyError, make_policy
-from hpcosim_client.agents.batch.model import (
+from hpcosim.cli.train import app as train_app
+from hpcosim_client import PolicyError
+from hpcosim_experiments.executors import Local
+from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
+from hpcosim_gym.learners.batch.search import (
+    BatchSearch,
+    initial_weights,
+    rule_cost,
+    rule_score,
+    train_batch,
+)
+from hpcosim_scenarios.running.run import simulate
+from hpcosim_scenarios.shipped import BATCH, shipped_folder
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.agents.batch.model import (
     FORMAT,
     SHAPE,
     BatchRule,
@@ -26,18 +38,7 @@ from hpcosim_client.agents.batch.model import (
     save_batch,
     scores,
 )
-from hpcosim_executors import Local
-from hpcosim_scenarios.running.run import simulate
-from hpcosim_scenarios.shipped import BATCH, shipped_folder
-from hpcosim_server.record.metrics import measure
-from hpcosim_training.environments.batch_scheduling import BatchSchedulingEnv
-from hpcosim_training.learners.batch.search import (
-    BatchSearch,
-    initial_weights,
-    rule_cost,
-    rule_score,
-    train_batch,
-)
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.synthetic.lublin import lublin
 from support.simulating import cluster_of
 from support.simulating import simulate as simulate_jobs

@@ -18,50 +18,37 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import View, make_policy
-from hpcosim_client.agents.deep_eas.network import (
-    DeepEasMetadata,
-    load_deep_eas,
-    save_deep_eas,
-)
-from hpcosim_client.agents.deep_eas.policy import deep_eas
-from hpcosim_client.agents.deep_eas.settings import DeepEas, Sees
-from hpcosim_client.agents.deep_eas.step_costs import costs_to_go, mean_edp, normalised_edps
-from hpcosim_client.agents.deep_eas.step_jobs import Machines
-from hpcosim_client.agents.deep_eas.step_runs import StepRuns
-from hpcosim_client.heuristics.node_keys import run_time_scale
-from hpcosim_executors import parallel_map
+from hpcosim_client import View
+from hpcosim_experiments.executors import parallel_map
+from hpcosim_gym.learning.agent import Agent
+from hpcosim_gym.learning.curve import read_curve
+from hpcosim_gym.learning.losses import policy_gradient
+from hpcosim_gym.learning.returns import discounted_returns
+from hpcosim_gym.learning.rollout import Rollout, collect
+from hpcosim_gym.learning.update import learn
+from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
+from hpcosim_papers.deep_eas.agent.policy import deep_eas
+from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
+from hpcosim_papers.deep_eas.agent.step_costs import costs_to_go, mean_edp, normalised_edps
+from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
+from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
+from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of
+from hpcosim_papers.deep_eas.learners.agent import SceneBatch, join, new_agent
+from hpcosim_papers.deep_eas.learners.baseline import subtract_sequence_baseline
+from hpcosim_papers.deep_eas.learners.learner import DeepEasLearner
+from hpcosim_papers.deep_eas.learners.networks import Network, initialise, logits_of, network_of
+from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler, play_esjf, play_greedy
+from hpcosim_papers.deep_eas.learners.settings import FORMS, DeepEasTraining
+from hpcosim_papers.deep_eas.learners.train import train_deep_eas
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.record.metrics import measure
-from hpcosim_training.environments.step_binding import StepBindingVectorEnv
-from hpcosim_training.environments.step_jobs import step_jobs
-from hpcosim_training.environments.step_machines import machines_of, model_of
-from hpcosim_training.learners.deep_eas.agent import SceneBatch, join, new_agent
-from hpcosim_training.learners.deep_eas.baseline import subtract_sequence_baseline
-from hpcosim_training.learners.deep_eas.learner import DeepEasLearner
-from hpcosim_training.learners.deep_eas.networks import (
-    Network,
-    initialise,
-    logits_of,
-    network_of,
-)
-from hpcosim_training.learners.deep_eas.play import (
-    BindingRuns,
-    make_sampler,
-    play_esjf,
-    play_greedy,
-)
-from hpcosim_training.learners.deep_eas.settings import FORMS, DeepEasTraining
-from hpcosim_training.learners.deep_eas.train import train_deep_eas
-from hpcosim_training.learning.agent import Agent
-from hpcosim_training.learning.curve import read_curve
-from hpcosim_training.learning.losses import policy_gradient
-from hpcosim_training.learning.returns import discounted_returns
-from hpcosim_training.learning.rollout import Rollout, collect
-from hpcosim_training.learning.update import learn
-from hpcosim_training.learning.weights import arrays_of
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.heuristics.node_keys import run_time_scale
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.errors import WorkloadError
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
@@ -377,7 +364,7 @@ def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     """The command prints one line for each iteration and the path of the network, and resumes."""
     from typer.testing import CliRunner
 
-    from hpcosim_cli.train import app
+    from hpcosim.cli.train import app
 
     words = [
         *("deep-eas", str(SCENARIO), "--out", str(tmp_path), "--form", "picture"),

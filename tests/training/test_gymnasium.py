@@ -15,12 +15,12 @@ import pytest
 from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError
-from hpcosim_client.agents.pairing.settings import Pairing
+from hpcosim_papers.ineps.agent.settings import Pairing
+from hpcosim_papers.ineps.environments.pairing_task import PairingTask, default_reward
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.record.metrics import measure
-from hpcosim_training.environments.pairing_task import PairingTask, default_reward
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.table import JobTable
 from support.learned_power import drawn
 from support.learned_power import task_of as power_task_of
@@ -34,18 +34,18 @@ gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
 from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv  # noqa: E402
-from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
-from hpcosim_training.environments.power_task import Reward  # noqa: E402
-from hpcosim_training.environments.step_binding import (  # noqa: E402
-    StepBindingEnv,
-    StepBindingVectorEnv,
-)
-from hpcosim_training.gymnasium_envs import (  # noqa: E402
+from hpcosim_gym.gymnasium_envs import (  # noqa: E402
     JOB_NODE_PAIRING,
     NODE_POWER,
     STEP_BINDING,
 )
+from hpcosim_papers.deep_eas.environments.step_binding import (  # noqa: E402
+    StepBindingEnv,
+    StepBindingVectorEnv,
+)
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv  # noqa: E402
+from hpcosim_papers.power.environments.node_power import NodePowerEnv  # noqa: E402
+from hpcosim_papers.power.environments.power_task import Reward  # noqa: E402
 
 EXPERIMENTS = SCENARIOS / "papers" / "ineps"
 LAMBDA = str(SCENARIOS / "papers" / "deep_eas" / "lambda_0.9.yaml")
@@ -161,7 +161,7 @@ def test_gymnasium_imports_what_an_id_names() -> None:
     """`gymnasium.make` with the module in the id works in a new process and imports no torch."""
     program = (
         "import gymnasium, sys\n"
-        f"id = 'hpcosim_training.gymnasium_envs:{JOB_NODE_PAIRING}'\n"
+        f"id = 'hpcosim_gym.gymnasium_envs:{JOB_NODE_PAIRING}'\n"
         f"gymnasium.make(id, scenario={EXP1!r}, sees='papers').reset()\n"
         "print('torch' in sys.modules)\n"
     )

@@ -13,34 +13,34 @@ from hypothesis import strategies as st
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_client.agents.networks_file import CHECKPOINT  # noqa: E402
 from hpcosim_client.job import Floats, Ints  # noqa: E402
-from hpcosim_training.errors import CheckpointError  # noqa: E402
-from hpcosim_training.learners.deep_eas.settings import FORMS  # noqa: E402
-from hpcosim_training.learners.power.settings import A2C, PPO  # noqa: E402
-from hpcosim_training.learning.agent import Agent  # noqa: E402
-from hpcosim_training.learning.checkpoint import (  # noqa: E402
+from hpcosim_gym.errors import CheckpointError  # noqa: E402
+from hpcosim_gym.learning.agent import Agent  # noqa: E402
+from hpcosim_gym.learning.checkpoint import (  # noqa: E402
     TrainingProgress,
     read_checkpoint,
     write_checkpoint,
 )
-from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
-from hpcosim_training.learning.distributions import (  # noqa: E402
+from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
+from hpcosim_gym.learning.distributions import (  # noqa: E402
     Evaluation,
     categorical,
     sample_categorical,
     sample_switches,
     switches,
 )
-from hpcosim_training.learning.losses import clipped_surrogate, policy_gradient  # noqa: E402
-from hpcosim_training.learning.returns import (  # noqa: E402
+from hpcosim_gym.learning.losses import clipped_surrogate, policy_gradient  # noqa: E402
+from hpcosim_gym.learning.returns import (  # noqa: E402
     discounted_returns,
     generalised_advantages,
 )
-from hpcosim_training.learning.rollout import Rollout, collect, joined  # noqa: E402
-from hpcosim_training.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
-from hpcosim_training.learning.settings import TrainingSettings, checksum, description  # noqa: E402
-from hpcosim_training.learning.update import behaviour_cloning, learn  # noqa: E402
+from hpcosim_gym.learning.rollout import Rollout, collect, joined  # noqa: E402
+from hpcosim_gym.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
+from hpcosim_gym.learning.settings import TrainingSettings, checksum, description  # noqa: E402
+from hpcosim_gym.learning.update import behaviour_cloning, learn  # noqa: E402
+from hpcosim_papers.deep_eas.learners.settings import FORMS  # noqa: E402
+from hpcosim_papers.power.learners.settings import A2C, PPO  # noqa: E402
+from hpcosim_schedulers.agents.networks_file import CHECKPOINT  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
 from support.simulating import cluster_of, jobs_of  # noqa: E402
 
@@ -333,7 +333,7 @@ def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.Mon
     """Splitting a minibatch into several forward passes gives the same weights."""
     weights = []
     for at_a_time in (1024, 7):
-        monkeypatch.setattr("hpcosim_training.learning.update.MAX_FORWARD_BATCH", at_a_time)
+        monkeypatch.setattr("hpcosim_gym.learning.update.MAX_FORWARD_BATCH", at_a_time)
         settings = TrainingSettings(minibatch=None, epochs=2)
         agent = lamp_agent(settings)
         learn(agent, lamp_rollout(agent, [8] * 4), settings, np.random.default_rng(0), 1.0)

@@ -13,17 +13,17 @@ pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from typer.testing import CliRunner
 
-from hpcosim_cli.train import app as train_app
-from hpcosim_client.agents.networks_file import CHECKPOINT
-from hpcosim_client.agents.pairing.settings import Pairing
-from hpcosim_executors import Local
+from hpcosim.cli.train import app as train_app
+from hpcosim_experiments.executors import Local
+from hpcosim_papers.ineps.agent.settings import Pairing
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_papers.ineps.environments.pairing_task import PairingTask, default_reward
+from hpcosim_papers.ineps.learners.networks import PaperActor, load_actor
+from hpcosim_papers.ineps.learners.settings import FORESEEING, PAPERS
+from hpcosim_papers.ineps.learners.train import train_pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
-from hpcosim_training.environments.job_node_pairing import JobNodePairingEnv
-from hpcosim_training.environments.pairing_task import PairingTask, default_reward
-from hpcosim_training.learners.pairing.networks import PaperActor, load_actor
-from hpcosim_training.learners.pairing.settings import FORESEEING, PAPERS
-from hpcosim_training.learners.pairing.train import train_pairing
+from hpcosim_schedulers.agents.networks_file import CHECKPOINT
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of
@@ -198,7 +198,7 @@ def test_an_interrupted_training_says_how_to_continue(
         (tmp_path / CHECKPOINT).touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("hpcosim_training.learners.pairing.train.train_pairing", interrupted)
+    monkeypatch.setattr("hpcosim_papers.ineps.learners.train.train_pairing", interrupted)
     command = ["pairing", str(EXPERIMENT_1), "--out", str(tmp_path)]
     result = CliRunner().invoke(train_app, command)
     assert result.exit_code == 130

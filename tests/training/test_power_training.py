@@ -12,24 +12,24 @@ import pytest
 
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_client.agents.node_power import network as nets  # noqa: E402
-from hpcosim_client.agents.node_power.manager import learned  # noqa: E402
-from hpcosim_client.power.manager import managed  # noqa: E402
-from hpcosim_scenarios.errors import ScenarioError  # noqa: E402
-from hpcosim_server.record.metrics import measure  # noqa: E402
-from hpcosim_training.environments.node_power import NodePowerEnv  # noqa: E402
-from hpcosim_training.environments.power_task import PowerTask  # noqa: E402
-from hpcosim_training.learners.power.curriculum import (  # noqa: E402
+from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
+from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_papers.power.agent import network as nets  # noqa: E402
+from hpcosim_papers.power.agent.manager import learned  # noqa: E402
+from hpcosim_papers.power.environments.node_power import NodePowerEnv  # noqa: E402
+from hpcosim_papers.power.environments.power_task import PowerTask  # noqa: E402
+from hpcosim_papers.power.learners.curriculum import (  # noqa: E402
     CurriculumWorkload,
     split_by_time,
     workloads,
 )
-from hpcosim_training.learners.power.learner import PowerLearner  # noqa: E402
-from hpcosim_training.learners.power.networks import NodePowerActor, new_network  # noqa: E402
-from hpcosim_training.learners.power.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
-from hpcosim_training.learners.power.train import train, train_power  # noqa: E402
-from hpcosim_training.learning.curve import Iteration, read_curve  # noqa: E402
-from hpcosim_training.learning.weights import arrays_of  # noqa: E402
+from hpcosim_papers.power.learners.learner import PowerLearner  # noqa: E402
+from hpcosim_papers.power.learners.networks import NodePowerActor, new_network  # noqa: E402
+from hpcosim_papers.power.learners.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
+from hpcosim_papers.power.learners.train import train, train_power  # noqa: E402
+from hpcosim_scenarios.errors import ScenarioError  # noqa: E402
+from hpcosim_schedulers.power.manager import managed  # noqa: E402
+from hpcosim_sim.record.metrics import measure  # noqa: E402
 from hpcosim_workloads.table import JobTable  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
 from support.learned_power import drawn, new_scheduler, task_of  # noqa: E402

@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the extra rl")
 
-from hpcosim_executors import IN_THIS_PROCESS
-from hpcosim_training.learning.curve import CURVE
-from hpcosim_training.learning.seeds import SeedTask, final_measure, train_seeds
+from hpcosim_experiments.executors import IN_THIS_PROCESS
+from hpcosim_gym.learning.curve import CURVE
+from hpcosim_gym.learning.seeds import SeedTask, final_measure, train_seeds
 from support.commands import CommandResult, invoke
 from support.paths import SCENARIOS
 
@@ -81,7 +81,7 @@ def test_the_final_value_is_the_best_validation_or_the_last(
     text: str, measure: tuple[str, float], tmp_path: Path
 ) -> None:
     """Validation keeps the best network; other trainings end with the last one."""
-    from hpcosim_training.learners.power.settings import A2C
+    from hpcosim_papers.power.learners.settings import A2C
 
     tasks = [SeedTask(seed, tmp_path / str(seed)) for seed in (7, 8)]
     train = partial(write_curve, text=text)

@@ -13,16 +13,16 @@ pytest.importorskip("safetensors", reason="the extra rl is not installed")
 
 from typer.testing import CliRunner
 
-from hpcosim_cli.train import app as train_app
+from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
-from hpcosim_client.agents.spare_nodes.features import COLUMNS, NodeForecast
-from hpcosim_client.agents.spare_nodes.model import changes, load_network
-from hpcosim_client.predictive.energy import HOLDS
-from hpcosim_executors import Local
+from hpcosim_experiments.executors import Local
+from hpcosim_gym.learners.spare_nodes.fit import epochs
+from hpcosim_gym.learners.spare_nodes.recording import Examples
+from hpcosim_gym.learners.spare_nodes.train import SpareNodesTraining, train_spare_nodes
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_training.learners.spare_nodes.fit import epochs
-from hpcosim_training.learners.spare_nodes.recording import Examples
-from hpcosim_training.learners.spare_nodes.train import SpareNodesTraining, train_spare_nodes
+from hpcosim_schedulers.agents.spare_nodes.features import COLUMNS, NodeForecast
+from hpcosim_schedulers.agents.spare_nodes.model import changes, load_network
+from hpcosim_schedulers.predictive.energy import HOLDS
 
 SCENARIO = """
 name: night

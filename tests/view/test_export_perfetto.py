@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_view.errors import ExportError
 from hpcosim_view.export.perfetto import write_perfetto
 from support.frames_by_hand import ENERGY_J, HOSTILE, NOW_S, small_run

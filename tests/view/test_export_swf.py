@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 
-from hpcosim_results.frame import frame
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.recording import STATES
 from hpcosim_view.export.swf import STATUS, swf_lines, whole
+from hpcosim_view.run.frame import frame
 from hpcosim_workloads.logs.swf import read_swf
 from support.examples import examples
 from support.frames_by_hand import small_run

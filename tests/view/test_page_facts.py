@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import Frame, encode_frame
 from hpcosim_scenarios import run_scenario
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import Frame, encode_frame
 
 NODE = shutil.which("node")
 FOLDER = Path(__file__).parent

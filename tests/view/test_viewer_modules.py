@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_results.frame import encode_frame, frame
-from hpcosim_server.physics.power import NODE_STATES
-from hpcosim_server.record.periods import FIRST_FINAL, PERIOD_ENDS
-from hpcosim_server.record.recording import POWER_STATES, STATES
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.periods import FIRST_FINAL, PERIOD_ENDS
+from hpcosim_sim.record.recording import POWER_STATES, STATES
+from hpcosim_view.run.frame import encode_frame, frame
 from hpcosim_workloads.table import PLACEMENTS
 
 FOLDER = Path(__file__).parent

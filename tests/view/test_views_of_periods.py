@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_live.top.tables import Order, running_rows
-from hpcosim_results.frame import Frame, frame
-from hpcosim_results.moment import moment
-from hpcosim_results.periods import periods_of
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.recording import STATES
 from hpcosim_view.export.parquet import write_parquet
 from hpcosim_view.export.swf import swf_lines
 from hpcosim_view.figures.schedule import _rectangles
+from hpcosim_view.live.top.tables import Order, running_rows
+from hpcosim_view.run.frame import Frame, frame
+from hpcosim_view.run.moment import moment
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import job_changes, states_of
 from hpcosim_view.steps import queue_of, used_cores_of
 from hpcosim_view.terminal.squeue import queue_at, squeue

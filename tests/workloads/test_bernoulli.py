@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_client import make_policy
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
@@ -19,6 +18,7 @@ from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_schedulers import make_policy
 from hpcosim_server.errors import SessionRefused
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.bernoulli import bernoulli

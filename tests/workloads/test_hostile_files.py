@@ -14,14 +14,14 @@ from hpcosim_batsim.inputs.external_events import read_external_events
 from hpcosim_batsim.inputs.json_fields import read_json
 from hpcosim_batsim.inputs.xml_tree import read_xml
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.heuristics.recorded import read_recorded
-from hpcosim_client.heuristics.scripted import read_schedule
-from hpcosim_client.power.adaptive import load_rule
-from hpcosim_client.power.oracle import read_plan
 from hpcosim_protocol.files import open_regular, read_regular
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model import yaml_lines
 from hpcosim_scenarios.model.yaml_file import read_tree
+from hpcosim_schedulers.heuristics.recorded import read_recorded
+from hpcosim_schedulers.heuristics.scripted import read_schedule
+from hpcosim_schedulers.power.adaptive import load_rule
+from hpcosim_schedulers.power.oracle import read_plan
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs import log_file
 from hpcosim_workloads.logs.swf import read_swf
@@ -134,7 +134,7 @@ def test_learned_rule_with_wrong_metadata(tmp_path: Path) -> None:
     """A rule whose metadata is no number is an error of the client."""
     np = pytest.importorskip("numpy")
     save_file = pytest.importorskip("safetensors.numpy").save_file
-    from hpcosim_client.power import adaptive
+    from hpcosim_schedulers.power import adaptive
 
     path = tmp_path / "rule.safetensors"
     weights = {"weights": np.zeros((3, adaptive.FEATURES))}
@@ -149,7 +149,7 @@ def test_network_with_wrong_settings(tmp_path: Path) -> None:
     """Metadata of a wrong type, too deep, or of no network is an error of the client."""
     np = pytest.importorskip("numpy")
     pytest.importorskip("safetensors")
-    from hpcosim_client.agents.networks_file import read_network, write_network
+    from hpcosim_schedulers.agents.networks_file import read_network, write_network
 
     class About(msgspec.Struct):
         size: int

@@ -12,7 +12,7 @@ import pytest
 
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_server.record.metrics import measure
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.table import JobTable

@@ -22,8 +22,8 @@ from hpcosim_protocol import (
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of as jobs_of_scenario
-from hpcosim_server.engine.simulation import Rules, Simulation
-from hpcosim_server.record.metrics import measure
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.errors import WorkloadError
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts

@@ -16,11 +16,11 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.engine.site_events import NO_SITE_EVENTS, JobAction, SiteEvents
-from hpcosim_server.record.results import Run
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.sessions import new_name
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.engine.site_events import NO_SITE_EVENTS, JobAction, SiteEvents
+from hpcosim_sim.record.results import Run
 from hpcosim_workloads.table import PLACEMENTS, job_table
 
 NO_REQUEST = -1  # as in the column `JobTable.request`

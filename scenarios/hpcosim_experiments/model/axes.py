@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hpcosim_client.catalogue.schedulers import GROUPS, canonical_name
 from hpcosim_experiments.errors import ExperimentFileError
 from hpcosim_experiments.model.experiment import Axis
 from hpcosim_experiments.model.labels import labels_of
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.model.messages import nearest, shown
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_schedulers.catalogue.schedulers import GROUPS, canonical_name
 
 SCENARIO = "scenario"
 """The path that stands for the scenario file itself."""

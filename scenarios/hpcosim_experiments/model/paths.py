@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hpcosim_client.catalogue.policy_files import from_folder, is_policy_file
-from hpcosim_client.catalogue.schedulers import REPLAYED
-from hpcosim_client.catalogue.trained import is_trained
-from hpcosim_client.power.settings import PATHS
 from hpcosim_scenarios.model.files import FILES
+from hpcosim_schedulers.catalogue.policy_files import from_folder, is_policy_file
+from hpcosim_schedulers.catalogue.schedulers import REPLAYED
+from hpcosim_schedulers.catalogue.trained import is_trained
+from hpcosim_schedulers.power.settings import PATHS
 
 AGENTS = "scheduler.agents"
 SCHEDULERS = ("scheduler", "scheduler.name")

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hpcosim_experiments.statistics.measured import MeasureSettings, measured_period
-from hpcosim_server.record.recording import STATES
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_sim.record.table_rows import intervals
 from hpcosim_workloads.table import PLACEMENTS
 
 COMPRESSION = "zstd"

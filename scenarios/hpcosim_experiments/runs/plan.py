@@ -36,7 +36,7 @@ from hpcosim_scenarios.model.yaml_file import read_text
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
-from hpcosim_server.record.versions import git_checkout, hpcosim_version
+from hpcosim_sim.record.versions import git_checkout, hpcosim_version
 
 
 class PlannedRun(NamedTuple):

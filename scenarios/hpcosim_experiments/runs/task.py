@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpcosim_executors import InputFiles
+from hpcosim_experiments.executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.runs.unchanged import check_unchanged
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
@@ -25,9 +25,9 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.run import opened_with
-from hpcosim_server.record.results import warnings_of
-from hpcosim_server.record.run_record import RunRecord
-from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_sim.record.results import warnings_of
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from hpcosim_executors import InputFiles
 from hpcosim_experiments.errors import ExperimentError
+from hpcosim_experiments.executors import InputFiles
 from hpcosim_scenarios.model.source import sha256_of
 
 

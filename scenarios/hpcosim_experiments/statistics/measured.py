@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_scenarios.running.groups import GROUPED_BY, NO_NAME, GroupedBy
-from hpcosim_server.record.jobs_that_ran import Mask, jobs_that_ran
-from hpcosim_server.record.metrics import (
+from hpcosim_sim.record.jobs_that_ran import Mask, jobs_that_ran
+from hpcosim_sim.record.metrics import (
     OVERRUNS,
     Metrics,
     job_counts,
@@ -23,7 +23,7 @@ from hpcosim_server.record.metrics import (
     slowdowns,
     waits,
 )
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable, coded
 
 UNKNOWN = 0
@@ -102,7 +102,7 @@ def measure(record: RunRecord, settings: MeasureSettings, whole: Metrics) -> Mea
     Args:
         record: a run, complete or not.
         settings: the measured period and the classes.
-        whole: metrics of the whole run, as `hpcosim_server.record.results.metrics_of` returns
+        whole: metrics of the whole run, as `hpcosim_sim.record.results.metrics_of` returns
             them. Those that do not belong to single jobs are kept.
 
     Raises:

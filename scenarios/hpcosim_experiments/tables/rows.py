@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from hpcosim_sim.record.metrics import OVERRUNS
+
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.statistics.rows import Row
@@ -16,7 +18,6 @@ from hpcosim_experiments.tables.columns import (
     Kind,
     axis_columns,
 )
-from hpcosim_server.record.metrics import OVERRUNS
 
 
 class Rows(NamedTuple):

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Seconds
-from hpcosim_server.engine.site_events import JobAction
+from hpcosim_sim.engine.site_events import JobAction
 from hpcosim_workloads.logs.dependencies import Reference, parse_reference
 from hpcosim_workloads.table import JobTable
 

@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.record.economics import Rates
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.record.economics import Rates
 from hpcosim_workloads.series import Series
 
 if TYPE_CHECKING:

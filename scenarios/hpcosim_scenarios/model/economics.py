@@ -12,7 +12,7 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Currency
 from hpcosim_scenarios.model.dates import date_of, seconds_to
 from hpcosim_scenarios.model.source import sha256_of
-from hpcosim_server.record.economics import EconomicsSource, Rates, SeriesFile
+from hpcosim_sim.record.economics import EconomicsSource, Rates, SeriesFile
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.series import MOST_VALUE, Series, constant, read_series
 

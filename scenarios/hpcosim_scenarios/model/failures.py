@@ -12,7 +12,7 @@ from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Seconds
 from hpcosim_scenarios.model.host_lists import ranges
-from hpcosim_server.engine.site_events import Distribution, FailureModel, NodeChange
+from hpcosim_sim.engine.site_events import Distribution, FailureModel, NodeChange
 
 Time = Annotated[float, Meta(ge=-1e12, le=1e12)]
 Hosts = Annotated[str, Meta(min_length=1, max_length=100_000)]

@@ -16,7 +16,7 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.messages import known_keys, unknown_key
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.site_checks import check_site
-from hpcosim_server.physics.contention import check_contention
+from hpcosim_sim.physics.contention import check_contention
 
 MOST_NODES = 1_000_000
 

@@ -15,8 +15,8 @@ from hpcosim_protocol.platform import Fraction, NotNegative
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.dates import seconds_to
 from hpcosim_scenarios.model.economics import File, Period
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.record.economics import UNKNOWN, Rates
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.series import Series, constant, read_series
 from hpcosim_workloads.series_units import Quantity

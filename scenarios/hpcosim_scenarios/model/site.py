@@ -6,7 +6,7 @@ from hpcosim_scenarios.model.actions import check_actions, job_actions
 from hpcosim_scenarios.model.failures import failure_models, node_changes
 from hpcosim_scenarios.model.host_lists import names_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_server.engine.site_events import NO_SITE_EVENTS, SiteEvents
+from hpcosim_sim.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_workloads.table import JobTable
 
 

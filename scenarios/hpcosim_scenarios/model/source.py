@@ -9,7 +9,7 @@ from pathlib import Path
 from hpcosim_protocol.files import open_regular
 from hpcosim_scenarios.model.logs import log_path
 from hpcosim_scenarios.model.workload import SOURCES, Imitated, Workload
-from hpcosim_server.record.results import WorkloadSource
+from hpcosim_sim.record.results import WorkloadSource
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.log_file import MOST_BYTES
 

@@ -39,11 +39,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.power.oracle import NodeSwitch, State
 from hpcosim_protocol import PowerStates
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.oracle_nodes import check_states
 from hpcosim_scenarios.planning.solver import scipy_for
+from hpcosim_schedulers.power.oracle import NodeSwitch, State
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,8 +8,8 @@ import numpy as np
 
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.planning.cheapest_switching import Schedule
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.record.recording import Recording
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.recording import Recording
 from hpcosim_workloads.table import PLACEMENTS
 
 WHOLE_NODES = PLACEMENTS.index("whole_nodes")

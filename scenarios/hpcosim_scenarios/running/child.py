@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
 if TYPE_CHECKING:
     import subprocess
 
-COMMAND = "hpcosim_cli"
+COMMAND = "hpcosim.cli"
 STDOUT, STDERR = 1, 2  # file descriptors: `sys.stderr` of a notebook has none
 LOST = 255
 """Exit status of a child whose own is not known."""

@@ -12,18 +12,26 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_client import Policy, PolicyError, make_policy
-from hpcosim_client.catalogue import policy_files
-from hpcosim_client.catalogue.description import describe, policy_file
-from hpcosim_client.catalogue.policy_files import is_policy_file, split_name
-from hpcosim_client.catalogue.policy_imports import modules_beside
-from hpcosim_client.catalogue.power import check_together, from_folder, title, with_power
-from hpcosim_client.catalogue.schedulers import RECORDED, canonical_name
-from hpcosim_client.catalogue.signal_policies import check_signal, follows_signal
-from hpcosim_client.catalogue.site_policies import SITES, check_settings
-from hpcosim_client.catalogue.trained import check_trained
-from hpcosim_client.heuristics.awareness import Awareness, parse_awareness
-from hpcosim_client.power.settings import (
+from hpcosim_client import Policy, PolicyError
+from hpcosim_protocol.units import unit_hint
+from hpcosim_scenarios.errors import OracleError, ScenarioError
+from hpcosim_scenarios.model.file import located
+from hpcosim_scenarios.model.overrides import Overrides
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.signals import Signals, names_of
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue import policy_files
+from hpcosim_schedulers.catalogue.description import describe, policy_file
+from hpcosim_schedulers.catalogue.policy_files import is_policy_file, split_name
+from hpcosim_schedulers.catalogue.policy_imports import modules_beside
+from hpcosim_schedulers.catalogue.power import check_together, from_folder, title, with_power
+from hpcosim_schedulers.catalogue.schedulers import RECORDED, canonical_name
+from hpcosim_schedulers.catalogue.signal_policies import check_signal, follows_signal
+from hpcosim_schedulers.catalogue.site_policies import SITES, check_settings
+from hpcosim_schedulers.catalogue.trained import check_trained
+from hpcosim_schedulers.heuristics.awareness import Awareness, parse_awareness
+from hpcosim_schedulers.power.settings import (
     PATHS,
     AlwaysOn,
     Oracle,
@@ -32,14 +40,7 @@ from hpcosim_client.power.settings import (
     as_text,
     parse_power,
 )
-from hpcosim_client.power.slurm_settings import Slurm
-from hpcosim_protocol.units import unit_hint
-from hpcosim_scenarios.errors import OracleError, ScenarioError
-from hpcosim_scenarios.model.file import located
-from hpcosim_scenarios.model.overrides import Overrides
-from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.scheduler import Scheduler
-from hpcosim_scenarios.model.signals import Signals, names_of
+from hpcosim_schedulers.power.slurm_settings import Slurm
 
 FIELD = "$.scheduler"
 POWER = f"{FIELD}.power"
@@ -187,7 +188,7 @@ def chosen_by(
     elif scheduler is None:
         name = policy_files.from_folder(name, path.parent)
     if f"{name}:" == RECORDED and scenario.workload.json is not None:
-        from hpcosim_client.heuristics.recorded import recorded_path
+        from hpcosim_schedulers.heuristics.recorded import recorded_path
 
         name = f"{RECORDED}{recorded_path(path.parent / scenario.workload.json)}"
     signals = names_of(scenario.signals)
@@ -240,7 +241,7 @@ def _check_settings(own: Scheduler, scheduler: str | None) -> None:
     name = canonical_name(scheduler or own.name)
     if not own.settings or (scheduler is not None and name not in SITES):
         return
-    from hpcosim_client.slurm.settings import SiteSettingsError
+    from hpcosim_schedulers.slurm.settings import SiteSettingsError
 
     try:
         check_settings(name, own.settings)

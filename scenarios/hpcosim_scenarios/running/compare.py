@@ -29,8 +29,8 @@ from hpcosim_scenarios.running.savings import outcome_of, savings_of
 from hpcosim_scenarios.running.signal_warnings import signal_warnings
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.folder import prepare
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.folder import prepare
 
 Metrics = dict[str, int | float]
 OnResult = Callable[[str, Mapping[str, int | float]], None]

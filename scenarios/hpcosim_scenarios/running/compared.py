@@ -10,16 +10,17 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hpcosim_client import PolicyError, expand
-from hpcosim_client.catalogue.power import manager_title
-from hpcosim_client.catalogue.schedulers import folder_name
-from hpcosim_client.power.settings import AlwaysOn, Power, parse_power
+from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.yaml_lines import parse_yaml
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
+from hpcosim_schedulers import expand
+from hpcosim_schedulers.catalogue.power import manager_title
+from hpcosim_schedulers.catalogue.schedulers import folder_name
+from hpcosim_schedulers.power.settings import AlwaysOn, Power, parse_power
 
 POWER = "scheduler.power"
 MISSING = "is missing"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hpcosim_server.record.results import Also
+from hpcosim_sim.record.results import Also
 
 
 class Format(NamedTuple):

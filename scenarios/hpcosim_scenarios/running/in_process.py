@@ -14,13 +14,13 @@ from hpcosim_protocol import Decision, Event, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
-from hpcosim_server.engine.simulation import Batch
-from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.record.results import Also, metrics_of, warnings_of, write_results
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.realtime import RealTime
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.simulation import Batch
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_sim.record.results import Also, metrics_of, warnings_of, write_results
 
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 REPORT_EVERY_S = 0.1

@@ -26,13 +26,13 @@ from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
 from hpcosim_scenarios.running.client_overrides import check_overrides
 from hpcosim_scenarios.running.source_cache import SourceCache
-from hpcosim_server.engine.signals import Signal
-from hpcosim_server.engine.simulation import Rules, Simulation
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.record.economics import UNKNOWN, Rates
-from hpcosim_server.record.results import Run, WorkloadSource
-from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.engine.signals import Signal
+from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.record.economics import UNKNOWN, Rates
+from hpcosim_sim.record.results import Run, WorkloadSource
+from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
 

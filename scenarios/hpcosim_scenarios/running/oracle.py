@@ -9,9 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hpcosim_client import make_policy
-from hpcosim_client.power.oracle import SwitchingPlan, write_plan
-from hpcosim_client.power.settings import Oracle
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan, cheapest_switching
@@ -20,7 +17,10 @@ from hpcosim_scenarios.planning.schedule import schedule_of, starts_of
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_server.engine.signals import Signal
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.power.oracle import SwitchingPlan, write_plan
+from hpcosim_schedulers.power.settings import Oracle
+from hpcosim_sim.engine.signals import Signal
 from hpcosim_workloads.table import JobTable
 
 PLAN = "plan.json"

@@ -21,8 +21,8 @@ from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Wire
 from hpcosim_scenarios.running.watched import WatchedRun
-from hpcosim_server.errors import ResultsError
 from hpcosim_server.service.status import Failure
+from hpcosim_sim.errors import ResultsError
 
 POLL_EVERY_S = 0.05
 CLIENT_TIMEOUT_S = 86400.0  # long: this process notices first if the server ends

@@ -28,10 +28,10 @@ from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.reader import JournalReader, Placed
 from hpcosim_server.journal.records import ExchangeRecord, OpenedRecord
 from hpcosim_server.journal.storage import open_to_read
-from hpcosim_server.record.folder import prepare
-from hpcosim_server.record.results import metrics_of, write_results
 from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.record.folder import prepare
+from hpcosim_sim.record.results import metrics_of, write_results
 
 
 class Replayed(NamedTuple):

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpcosim_client import Policy
-from hpcosim_client.catalogue.policy_files import is_policy_file
-from hpcosim_client.catalogue.schedulers import folder_name
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides, as_options
 from hpcosim_scenarios.model.scenario import Scenario
@@ -35,9 +33,11 @@ from hpcosim_scenarios.running.warnings import (
     recorded_warnings,
 )
 from hpcosim_scenarios.running.watched import WatchedRun
-from hpcosim_server.record.folder import prepare
-from hpcosim_server.record.results import WorkloadSource
+from hpcosim_schedulers.catalogue.policy_files import is_policy_file
+from hpcosim_schedulers.catalogue.schedulers import folder_name
 from hpcosim_server.service.session import Opened
+from hpcosim_sim.record.folder import prepare
+from hpcosim_sim.record.results import WorkloadSource
 from hpcosim_workloads.table import JobTable
 
 

@@ -15,8 +15,6 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import BindError
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy
-from hpcosim_server.record.folder import prepare
-from hpcosim_server.record.results import Also
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.observer import LiveProcess, Watch
 from hpcosim_server.service.options import ServeOptions
@@ -26,6 +24,8 @@ from hpcosim_server.service.serving import serve_workers
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure
 from hpcosim_server.service.totals import Totals
+from hpcosim_sim.record.folder import prepare
+from hpcosim_sim.record.results import Also
 from hpcosim_workloads.errors import WorkloadError
 
 

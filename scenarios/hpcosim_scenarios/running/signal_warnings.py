@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_client.catalogue.signal_policies import CarbonAware, follows_signal, parse_settings
-from hpcosim_client.power.settings import AlwaysOn, KeepIdle, Oracle, Rl
-from hpcosim_client.power.slurm_settings import Slurm
 from hpcosim_protocol import NodeGroup
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import located
@@ -15,6 +12,9 @@ from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import Signals, SignalSource, signals_of
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.chosen import Chosen
+from hpcosim_schedulers.catalogue.signal_policies import CarbonAware, follows_signal, parse_settings
+from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Oracle, Rl
+from hpcosim_schedulers.power.slurm_settings import Slurm
 
 IN_ADVANCE = (KeepIdle, Slurm, Oracle, Rl)
 """Power managers that switch nodes on before a job needs them."""

@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from hpcosim_client.catalogue.policy_files import is_policy_file
 from hpcosim_scenarios.model.load import draws_numbers
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_schedulers.catalogue.policy_files import is_policy_file
 
 Warn = Callable[[str], None]
 """Takes a warning: a sentence, without the word "warning" in front."""

@@ -6,12 +6,12 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_results.folder import read_folder
 from hpcosim_view.export.batsim import batsim_files
 from hpcosim_view.export.drafts import Drafts, writing
 from hpcosim_view.export.parquet import TABLES, write_parquet
 from hpcosim_view.export.perfetto import write_perfetto
 from hpcosim_view.export.swf import swf_lines
+from hpcosim_view.run.folder import read_folder
 
 
 class Outputs(NamedTuple):

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
-from hpcosim_server.physics.power import NODE_STATES
-from hpcosim_server.record.periods import PERIOD_ENDS
-from hpcosim_server.record.recording import POWER_STATES
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.periods import PERIOD_ENDS
+from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
 from hpcosim_view.export.drafts import writing
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import (
     Floats,
     Placements,

@@ -14,11 +14,11 @@ from heapq import heappop, heappush
 from importlib import import_module
 from typing import IO, Any
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
-from hpcosim_server.record.periods import PERIOD_ENDS
-from hpcosim_server.record.recording import POWER_STATES
+from hpcosim_sim.record.periods import PERIOD_ENDS
+from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import (
     Node,
     Placements,

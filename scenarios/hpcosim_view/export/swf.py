@@ -13,8 +13,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import (
     Placements,
     by_job,

@@ -6,9 +6,9 @@ import colorsys
 
 import numpy as np
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
 from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 
 TURNS = 5
 """The first colours, which jobs take in turn. The others are for jobs with many neighbours."""

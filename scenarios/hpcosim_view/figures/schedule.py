@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import Frame
-from hpcosim_results.periods import periods_of
-from hpcosim_server.physics.power import NODE_STATES
+from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_view.errors import FigureError
 from hpcosim_view.figures.colouring import PALETTE, job_colours
 from hpcosim_view.figures.numbers import write_numbers
 from hpcosim_view.figures.style import COLOURS, drawing
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import Floats, Ints
 from hpcosim_view.steps import power_of, queue_of, sums
 from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, TIME_UNITS, Unit, unit_for, with_unit

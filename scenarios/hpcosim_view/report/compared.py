@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hpcosim_results.frame import Frame
+from hpcosim_view.run.frame import Frame
 
 
 def different_jobs(runs: Sequence[tuple[str, Frame]]) -> str:

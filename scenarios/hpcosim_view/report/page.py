@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from html import escape
 from string import Template
 
-from hpcosim_results.frame import Frame, encode_frame
-from hpcosim_server.record.versions import hpcosim_version
+from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_view.report.bundle import bundle, web_file
+from hpcosim_view.run.frame import Frame, encode_frame
 
 MARK = '<meta name="generator" content="hpcosim '
 """Text at the begin of each page, by which it is recognized."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcosim_results.folder import read_settings
 from hpcosim_view.errors import ReportError
+from hpcosim_view.run.folder import read_settings
 from hpcosim_view.runs import clean
 
 EXPECTED = ("name", "scheduler")

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcosim_results.folder import read_folder
-from hpcosim_results.frame import Frame
-from hpcosim_server.record.folder import write_together
+from hpcosim_sim.record.folder import write_together
 from hpcosim_view.errors import ReportError
 from hpcosim_view.report.compared import different_jobs
 from hpcosim_view.report.page import MARK, page_of
 from hpcosim_view.report.settings import different_settings
+from hpcosim_view.run.folder import read_folder
+from hpcosim_view.run.frame import Frame
 from hpcosim_view.runs import printable
 from hpcosim_view.targets import target_of
 

@@ -13,9 +13,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.moment import moment
-from hpcosim_server.record.recording import POWER_STATES
+from hpcosim_sim.record.recording import POWER_STATES
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.moment import moment
 from hpcosim_view.runs import clean
 from hpcosim_view.terminal.text import (
     Column,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_results.frame import Frame
-from hpcosim_results.moment import Moment, RunningJobs, moment
-from hpcosim_results.periods import periods_of
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.record.recording import STATES
 from hpcosim_view.errors import SelectionError
+from hpcosim_view.run.frame import Frame
+from hpcosim_view.run.moment import Moment, RunningJobs, moment
+from hpcosim_view.run.periods import periods_of
 from hpcosim_view.runs import Placements, clean, last_period_of, nodes_of, starts_of
 from hpcosim_view.terminal.text import (
     Column,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.cells import cell_len, set_cell_size
 
 from hpcosim_protocol.hosts import compress, expand
-from hpcosim_results.frame import Frame
+from hpcosim_view.run.frame import Frame
 from hpcosim_view.runs import printable
 
 DAY_S, HOUR_S, MINUTE_S = 86_400, 3_600, 60

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from hpcosim_results.frame import Frame
 from hpcosim_view.errors import SelectionError
+from hpcosim_view.run.frame import Frame
 
 SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0, "w": 604_800.0}
 EXPECTED = (

@@ -1,4 +1,4 @@
-/** Decoding of frames. `hpcosim_results/frame.py` defines the format. */
+/** Decoding of frames. `hpcosim_view/run/frame.py` defines the format. */
 
 const FRAME_FORMAT = 1;
 const FRAME_MAGIC = "HPCF";

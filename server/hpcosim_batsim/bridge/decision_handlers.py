@@ -17,7 +17,7 @@ from hpcosim_batsim.inputs.progress import progress
 from hpcosim_batsim.inputs.tasks import shares_resources, task_of
 from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous
 from hpcosim_protocol import AllocateJob, KillJob, RejectJob, SetAlarm
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.errors import Rejection
 
 
 def carry_out(run: BatsimRun, data: replies.DecisionData, where: str) -> None:

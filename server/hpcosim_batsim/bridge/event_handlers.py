@@ -22,7 +22,7 @@ from hpcosim_protocol import (
     NoMoreJobs,
     SetAlarm,
 )
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.errors import Rejection
 
 
 def handle_events(run: BatsimRun, events: Iterable[Event], time_s: float) -> None:

@@ -16,7 +16,7 @@ from hpcosim_batsim.inputs.progress import progress_of_part
 from hpcosim_batsim.inputs.tasks import HostTask, SimpleTask, parts
 from hpcosim_batsim.network.fair_bottleneck import Claim
 from hpcosim_batsim.network.shared_rates import SharedRates
-from hpcosim_server.engine.clock import Rank, Timer
+from hpcosim_sim.engine.clock import Rank, Timer
 
 
 class SetLoads(Protocol):

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.table_rows import intervals
 
 Json = Mapping[str, Any]
 

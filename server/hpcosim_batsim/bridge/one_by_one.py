@@ -9,7 +9,7 @@ import msgspec
 
 from hpcosim_batsim.bridge import messages
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.table_rows import intervals
 
 
 def run_one_by_one(bridge: Bridge) -> None:

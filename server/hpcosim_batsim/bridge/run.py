@@ -19,7 +19,7 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.demand import capacity_of
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
-from hpcosim_server.engine.rules import Rules
+from hpcosim_sim.engine.rules import Rules
 
 SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
 FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs

@@ -1,6 +1,6 @@
 """`SteppedEngine`: the simulation engine, advanced by one instant at a time for Batsim's protocol.
 
-`hpcosim_server.engine.simulation` is its counterpart for hpcosim's protocol.
+`hpcosim_sim.engine.simulation` is its counterpart for hpcosim's protocol.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from hpcosim_protocol import Decision, Event
-from hpcosim_server.engine import decisions
-from hpcosim_server.engine.engine import Engine
+from hpcosim_sim.engine import decisions
+from hpcosim_sim.engine.engine import Engine
 from hpcosim_workloads.table import JobSpec
 
 

@@ -12,7 +12,7 @@ from typing import get_args
 
 from hpcosim_batsim.outputs.model import BatsimOutcome, HostState, JobOutcome
 from hpcosim_batsim.outputs.summary import stretch, summary
-from hpcosim_server.record.table_rows import intervals
+from hpcosim_sim.record.table_rows import intervals
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from hpcosim_batsim.bridge.switch_log import EnergyEntry
 from hpcosim_batsim.outputs.model import EnergyPoint
-from hpcosim_server.record.replay import JobChange, PowerChange, Replay, changes_of
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record.replay import JobChange, PowerChange, Replay, changes_of
+from hpcosim_sim.record.run_record import RunRecord
 
 
 class EnergyLog(Struct):

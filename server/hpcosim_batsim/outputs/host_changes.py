@@ -18,9 +18,9 @@ from hpcosim_batsim.bridge.switch_log import (
 )
 from hpcosim_batsim.outputs.model import HostState, StateChange
 from hpcosim_protocol import Platform
-from hpcosim_server.physics.power import RecordedState
-from hpcosim_server.record.recording import Recording
-from hpcosim_server.record.replay import JobChange, PowerChange, changes_of
+from hpcosim_sim.physics.power import RecordedState
+from hpcosim_sim.record.recording import Recording
+from hpcosim_sim.record.replay import JobChange, PowerChange, changes_of
 
 _PSTATES: Mapping[RecordedState, int] = {
     "on": 0,

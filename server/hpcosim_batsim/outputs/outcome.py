@@ -18,8 +18,8 @@ from hpcosim_batsim.outputs.host_changes import (
     state_changes,
 )
 from hpcosim_batsim.outputs.model import MIN_RUN_S, BatsimOutcome, JobOutcome
-from hpcosim_server.record.recording import STATES, Recording
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record.recording import STATES, Recording
+from hpcosim_sim.record.run_record import RunRecord
 
 JobOf = Callable[[Recording, int], JobOutcome]
 """Returns the result of the job in a row of the recording, without start, end, hosts, energy."""

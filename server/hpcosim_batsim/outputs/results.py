@@ -7,7 +7,7 @@ from hpcosim_batsim.outputs.model import BatsimOutcome, JobOutcome
 from hpcosim_batsim.outputs.outcome import outcome_of
 from hpcosim_batsim.outputs.sharing import merge_slots
 from hpcosim_batsim.outputs.unavailability import add_unavailable_states
-from hpcosim_server.record.recording import Recording
+from hpcosim_sim.record.recording import Recording
 
 
 def results_of(run: BatsimRun) -> BatsimOutcome:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hpcosim_server.errors import JournalError
-from hpcosim_server.folders import make_folders, sync_folder
+from hpcosim_sim.folders import make_folders, sync_folder
 
 FOLDER_MODE, FILE_MODE = 0o700, 0o600  # a journal has the secret name of its session
 LOCK = "lock"

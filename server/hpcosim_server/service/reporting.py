@@ -12,10 +12,10 @@ from pathlib import Path
 from msgspec.structs import asdict
 
 from hpcosim_server import log
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.results import Also, warnings_of, write_results
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Progress, Status
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.results import Also, warnings_of, write_results
 
 MOST_INTERVAL_S = 60.0
 MOST_SESSIONS = 1024  # whose last line is remembered

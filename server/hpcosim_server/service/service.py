@@ -16,7 +16,6 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.record.results import Also
 from hpcosim_server.service.admission import Admission, SessionFactory
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.closing import Closing
@@ -38,6 +37,7 @@ from hpcosim_server.service.shared import Shared
 from hpcosim_server.service.status import Cause, Failure, Status
 from hpcosim_server.service.totals import Totals
 from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, Kept, Vitals
+from hpcosim_sim.record.results import Also
 
 PROGRESS_INTERVAL_S = 0.25
 

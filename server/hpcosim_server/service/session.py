@@ -19,13 +19,13 @@ from hpcosim_protocol import (
     Welcome,
     encode,
 )
-from hpcosim_server.engine.simulation import Simulation
-from hpcosim_server.errors import SimulationStuck
-from hpcosim_server.record.results import Run, metrics_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.translation import Translation
 from hpcosim_server.wire.address import key_of
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_sim.record.results import Run, metrics_of
 from hpcosim_workloads.table import MAX_TIME_S
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import ServerStatus, SessionStatus
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.record.versions import hpcosim_version
 from hpcosim_server.service.held import HeldReplies
 from hpcosim_server.service.memory import used_bytes
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts
 from hpcosim_server.service.status import Failure, Status
+from hpcosim_sim.record.versions import hpcosim_version
 
 MOST_SESSIONS = 1000
 """Sessions in a status."""

@@ -17,10 +17,10 @@ from hpcosim_protocol import (
     Welcome,
     encode,
 )
-from hpcosim_server.engine.outbox import DEFAULT_MASK, mask_of
-from hpcosim_server.engine.snapshot import snapshot_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.translation import Translation
+from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
+from hpcosim_sim.engine.snapshot import snapshot_of
 from hpcosim_slurm.worlds.world import World
 
 PUBLIC = 8  # characters of a session's name in logs

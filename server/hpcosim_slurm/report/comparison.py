@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from hpcosim_server.record.forecasts import errors_by_lead
+from hpcosim_sim.record.forecasts import errors_by_lead
 from hpcosim_slurm.report.figures import SideFigures, Spread, part, power_of, side_of, wait_s
 from hpcosim_slurm.report.rows import JobRow, SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun
@@ -36,7 +36,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         shadow, slurm: the figures of each side.
         power: how the energy is calculated.
         predicted_shadow: errors of the starts that the scheduler expected (`--explain`), against
-            those in the shadow: metrics of `hpcosim_server.record.forecasts`. Empty: it expected
+            those in the shadow: metrics of `hpcosim_sim.record.forecasts`. Empty: it expected
             none.
         predicted_slurm: the same against the real starts.
     """

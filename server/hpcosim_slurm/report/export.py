@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpcosim_server.record.folder import write_together
-from hpcosim_server.record.results import Run, to_json, write_results
+from hpcosim_sim.record.folder import write_together
+from hpcosim_sim.record.results import Run, to_json, write_results
 from hpcosim_slurm.ledger.records import AnyRecord, Began
 from hpcosim_slurm.report.acted import ActedRows, acted
 from hpcosim_slurm.report.acting import (

@@ -9,7 +9,7 @@ from statistics import fmean, median
 import msgspec
 import numpy as np
 
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_slurm.report.rows import OneRun, SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun
 from hpcosim_workloads.table import JobSpec

@@ -12,9 +12,9 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from hpcosim_protocol import Platform
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.physics.execution import Execution
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.physics.execution import Execution
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_slurm.report.rows import JobRow, OneRun, PowerChange, Said, SessionRows
 from hpcosim_slurm.worlds.adoption import spread
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 
 from hpcosim_protocol import JobState
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.physics.power import RECORDED_STATES
-from hpcosim_server.record.recording import STATES
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.physics.power import RECORDED_STATES
+from hpcosim_sim.record.recording import STATES
 from hpcosim_slurm.bridge.course import Course
 from hpcosim_slurm.bridge.session import SchedulerSession
 from hpcosim_slurm.errors import JournalError

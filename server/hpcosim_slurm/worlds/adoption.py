@@ -14,12 +14,12 @@ from hpcosim_protocol.resources import (
     provides,
     tasks_on,
 )
-from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.physics.devices import FreeDevices
-from hpcosim_server.physics.grants import Grant
-from hpcosim_server.physics.resources import DeviceShares, HeldResources, memory_parts
-from hpcosim_server.physics.site import NO_REQUEST
+from hpcosim_sim.engine.engine import Engine
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.physics.devices import FreeDevices
+from hpcosim_sim.physics.grants import Grant
+from hpcosim_sim.physics.resources import DeviceShares, HeldResources, memory_parts
+from hpcosim_sim.physics.site import NO_REQUEST
 from hpcosim_workloads.table import JobSpec
 
 

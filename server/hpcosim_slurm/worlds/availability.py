@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_server.engine.availability_changes import change_node
+from hpcosim_sim.engine.availability_changes import change_node
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.difference import Change, has_booted
 from hpcosim_slurm.worlds.live_engine import LiveEngine

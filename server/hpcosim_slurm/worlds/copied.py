@@ -20,11 +20,11 @@ from functools import partial
 
 from hpcosim_protocol import Decision, Platform
 from hpcosim_protocol.job_events import RequeueCause
-from hpcosim_server.engine.availability_changes import change_node
-from hpcosim_server.engine.job_runs import requeue
-from hpcosim_server.engine.jobs import HELD, SimulatedJob
-from hpcosim_server.engine.site_events import JobAction, JobActionKind
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.engine.availability_changes import change_node
+from hpcosim_sim.engine.job_runs import requeue
+from hpcosim_sim.engine.jobs import HELD, SimulatedJob
+from hpcosim_sim.engine.site_events import JobAction, JobActionKind
+from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.availability import (

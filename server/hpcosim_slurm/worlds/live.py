@@ -33,11 +33,11 @@ from hpcosim_protocol import (
     SuspendJob,
 )
 from hpcosim_protocol.tags import snake_case
-from hpcosim_server.engine.clock import Rank, Timer
-from hpcosim_server.engine.decisions import allocation_of
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.errors import Rejection
-from hpcosim_server.physics.execution import Execution
+from hpcosim_sim.engine.clock import Rank, Timer
+from hpcosim_sim.engine.decisions import allocation_of
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.errors import Rejection
+from hpcosim_sim.physics.execution import Execution
 from hpcosim_slurm.commands import (
     Action,
     Cancel,

@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 from hpcosim_protocol import Decision, DecisionRejected, JobState, Platform, SimulationBegan
 from hpcosim_protocol.tags import snake_case
-from hpcosim_server.engine.clock import Rank, Timer
-from hpcosim_server.engine.decisions import carry_out
-from hpcosim_server.engine.end_timers import EndTimers
-from hpcosim_server.engine.engine import Engine
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.engine.rules import Rules
-from hpcosim_server.errors import Rejection
-from hpcosim_server.physics.execution import Execution
+from hpcosim_sim.engine.clock import Rank, Timer
+from hpcosim_sim.engine.decisions import carry_out
+from hpcosim_sim.engine.end_timers import EndTimers
+from hpcosim_sim.engine.engine import Engine
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.errors import Rejection
+from hpcosim_sim.physics.execution import Execution
 from hpcosim_workloads.table import job_table
 
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from hpcosim_protocol import AllocateJob
-from hpcosim_server.engine.clock import Timer
-from hpcosim_server.physics.grants import Grant
+from hpcosim_sim.engine.clock import Timer
+from hpcosim_sim.physics.grants import Grant
 from hpcosim_slurm.commands import Action, Begin, Hold, Order, Release, Resume, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine

@@ -29,11 +29,11 @@ from hpcosim_protocol import (
     SuspendJob,
 )
 from hpcosim_protocol.tags import snake_case
-from hpcosim_server.engine.clock import Rank, Timer
-from hpcosim_server.engine.decisions import check_grace, job_to_requeue
-from hpcosim_server.engine.job_runs import check_resume
-from hpcosim_server.engine.jobs import SimulatedJob
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.engine.clock import Rank, Timer
+from hpcosim_sim.engine.decisions import check_grace, job_to_requeue
+from hpcosim_sim.engine.job_runs import check_resume
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.commands import Action, Cancel, Requeue, Resume, Suspend, Terminate
 from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.live_engine import LiveEngine

@@ -11,7 +11,7 @@ The rules, beside those of `copied`:
 from __future__ import annotations
 
 from hpcosim_protocol import Decision
-from hpcosim_server.errors import Rejection
+from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.live_engine import KnownRun

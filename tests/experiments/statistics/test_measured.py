@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.statistics import MeasureSettings, measure
-from hpcosim_server.record import metrics
-from hpcosim_server.record.run_record import RunRecord
+from hpcosim_sim.record import metrics
+from hpcosim_sim.record.run_record import RunRecord
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate
 

@@ -10,9 +10,9 @@ import random
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from hpcosim_server.errors import ResultsError
-from hpcosim_server.record.checksums import Written, WrittenFile
-from hpcosim_server.record.folder import LAST, Files
+from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.record.checksums import Written, WrittenFile
+from hpcosim_sim.record.folder import LAST, Files
 from support.fault.network import is_in
 from support.fault.plan import Plan
 from support.fault.simulator import Simulator

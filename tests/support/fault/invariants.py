@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import Error, SimulationEnded, Welcome, decode_server_message, encode
 from hpcosim_server.journal.store import SYNC_INTERVAL_S
-from hpcosim_server.record.folder import LAST
+from hpcosim_sim.record.folder import LAST
 from support.fault.host import IDLE_S
 from support.fault.operator import Operator
 from support.fault.recorder import Executed

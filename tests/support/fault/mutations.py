@@ -13,7 +13,6 @@ from msgspec import structs
 from hpcosim_client import exchange
 from hpcosim_protocol import Error, JobSubmitted, encode
 from hpcosim_protocol.zmtp import Rest
-from hpcosim_server.engine.simulation import Simulation
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.service import destination, front, outcomes
@@ -35,6 +34,7 @@ from hpcosim_server.wire import post
 from hpcosim_server.wire.peer import Moved
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.roster import Roster
+from hpcosim_sim.engine.simulation import Simulation
 from support.fault import fleet
 from support.fault.disk import SimulatedFile
 from support.fault.host import Host

@@ -6,7 +6,6 @@ import random
 from collections.abc import Mapping
 from functools import partial
 
-from hpcosim_client import make_policy
 from hpcosim_client.errors import (
     ResultsNotWrittenError,
     ServerGoneError,
@@ -15,6 +14,7 @@ from hpcosim_client.errors import (
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import Welcome
+from hpcosim_schedulers import make_policy
 from support.fault.network import Network, SimulatedLink
 from support.fault.plan import Plan, Window
 from support.fault.simulator import Process, Simulator

@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hpcosim_client import make_policy, play
+from hpcosim_client import play
 from hpcosim_client.connection import Answer
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.running.library import Library
-from hpcosim_server.record.results import metrics_of, write_results
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.record.results import metrics_of, write_results
 
 SCENES = 12
 """Number of scenarios."""

@@ -15,10 +15,10 @@ import sys
 import time
 from dataclasses import dataclass, field
 
-from hpcosim_client import make_policy
 from hpcosim_client.errors import ServerGoneError, ServerRefusedError
 from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
+from hpcosim_schedulers import make_policy
 
 TIMEOUTS = Timeouts(resend_s=0.5, reply_s=60.0, hello_s=60.0)
 POLICY = "easy"

@@ -113,7 +113,7 @@ class World:
                 patch("hpcosim_client.connection.new_link", self._link),
                 patch("hpcosim_client.connection.secrets.token_hex", self._nonce),
                 patch("hpcosim_server.service.vitals.used_bytes", lambda: 100 * 2**20),
-                patch("hpcosim_server.record.results.write_together", self.disk.write_together),
+                patch("hpcosim_sim.record.results.write_together", self.disk.write_together),
             ):
                 yield
         finally:

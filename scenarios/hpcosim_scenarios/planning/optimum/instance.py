@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hpcosim_scenarios.errors import OptimumError
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.optimum.nodes import NodeModel
-from hpcosim_server.physics.cluster import Cluster
-from hpcosim_server.physics.execution import Execution
+from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.physics.execution import Execution
 from hpcosim_workloads.table import JobSpec, JobTable
 
 Counts = tuple[int, ...]

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpcosim_protocol import bandwidth_mbps, task_speed
-from hpcosim_server.physics.cluster import AllocationPart, Cluster
-from hpcosim_server.physics.execution import Execution
+from hpcosim_sim.physics.cluster import AllocationPart, Cluster
+from hpcosim_sim.physics.execution import Execution
 from hpcosim_workloads.table import JobSpec
 
 

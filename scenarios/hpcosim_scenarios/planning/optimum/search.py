@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hpcosim_client.heuristics.scripted import Start
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.planning.optimum.bound import LowerBound, Objective
 from hpcosim_scenarios.planning.optimum.instance import Instance
 from hpcosim_scenarios.planning.optimum.moves import ClusterState, JobStart, Placements, decisions
 from hpcosim_scenarios.planning.optimum.nodes import NodeState
+from hpcosim_schedulers.heuristics.scripted import Start
 from hpcosim_workloads.table import JobTable
 
 TOLERANCE = 1e-10  # relative difference below which values are equal

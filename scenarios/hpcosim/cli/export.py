@@ -1,0 +1,53 @@
+"""The command `hpcosim export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hpcosim.cli.checks import results_folder
+from hpcosim.cli.errors import errors_in_one_line
+
+
+def export(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
+    ],
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Trace for the viewer at ui.perfetto.dev."),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Typed tables of jobs, nodes, power and explanations."),
+    ] = None,
+    swf: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The schedule as a job log, for other simulators."),
+    ] = None,
+    batsim: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Batsim's files, such as for Evalys, of a run with `--format batsim`.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write the results of a run for other tools."""
+    with errors_in_one_line():
+        from hpcosim.cli.report import print_warning
+        from hpcosim_scenarios.running.incomplete import why_incomplete
+        from hpcosim_view.errors import ExportError
+        from hpcosim_view.export.outputs import Outputs, export_run
+
+        outputs = Outputs(perfetto, parquet, swf, batsim)
+        if not any(outputs):
+            raise ExportError("nothing to write; expected --perfetto, --parquet, --swf or --batsim")
+        if reason := why_incomplete(results):
+            print_warning(f"{results} has incomplete results: {reason}")
+        for path in export_run(results, outputs, force=force):
+            typer.echo(path)

@@ -1,0 +1,242 @@
+"""Executor of tasks as Slurm jobs.
+
+Functions, tasks and results are pickled in a folder of the user, as submitit does: whoever can
+write there can run code as the user.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from hpcosim_experiments.executors.calls import packed, unpacked_outcome
+from hpcosim_experiments.executors.errors import ExecutorError
+from hpcosim_experiments.executors.interface import Done, Executor
+from hpcosim_experiments.executors.settings import Slurm
+from hpcosim_experiments.executors.slurm_element import Element, new_records
+from hpcosim_experiments.executors.slurm_jobs import SlurmJobs
+from hpcosim_experiments.executors.tries import MAX_TRIES, WaitingTasks
+
+MIN_POLL_S, MAX_POLL_S = 0.1, 5.0  # between looks at the files of outcomes
+STATE_EVERY_S = 5.0  # between calls of squeue
+GRACE_S = 10.0  # for a shared file system to show the outcomes of a job that has ended
+WARN_AFTER_S = 60.0  # without an answer of Slurm
+SILENCE_S = 600.0  # after which a Slurm that does not answer is an error
+
+
+@contextmanager
+def slurm_executor(settings: Slurm, folders: Mapping[str, Path]) -> Iterator[Executor]:
+    """Open an executor of tasks as Slurm jobs.
+
+    The folder of the jobs is removed at the end, unless a job was lost: it has the logs.
+
+    Args:
+        settings: parameters of the jobs.
+        folders: environment variables that name folders of input files.
+
+    Raises:
+        ExecutorError: submitit is not installed, this machine has no Slurm, or the folder is not
+            writable.
+    """
+    try:
+        settings.folder.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=settings.folder)).absolute()
+    except OSError as error:
+        why = error.strerror or error
+        raise ExecutorError(f"{settings.folder}: cannot create the folder of jobs: {why}") from None
+    executor = None
+    try:
+        executor = SlurmExecutor(settings, folder, folders)
+        yield executor
+    finally:
+        if executor is not None:
+            executor.close()
+        if executor is None or not executor.lost:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder; the last elements may still write their logs into it."""
+    until_s = time.monotonic() + GRACE_S
+    while True:
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists() or time.monotonic() > until_s:
+            return
+        time.sleep(MIN_POLL_S)
+
+
+class ArrayElement:
+    """An array element, as the driver sees it.
+
+    Args:
+        job: its submitit job.
+        element: its tasks.
+
+    Attributes:
+        missing: positions of the tasks without an outcome, in the order of execution.
+        started: position of the last task that has started.
+        gone_s: time at which the job was first seen to be over.
+    """
+
+    def __init__(self, job: Any, element: Element) -> None:
+        self.job = job
+        self._results, self._offset = element.results, 0
+        self.missing = dict.fromkeys(position for position, _ in element.tasks)
+        self.started: int | None = None
+        self.gone_s: float | None = None
+
+    def outcomes(self) -> Iterator[tuple[int, bytes]]:
+        """Yield the new outcomes with the positions of their tasks."""
+        for record, end in new_records(self._results, self._offset):
+            self._offset = end
+            self.started = record.position
+            if record.outcome is not None and record.position in self.missing:
+                del self.missing[record.position]
+                yield record.position, record.outcome
+
+    def suspects(self) -> list[int]:
+        """Return the tasks that may be the cause of the loss of the element."""
+        return [self.started] if self.started in self.missing else list(self.missing)
+
+
+class SlurmExecutor:
+    """Executor of tasks as elements of Slurm's job arrays.
+
+    Args:
+        settings: parameters of the jobs.
+        folder: folder for scripts, logs and results, on a shared file system.
+        folders: environment variables that name folders of input files.
+
+    Attributes:
+        workers: largest number of elements of an array that run at a time.
+        lost: whether a job was lost.
+    """
+
+    def __init__(self, settings: Slurm, folder: Path, folders: Mapping[str, Path]) -> None:
+        self.workers = min(settings.workers or settings.array_size, settings.array_size)
+        self.lost = False
+        self._size, self._folder, self._folders = settings.array_size, folder, dict(folders)
+        self._jobs = SlurmJobs(settings, folder)
+        self._submitted = 0
+        self._elements: list[ArrayElement] = []
+
+    def run(self, function: Callable[..., Any], tasks: Sequence[Any]) -> Iterator[Done[Any]]:
+        """Run tasks, see `Executor.run`.
+
+        Raises:
+            ExecutorError: Slurm does not accept the jobs, or does not answer any more.
+        """
+        waiting = WaitingTasks(len(tasks))
+        call, watch = packed(function), StateWatch(self._jobs)
+        try:
+            pause_s = MIN_POLL_S
+            while self._submit(call, tasks, waiting) or self._elements:
+                found = list(self._collect())
+                for position, outcome in found:
+                    yield Done(position, *unpacked_outcome(outcome))
+                for element in watch.lost(self._elements):
+                    yield from self._given_up(element, waiting)
+                self._elements = [each for each in self._elements if each.missing]
+                pause_s = MIN_POLL_S if found else min(2 * pause_s, MAX_POLL_S)
+                if self._elements:
+                    time.sleep(pause_s)
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        """Cancel all jobs."""
+        self._jobs.cancel(element.job for element in self._elements)
+        self._elements = []
+
+    def close(self) -> None:
+        """Cancel all jobs, and end the use of submitit."""
+        self.stop()
+        self._jobs.close()
+
+    def _submit(self, function: bytes, tasks: Sequence[Any], waiting: WaitingTasks) -> bool:
+        """Submit the tasks that wait as an array; return whether there are any."""
+        positions = list(iter(waiting.take, None))
+        if not positions:
+            return False
+        count = min(self._size, len(positions))
+        elements = []
+        for number in range(count):
+            chunk = [(position, packed(tasks[position])) for position in positions[number::count]]
+            results = self._folder / f"outcomes-{self._submitted}-{number}"
+            place = (Path.cwd(), self._folders, tuple(sys.path))
+            elements.append(Element(function, chunk, results, *place))
+        self._submitted += 1
+        jobs = self._jobs.submit(elements)
+        self._elements += map(ArrayElement, jobs, elements)
+        return True
+
+    def _collect(self) -> Iterator[tuple[int, bytes]]:
+        for element in self._elements:
+            yield from element.outcomes()
+
+    def _given_up(self, element: ArrayElement, waiting: WaitingTasks) -> Iterator[Done[Any]]:
+        """Put the tasks of a lost element back; yield those that have had their last try."""
+        self.lost = True
+        end, suspects = self._jobs.end(element.job), element.suspects()
+        self._jobs.cancel([element.job])  # should it run after all
+        for position in element.missing:
+            if position not in suspects:
+                waiting.put_back(position)
+            elif not waiting.run_again(position):
+                yield Done(position, None, f"{end}; tried {MAX_TRIES} times")
+        element.missing.clear()
+
+
+class StateWatch:
+    """Finds the elements whose jobs are over without all outcomes.
+
+    Args:
+        jobs: the jobs.
+    """
+
+    def __init__(self, jobs: SlurmJobs) -> None:
+        self._jobs = jobs
+        self._asked_s = self._answered_s = time.monotonic()
+        self._warned = False
+
+    def lost(self, elements: Iterable[ArrayElement]) -> list[ArrayElement]:
+        """Return the elements that are lost; ask Slurm if it is time to.
+
+        Raises:
+            ExecutorError: Slurm has not answered for `SILENCE_S`.
+        """
+        left = [element for element in elements if element.missing]
+        now_s = time.monotonic()
+        if not left or now_s - self._asked_s < STATE_EVERY_S:
+            return []
+        self._asked_s = now_s
+        present = self._jobs.present(element.job for element in left)
+        if present is None:
+            self._report_silence(time.monotonic() - self._answered_s)
+            return []
+        self._answered_s = now_s
+        for element in left:
+            if element.job.job_id in present:
+                element.gone_s = None
+            elif element.gone_s is None:
+                element.gone_s = now_s
+        return [each for each in left if each.gone_s is not None and now_s - each.gone_s >= GRACE_S]
+
+    def _report_silence(self, silent_s: float) -> None:
+        """Warn once that Slurm does not answer; give up after `SILENCE_S`."""
+        if silent_s > SILENCE_S:
+            raise ExecutorError(f"Slurm has not answered squeue for {SILENCE_S:g} s")
+        if silent_s > WARN_AFTER_S and not self._warned:
+            self._warned = True
+            what = (
+                f"Slurm has not answered squeue for {silent_s:.0f} s; waiting for it for up to "
+                f"{SILENCE_S:g} s"
+            )
+            warnings.warn(what, stacklevel=2)

@@ -1,0 +1,1 @@
+"""Papers: one folder each, with agent, environments, learners and study."""

@@ -1,0 +1,1 @@
+"""Deep-EAS (Esmaili, Pedram 2019): agent, environment, learners and study."""

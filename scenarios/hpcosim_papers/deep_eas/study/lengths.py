@@ -1,0 +1,241 @@
+"""Sequences of other lengths and loads than those of an agent's training.
+
+All policies run on the same new sequences, drawn with `SEED`, which no training, validation or
+choice uses. Intervals are paired: they resample whole sequences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import torch
+
+from hpcosim_client.job import Floats
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
+from hpcosim_experiments.statistics.rows import Row, Rows
+from hpcosim_experiments.statistics.statistic import paired_ratio
+from hpcosim_papers.deep_eas.agent.step_costs import normalised_edps
+from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
+from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
+from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_papers.deep_eas.learners.networks import Network, initialise, load_network, network_of
+from hpcosim_papers.deep_eas.learners.play import play_esjf, play_greedy, play_sampled, play_search
+from hpcosim_papers.deep_eas.study.cases import EVERY_LENGTH, Case, model_name
+from hpcosim_papers.studies.pool import in_parallel
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_schedulers import make_policy
+from hpcosim_workloads.table import JobTable
+
+SEED = 20_260_722
+
+ESJF = "ESJF"
+QUEUE = "Deep-EAS, queue (ours)"
+PAIRS = "Deep-EAS, pairs"
+UNTRAINED = "untrained"
+
+
+class SequenceSet(NamedTuple):
+    """New sequences.
+
+    Attributes:
+        steps: steps in which jobs arrive.
+        arrivals: arrival probability.
+        sequences: number of sequences.
+        heuristic: the best of all heuristics on other sequences of this length and load.
+    """
+
+    steps: int
+    arrivals: float
+    sequences: int
+    heuristic: str
+
+
+SETS = (
+    SequenceSet(4, 0.9, 1500, "esjf"),
+    SequenceSet(13, 0.9, 1500, "minmin"),
+    SequenceSet(30, 0.9, 150, "shortest-low-power"),
+    SequenceSet(60, 0.9, 100, "shortest-low-power"),
+    SequenceSet(120, 0.9, 32, "shortest-low-power"),
+    SequenceSet(240, 0.9, 12, "minmin"),
+    SequenceSet(480, 0.9, 6, "minmin"),
+    SequenceSet(13, 0.1, 1500, "esjf"),
+    SequenceSet(60, 0.1, 600, "esjf"),
+    SequenceSet(60, 0.5, 100, "shortest-low-power-one"),
+)
+"""Lengths and loads around those of the scenario, with the best of 92 heuristics on each."""
+
+SEARCHED = SETS[1]
+SEARCHES = 32
+"""Number of sequences of the look-ahead, the last of `SEARCHED`; it takes a thousand times as long.
+
+The first ones chose its settings."""
+
+
+def compare(case: Case, source: Path, sets: Sequence[SequenceSet] = SETS) -> list[Row]:
+    """Return a row for each set: means, and quotients to each other policy with their intervals.
+
+    Args:
+        case: scenario that provides machines and workload model.
+        source: folder of the agents; that of `PAIRS` is the one trained at the same arrival rate.
+        sets: the sequences.
+    """
+    return in_parallel(partial(_compared, case, source), sets, 1, "deep-eas-lengths")
+
+
+def _compared(case: Case, source: Path, some: SequenceSet) -> Row:
+    scenario = Library([case.path]).first
+    tables = _draw(case, scenario, some)
+    jobs = sum(len(table) for table in tables)
+    same_rate = source / model_name(f"lambda_{some.arrivals}", "pairs")
+    agents = {QUEUE: source / EVERY_LENGTH, PAIRS: same_rate}
+    totals = _totals(case, scenario, agents, tables) | {
+        some.heuristic: _simulated(scenario, tables, some.heuristic)
+    }
+    row: dict[str, Any] = some._asdict()
+    for name, values in totals.items():
+        column = "heuristic" if name == some.heuristic else name
+        row[f"mean {column}"] = float(values.sum() / jobs)
+        if name != QUEUE:
+            found = _quotient(totals[QUEUE], values)
+            row[f"quotient {column}"] = found.value
+            row[f"low {column}"], row[f"high {column}"] = found.low, found.high
+    return row
+
+
+def compare_search(
+    case: Case, source: Path, some: SequenceSet = SEARCHED, searches: int = SEARCHES
+) -> list[Row]:
+    """Return the means of agents with and without look-ahead, a row for each.
+
+    Args:
+        case: scenario that provides machines and workload model.
+        source: folder of the agents.
+        some: the sequences.
+        searches: number of them that are used, the last ones.
+    """
+    scenario = Library([case.path]).first
+    tables = _draw(case, scenario, some)[-searches:]
+    rows: list[Row] = []
+    agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
+    for name, file in agents.items():
+        network, about = load_network(source / file)
+        machines = machines_of(scenario, about.settings, case.path)
+        jobs = step_jobs(machines.settings, machines.scale, tables)
+        greedy = _played(machines, jobs, partial(play_greedy, network))
+        searched = _played(machines, jobs, partial(play_search, network))
+        found, count = _quotient(searched, greedy), int(jobs.valid.sum())
+        means = (float(values.sum() / count) for values in (greedy, searched))
+        columns = ("greedy", "searched", "quotient", "low", "high")
+        row = dict(zip(columns, (*means, found.value, found.low, found.high), strict=True))
+        rows.append({"agent": name, **row})
+    return rows
+
+
+def _played(
+    machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEnv], None]
+) -> Floats:
+    """Return the cost of each sequence in the step-based environment."""
+    env = StepBindingVectorEnv(machines=machines, jobs=jobs)
+    play(env)
+    totals: Floats = normalised_edps(env.runs).sum(axis=1)
+    return totals
+
+
+def _quotient(values: Floats, base: Floats) -> Estimate:
+    pairs = np.stack([values, base], axis=1)
+    return estimate([pairs], paired_ratio, Bootstrap(resamples=2000))
+
+
+def _draw(case: Case, scenario: Scenario, some: SequenceSet) -> list[JobTable]:
+    model = msgspec.structs.replace(
+        model_of(scenario, case.path),
+        steps=some.steps,
+        arrival_probability=some.arrivals,
+        apart_s=float(max(2000, some.steps)),
+    )
+    rng = np.random.default_rng([SEED, some.steps, round(100 * some.arrivals)])
+    return [sequence(model, rng) for _ in range(some.sequences)]
+
+
+def _totals(
+    case: Case, scenario: Scenario, agents: Mapping[str, Path], tables: Sequence[JobTable]
+) -> dict[str, Floats]:
+    """Return the cost of each sequence by policy, in the step-based environment."""
+    totals = {}
+    for name, path in agents.items():
+        network, about = load_network(path)
+        machines = machines_of(scenario, about.settings, case.path)
+        jobs = step_jobs(machines.settings, machines.scale, tables)
+        totals[name] = _played(machines, jobs, partial(play_greedy, network))
+        if name == QUEUE:
+            untrained = partial(play_sampled, _untrained(network))
+            totals[UNTRAINED] = _played(machines, jobs, untrained)
+        else:
+            totals[ESJF] = _played(machines, jobs, play_esjf)  # with the paper's slots
+    return totals
+
+
+def _untrained(network: Network) -> Network:
+    fresh = network_of(network.settings)
+    initialise(fresh, torch.Generator().manual_seed(0))
+    return fresh
+
+
+def _simulated(scenario: Scenario, tables: Sequence[JobTable], heuristic: str) -> Floats:
+    """Return the cost of each sequence under a heuristic, in the simulator."""
+    means = [
+        run_in_process(open_scenario(scenario, table, heuristic), make_policy(heuristic))
+        for table in tables
+    ]
+    sizes = [len(table) for table in tables]
+    return np.array([m["mean_normalised_edp"] for m in means], dtype=np.float64) * sizes
+
+
+def summary(rows: Rows, searched: Rows) -> str:
+    """Return the comparison as Markdown."""
+    others = (ESJF, "heuristic", PAIRS, UNTRAINED)
+    lines = []
+    for row in rows:
+        cells = [f"{row['steps']}", f"{row['arrivals']}", f"{row['sequences']}"]
+        cells.append(f"**{row[f'mean {QUEUE}']:.1f}**")
+        for other in others:
+            name = f" `{row['heuristic']}`" if other == "heuristic" else ""
+            quotient, low, high = (row[f"{part} {other}"] for part in ("quotient", "low", "high"))
+            cells.append(
+                f"{row[f'mean {other}']:.1f}{name}: {quotient:.3f} ({low:.3f} to {high:.3f})"
+            )
+        lines.append(cells)
+    head = ["steps", "arrival rate", "sequences", QUEUE, ESJF, "best heuristic", PAIRS, UNTRAINED]
+    return document(
+        ["# Lengths and loads"],
+        [
+            "Mean normalised energy-delay product of all jobs of new sequences. After the colon: "
+            "that of our agent divided by that of the policy, with its paired 95 % bootstrap "
+            f"interval over sequences. The sequences have the seed {SEED}, which no training, "
+            "validation or choice uses. The best heuristic was chosen on other sequences. The "
+            "untrained network samples its actions, the agents are greedy."
+        ],
+        table(head, lines),
+        [
+            f"Look-ahead (`deep-eas-search`), the last {SEARCHES} sequences of "
+            f"{SEARCHED.steps} steps at {SEARCHED.arrivals}; the quotient is that of the values "
+            "with and without it:"
+        ],
+        table(
+            ["agent", "greedy", "with look-ahead", "quotient"], [_cells(row) for row in searched]
+        ),
+    )
+
+
+def _cells(row: Row) -> list[str]:
+    interval = f"{row['quotient']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+    return [row["agent"], f"{row['greedy']:.1f}", f"{row['searched']:.1f}", interval]

@@ -1,0 +1,56 @@
+"""Reproduce a study of Deep-EAS, from trainings to tables and figures."""
+
+from __future__ import annotations
+
+from hpcosim_experiments.statistics.rows import read_rows
+from hpcosim_gym.learning.threads import use_one_thread
+from hpcosim_papers.deep_eas.study import curves, held_jobs, lengths, optima
+from hpcosim_papers.deep_eas.study.cases import (
+    BUSIEST,
+    CURVES,
+    EVERY_LENGTH,
+    HELD,
+    LENGTHS,
+    SWEEPS,
+    Case,
+    model_name,
+    trainings,
+)
+from hpcosim_papers.deep_eas.study.sweep import study_of
+from hpcosim_papers.deep_eas.study.training import train_study
+from hpcosim_papers.studies.agents import TABLE
+from hpcosim_papers.studies.papers import papers_folder
+from hpcosim_papers.studies.study import Request, carry_out
+from hpcosim_sim.record.folder import prepare
+
+
+def reproduce(request: Request) -> None:
+    """Write `summary.md` and a figure of a study."""
+    use_one_thread()
+    name, out = request.name, request.out
+    source = out if request.train else papers_folder() / "deep_eas"
+    if request.train:
+        train_study(trainings(name), out, request.workers)
+    busiest, ours = Case(BUSIEST, BUSIEST), source / model_name(BUSIEST, "pairs")
+    if name in SWEEPS:
+        agents = read_rows(source / TABLE)
+        carry_out(study_of(name, SWEEPS[name], agents, ours), request)
+        return
+    prepare(out, force=request.force or request.train)  # there is no experiment to continue
+    figure = out / f"{name}.png"
+    if name == CURVES:
+        text = curves.summary(trainings(name), source)
+        curves.draw(figure, trainings(name), source)
+    elif name == HELD:
+        found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
+        text = held_jobs.summary(found)
+        held_jobs.draw(figure, found)
+    elif name == LENGTHS:
+        rows, searched = lengths.compare(busiest, source), lengths.compare_search(busiest, source)
+        text = lengths.summary(rows, searched)
+    else:
+        small = optima.find_optima(busiest, ours, source / EVERY_LENGTH)
+        searched = optima.find_searches(busiest, ours, source / EVERY_LENGTH)
+        text = optima.summary(small, searched)
+        optima.draw(figure, small)
+    (out / "summary.md").write_text(text, encoding="utf-8")

@@ -1,0 +1,182 @@
+"""Comparison of scenarios: heuristics, agents and published values, in a table and a figure."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from hpcosim_experiments.model.axes import AxisValue
+from hpcosim_experiments.model.combinations import Combination, Combinations
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.panels import panels, titled
+from hpcosim_experiments.statistics.rows import Row, Rows, where
+from hpcosim_papers.deep_eas.study.cases import BUSIEST, Case, Sweep
+from hpcosim_papers.deep_eas.study.training import MEASURE
+from hpcosim_papers.studies.measures import change
+from hpcosim_papers.studies.study import Study, experiment_file
+from hpcosim_view.figures.style import COLOURS
+
+ESJF = "esjf"
+BEST = "shortest-low-power"
+"""The best heuristic on the busiest scenario; it makes no reservations."""
+
+HEURISTICS = (ESJF, "esjf-now", BEST, "minmin", "minmin-immediate", "fcfs")
+TRANSFERRED = "elsewhere"
+"""Label of our agent of the busiest scenario, which runs on every scenario."""
+
+FORMS = {
+    "pairs": "Deep-EAS, pairs (ours)",
+    "picture": "Deep-EAS, the paper's picture, PPO",
+    "paper": "Deep-EAS as in the paper",
+}
+
+
+class CaseComparison(NamedTuple):
+    """A scenario of a sweep, with the mean normalised energy-delay products on it.
+
+    Attributes:
+        case: the scenario.
+        values: by heuristic, and that of `TRANSFERRED`.
+        agents: the rows of agents trained on it.
+    """
+
+    case: Case
+    values: dict[str, float]
+    agents: Rows
+
+    def best(self, form: str) -> list[float]:
+        """Return the values of the agents of a form, one for each seed."""
+        return [row["best"] for row in where(self.agents, form=form)]
+
+    def change(self, value: float) -> float:
+        """Return the change of a value from ESJF's, %."""
+        return change(value, self.values[ESJF])
+
+
+def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
+    """Return the study of a sweep.
+
+    Args:
+        name: its name.
+        sweep: the scenarios.
+        agents: the rows of agents, of any scenarios.
+        busiest: the file of our agent of the busiest scenario.
+    """
+
+    def found(rows: Rows) -> list[CaseComparison]:
+        return [compared(case, where(rows, case=case.label), agents) for case in sweep.cases]
+
+    return Study(
+        experiment_file("deep_eas", name),
+        (),
+        {"summary.md": lambda rows: summary(sweep, found(rows))},
+        {f"{name}.png": lambda path, rows: draw(path, sweep, found(rows))},
+        changed=partial(_with_agent, model=busiest.absolute()),
+    )
+
+
+def _with_agent(found: Combinations, model: Path) -> Combinations:
+    """Let the scheduler `TRANSFERRED` read another model than the shipped one."""
+    settings = {"scheduler.name": f"deep-eas:{model}"}
+
+    def moved(value: AxisValue) -> AxisValue:
+        return value._replace(settings=settings) if value.label == TRANSFERRED else value
+
+    runs = [Combination(tuple(map(moved, run.values))) for run in found.runs]
+    return found._replace(runs=runs)
+
+
+def compared(case: Case, rows: Rows, agents: Rows) -> CaseComparison:
+    """Return the comparison of the runs and agents of a scenario."""
+    values = {row["scheduler"]: float(row[MEASURE]) for row in rows}
+    return CaseComparison(case, values, where(agents, scenario=case.scenario))
+
+
+def summary(sweep: Sweep, found: Sequence[CaseComparison]) -> str:
+    """Return the comparison as Markdown."""
+    lines = [[name, *(_heuristic(one, name) for one in found)] for name in HEURISTICS]
+    for form, title in FORMS.items():
+        if any(one.best(form) for one in found):
+            lines.append([title, *(_agents(one, form) for one in found)])
+            lines.append(["before training", *(_before(one, form) for one in found)])
+    here = [f"{value:.2f} ({one.change(value):+.1f} %)" for one, value in _transferred(found)]
+    lines.append([f"ours, trained on {BUSIEST} alone", *here])
+    published = [
+        "" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found
+    ]
+    lines.append(["Deep-EAS, published", *published])
+    return document(
+        [f"# {sweep.title}"],
+        [
+            "Mean normalised energy-delay product of all jobs of 150 test sequences; in brackets "
+            "the change from ESJF. Agents: greedy actions, mean, and minimum to maximum over the "
+            "seeds; before training: sampled actions."
+        ],
+        table([sweep.differs, *(one.case.label for one in found)], lines),
+    )
+
+
+def _transferred(found: Sequence[CaseComparison]) -> list[tuple[CaseComparison, float]]:
+    return [(one, one.values[TRANSFERRED]) for one in found]
+
+
+def _heuristic(one: CaseComparison, name: str) -> str:
+    value = one.values[name]
+    return f"{value:.2f}" + ("" if name == ESJF else f" ({one.change(value):+.1f} %)")
+
+
+def _agents(one: CaseComparison, form: str) -> str:
+    values = one.best(form)
+    if not values:
+        return ""
+    mean = statistics.fmean(values)
+    text = f"**{mean:.2f}** ({one.change(mean):+.1f} %)"
+    if len(values) == 1:
+        return text
+    return f"{text}, {min(values):.2f} to {max(values):.2f}, {len(values)} seeds"
+
+
+def _before(one: CaseComparison, form: str) -> str:
+    values: list[Row] = where(one.agents, form=form)
+    return f"{statistics.fmean(row['untrained_drawn'] for row in values):.2f}" if values else ""
+
+
+def draw(path: Path, sweep: Sweep, found: Sequence[CaseComparison]) -> None:
+    """Draw all values, and their changes from ESJF's."""
+    with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
+        titled(values, "mean normalised energy-delay product")
+        titled(percents, "against ESJF (%)")
+        for label, style, colour, series in _lines(found):
+            values.plot(series, style, color=colour, markersize=4, label=label)
+            changes = [one.change(value) for one, value in zip(found, series, strict=True)]
+            percents.plot(changes, style, color=colour, markersize=4)
+        values.set_ylim(bottom=0.0)
+        values.legend(frameon=False, fontsize=7)
+        for axes in (values, percents):
+            axes.set_xticks(range(len(found)), [one.case.label for one in found])
+            axes.set_xlabel(sweep.differs)
+
+
+def _lines(found: Sequence[CaseComparison]) -> Iterator[tuple[str | None, str, str, list[float]]]:
+    """Yield label, style, colour and values of each line; NaN for missing values."""
+    grey, blue = COLOURS[7], COLOURS[0]
+    yield "ESJF", "-o", grey, [one.values[ESJF] for one in found]
+    yield BEST, "--", grey, [one.values[BEST] for one in found]
+    yield FORMS["pairs"], "-o", blue, [statistics.fmean(one.best("pairs")) for one in found]
+    alone = [value for _, value in _transferred(found)]
+    yield f"the same, trained on {BUSIEST} alone", ":", blue, alone
+    for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
+        for seed in range(max(len(one.best(form)) for one in found)):
+            label = f"{FORMS[form]}, a seed each" if seed == 0 else None
+            some = [one.best(form)[seed : seed + 1] for one in found]
+            yield label, "o", colour, [values[0] if values else math.nan for values in some]
+    percents = [math.nan if one.case.published is None else one.case.published for one in found]
+    published = [
+        one.values[ESJF] * (1.0 + percent / 100.0)
+        for one, percent in zip(found, percents, strict=True)
+    ]
+    yield "published, by its percentage", "x", "black", published

@@ -1,0 +1,180 @@
+"""Heuristics, rules, agents and search on workloads that no agent was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_client import Policy
+from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
+from hpcosim_experiments.statistics.rows import Row, Rows, where, write_rows
+from hpcosim_experiments.statistics.statistic import mean
+from hpcosim_papers.ineps.agent.rule import Rule, pairing_rule
+from hpcosim_papers.ineps.study.local_search import lower_bound
+from hpcosim_papers.ineps.study.unseen_training import distil
+from hpcosim_papers.ineps.study.unseen_workloads import (
+    INSTANCES,
+    KINDS,
+    SEEDS,
+    STUDY,
+    Unseen,
+    unseen,
+)
+from hpcosim_papers.studies.papers import papers_folder, scenario_path
+from hpcosim_papers.studies.pool import in_parallel
+from hpcosim_papers.studies.study import Request
+from hpcosim_scenarios.planning.optimum.bound import LowerBound
+from hpcosim_scenarios.planning.optimum.instance import Instance
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_schedulers import make_policy
+from hpcosim_sim.record.folder import prepare
+
+HEURISTIC, TUNED, RULE, AGENT, DISTILLED, SEARCH, BOUND = (
+    *("best heuristic", "best rule", "rule", "agent", "distilled", "search", "lower bound"),
+)
+POLICIES = (HEURISTIC, TUNED, RULE, AGENT, DISTILLED, SEARCH, BOUND)
+NO_BOUND = ("exp4_mixed",)  # too many combinations of six kinds of jobs on a node
+
+BEST_HEURISTICS: Mapping[str, str] = {
+    "exp1": "minmin-immediate",
+    "exp2": "first-high-cores-one",
+    "exp3": "minmin-immediate",
+    "exp4_mem": "maxmin",
+    "exp4_comp": "first-high-cores",
+    "exp4_mixed": "minmin-immediate",
+}
+"""The best of 88 deterministic heuristics on the first validation workloads."""
+
+BEST_RULES: Mapping[str, Rule] = {
+    "exp1": Rule("cheapest", 0.0, 0),
+    "exp2": Rule("costliest", 0.1, 2),
+    "exp3": Rule("costliest", 0.1, 3),
+    "exp4_mem": Rule("costliest", 0.0, 3),
+    "exp4_comp": Rule("longest", 0.3, 2),
+    "exp4_mixed": Rule("longest", 0.3, 3),
+}
+"""The best of the 36 rules on the first validation workloads of each experiment."""
+
+NETWORK = "energy.safetensors"
+COLUMNS = ("experiment", "number", "load", "resampled", "policy", "energy_j")
+
+
+class Task(NamedTuple):
+    """A run.
+
+    Attributes:
+        workload: the workload.
+        policy: one of `POLICIES`.
+        models: folder of the distilled network.
+    """
+
+    workload: Unseen
+    policy: str
+    models: Path
+
+
+def reproduce(request: Request) -> None:
+    """Write `results.csv` and `summary.md`; of a training also the distilled network."""
+    out = request.out
+    prepare(out, force=request.force or request.train)  # there is no experiment to continue
+    models = out if request.train else papers_folder() / "ineps" / STUDY
+    if request.train:
+        distil("energy", models / NETWORK, request.workers)
+    tasks = [
+        Task(workload, policy, models)
+        for kind in KINDS
+        for policy in POLICIES
+        if policy != BOUND or kind not in NO_BOUND
+        for workload in unseen(kind, "final")
+    ]
+    rows = in_parallel(run_one, tasks, request.workers, request.name)
+    write_rows(out / "results.csv", COLUMNS, rows, digits=None)
+    (out / "summary.md").write_text(summary(rows), encoding="utf-8")
+
+
+def run_one(task: Task) -> Row:
+    """Run a policy on a workload, and return a row of `results.csv`."""
+    one, library = task.workload, Library([scenario_path("ineps", task.workload.kind)])
+    jobs = one.draw(library.first_jobs)
+    if task.policy == BOUND:
+        instance = Instance(library.first, jobs)
+        energy_j = lower_bound(instance, LowerBound(instance, "energy"))
+    else:
+        opened = open_scenario(library.first, jobs, task.policy)
+        energy_j = float(run_in_process(opened, _make(task))["energy_j"])
+    labels = (one.kind, one.number, one.load, int(one.resampled), task.policy)
+    return dict(zip(COLUMNS, (*labels, energy_j), strict=True))
+
+
+def _make(task: Task) -> Policy:
+    kind = task.workload.kind
+    if task.policy == TUNED:
+        return pairing_rule("energy", BEST_RULES[kind])
+    trained = papers_folder() / "ineps" / f"pairing-{kind.partition('_')[0]}"
+    names = {
+        HEURISTIC: BEST_HEURISTICS[kind],
+        RULE: "pairing-rule-energy",
+        AGENT: f"pairing:{trained / 'energy.safetensors'}",
+        DISTILLED: f"pairing:{task.models / NETWORK}",
+        SEARCH: "pairing-search-energy",
+    }
+    return make_policy(names[task.policy])
+
+
+PAIRS = (
+    (SEARCH, RULE),
+    (SEARCH, TUNED),
+    (SEARCH, AGENT),
+    (SEARCH, HEURISTIC),
+    (DISTILLED, RULE),
+    (AGENT, RULE),
+    (RULE, HEURISTIC),
+    (BOUND, RULE),
+)
+
+
+def difference(rows: Rows, policy: str, base: str) -> Estimate:
+    """Return the mean relative difference of a policy to another one, in %, with its interval.
+
+    Workloads are resampled as a whole: the differences are paired.
+
+    Args:
+        rows: the values on the same workloads, in the same order for each policy.
+        policy: the policy.
+        base: the policy that it is compared with.
+    """
+    value, other = (
+        np.array([row["energy_j"] for row in where(rows, policy=name)]) for name in (policy, base)
+    )
+    return estimate([100.0 * (value / other - 1.0)], mean, Bootstrap())
+
+
+def summary(rows: Rows) -> str:
+    """Return the comparison as Markdown."""
+    lines = []
+    for kind in dict.fromkeys(row["experiment"] for row in rows):
+        found = where(rows, experiment=kind)
+        known = {row["policy"] for row in found}
+        pairs = [pair if known.issuperset(pair) else None for pair in PAIRS]
+        lines.append([kind, *(_cell(difference(found, *pair)) if pair else "" for pair in pairs)])
+    head = ["workloads of", *(f"{one} to {other}" for one, other in PAIRS)]
+    return document(
+        ["# Unseen workloads"],
+        [
+            "Mean difference of the energy in %, with its 95 % bootstrap interval, over "
+            f"{INSTANCES} workloads of each experiment; negative: the first is better. Workloads "
+            "are the experiment's jobs in random order or drawn with replacement, submitted at the "
+            f"experiment's rate, twice and a quarter of it. Their seed is {SEEDS['final']}, which "
+            "no training, validation or choice uses."
+        ],
+        table(head, lines),
+    )
+
+
+def _cell(found: Estimate) -> str:
+    return f"{found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f})"

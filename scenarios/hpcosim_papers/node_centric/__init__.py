@@ -1,0 +1,1 @@
+"""Node-centric scheduling (Stafford, Bosque 2024)."""

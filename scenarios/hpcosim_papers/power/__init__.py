@@ -1,0 +1,1 @@
+"""Trained power managers: agent, environment, learners and study."""

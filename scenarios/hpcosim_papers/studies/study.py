@@ -1,0 +1,166 @@
+"""A study: an experiment, and the tables and figures that a paper has of its results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hpcosim_experiments.carry_out import Say, simulate_plan
+from hpcosim_experiments.executors import ExecutorSettings, Local
+from hpcosim_experiments.model.combinations import Combinations
+from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
+from hpcosim_experiments.runs.result import RunResult
+from hpcosim_experiments.runs.task import Measures
+from hpcosim_experiments.statistics.rows import Labels, Row, Rows, write_rows
+from hpcosim_papers.studies.papers import papers_folder
+from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.running.warnings import Warn, ignore_warning
+from hpcosim_scenarios.shipped import EXPERIMENTS
+
+Tables = Mapping[str, Callable[[Rows], str]]
+Figures = Mapping[str, Callable[[Path, Rows], None]]
+
+
+class Request(NamedTuple):
+    """What to do for a study.
+
+    Attributes:
+        name: name of the study.
+        out: the existing output folder. Results of runs in it are used again.
+        train: train the networks of the study into the folder first, instead of using the shipped
+            ones.
+        executor: where runs are simulated. Trainings run on this machine.
+        force: accept an output folder with other files, and simulate all runs again.
+        warn: called with each warning.
+        say: called with sentences about the progress.
+    """
+
+    name: str
+    out: Path
+    train: bool = False
+    executor: ExecutorSettings = Local()
+    force: bool = False
+    warn: Warn = ignore_warning
+    say: Say = ignore_warning
+
+    @property
+    def workers(self) -> int | None:
+        """Number of processes of trainings on this machine; None: one per core."""
+        return self.executor.workers
+
+
+class Study(NamedTuple):
+    """An experiment and its output files.
+
+    Attributes:
+        experiment: the experiment file.
+        columns: columns of `results.csv`; empty: no `results.csv`.
+        tables: functions that return a Markdown text for the rows, by file name.
+        figures: functions that draw the rows into a file, by file name.
+        described: returns columns of a run, in addition to its labels and metrics.
+        arranged: returns the rows of all runs as the output files have them.
+        changed: returns the combinations to run.
+        measures: see `plan_of`.
+        overrides: changes of the scenario, by dotted path.
+        digits: significant digits of floats in `results.csv`; None: full precision.
+    """
+
+    experiment: Path
+    columns: Sequence[str]
+    tables: Tables
+    figures: Figures
+    described: Callable[[PlannedRun], Row] = lambda _: {}
+    arranged: Callable[[list[Row]], Rows] = lambda rows: rows
+    changed: Callable[[Combinations], Combinations] = lambda all_runs: all_runs
+    measures: Measures | None = None
+    overrides: Mapping[str, Any] = {}
+    digits: int | None = 10
+
+
+def experiment_file(paper: str, name: str) -> Path:
+    """Return the path of an experiment of a paper."""
+    return papers_folder() / paper / EXPERIMENTS / f"{name}.yaml"
+
+
+def only(wanted: Callable[[Labels], bool]) -> Callable[[Combinations], Combinations]:
+    """Return a function that keeps the combinations with wanted labels."""
+
+    def kept(found: Combinations) -> Combinations:
+        runs = [run for run in found.runs if wanted(found.labels(run))]
+        return found._replace(runs=runs)
+
+    return kept
+
+
+def plan(study: Study, warn: Warn = ignore_warning) -> Plan:
+    """Return the runs of a study.
+
+    Raises:
+        As `plan_of`.
+    """
+    return plan_of(
+        study.experiment, study.overrides, warn, changed=study.changed, measures=study.measures
+    )
+
+
+def carry_out(study: Study, request: Request, known: Sequence[Row] = ()) -> Rows:
+    """Simulate the runs of a study that are not stored, and write its files.
+
+    Args:
+        study: the study.
+        request: output folder and executor; files of the same names are replaced.
+        known: rows that precede those of the runs.
+
+    Returns:
+        All rows.
+
+    Raises:
+        ExperimentFileError, ScenarioError, WorkloadError, PolicyError: the experiment, a job log
+            or a policy is invalid or missing.
+        RunError: a run failed, or left jobs incomplete.
+        ExperimentError: the output folder has another study, or it is not writable.
+        FigureError: matplotlib is missing. OSError: a file is not writable.
+    """
+    rows = [*known, *study.arranged(rows_of(study, request))]
+    if study.columns:
+        write_rows(request.out / "results.csv", study.columns, rows, study.digits)
+    for name, made in study.tables.items():
+        (request.out / name).write_text(made(rows), encoding="utf-8")
+    for name, draw in study.figures.items():
+        draw(request.out / name, rows)
+    return rows
+
+
+def rows_of(study: Study, request: Request) -> list[Row]:
+    """Simulate the runs of a study that are not stored, and return a row for each run.
+
+    Arguments and errors are those of `carry_out`.
+    """
+    planned = plan(study, request.warn)
+    _, results = simulate_plan(
+        planned,
+        request.out,
+        executor=request.executor,
+        force=request.force or request.train,
+        again=request.force,
+        warn=request.warn,
+        say=request.say,
+    )
+    _check(planned, results)
+    return [
+        {**run.labels, **results[run.key].metrics, **study.described(run)} for run in planned.runs
+    ]
+
+
+def _check(planned: Plan, results: Mapping[str, RunResult]) -> None:
+    """Check that all jobs of all runs completed."""
+    for run in planned.runs:
+        result = results[run.key]
+        named = ", ".join(str(label) for label in run.labels.values())
+        if result.status == "failed":
+            failed = sum(result.status == "failed" for result in results.values())
+            raise RunError(f"{failed} runs failed, the first of them {named}: {result.error}")
+        completed, count = result.metrics["jobs_completed"], result.metrics["jobs"]
+        if completed != count:
+            raise RunError(f"{named}: only {completed} of {count} jobs completed")

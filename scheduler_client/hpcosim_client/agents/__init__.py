@@ -1,1 +1,0 @@
-"""Trained agents, evaluated with NumPy. `hpcosim_training` trains them."""

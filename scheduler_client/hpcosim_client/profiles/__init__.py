@@ -1,0 +1,1 @@
+"""Free resources in the future: profiles of counts and of nodes."""

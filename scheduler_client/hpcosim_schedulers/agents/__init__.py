@@ -1,0 +1,1 @@
+"""Trained agents, evaluated with NumPy. `hpcosim_gym` trains them."""

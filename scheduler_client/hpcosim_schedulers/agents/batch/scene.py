@@ -1,0 +1,184 @@
+"""What the batch agent observes: a row for each visible job, and the state of the cluster.
+
+All columns are relative to the cluster's size or to fixed times, so that one network serves any
+cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_client.job import Floats, Job
+from hpcosim_client.view import View
+from hpcosim_protocol import Platform
+from hpcosim_schedulers.heuristics.chosen_head import MAX_WINDOW_JOBS
+
+Rows = NDArray[np.float32]
+
+SHORTEST_S, LONGEST_S = 10.0, 30 * 86_400.0
+"""Times are log(1 + t / SHORTEST_S), divided by its value at LONGEST_S, at most 1."""
+
+AHEAD_S = (600.0, 3600.0, 4 * 3600.0, 16 * 3600.0)
+"""Times from now at which the free cores are observed, in seconds."""
+
+SMALLEST_CORE_S, LARGEST_CORE_S = 10.0, 1e12
+"""Areas a, in core-seconds, are log(1 + a / SMALLEST_CORE_S), divided by its value at
+LARGEST_CORE_S, at most 1."""
+
+DAY_S = 86_400.0
+
+LONG_WAIT_S = 7 * DAY_S
+
+JOB_COLUMNS = (
+    "requested_time",
+    "requested_area",
+    "cores",
+    "log_cores",
+    "wait",
+    "long_wait",
+    "wait_share",
+    "fits",
+    "earliest_start",
+    "cores_beside",
+    "place",
+)
+"""Columns of a visible job, each 0 to 1:
+
+- requested_time: requested run time, as a time above.
+- requested_area: requested run time x requested cores, as an area above.
+- cores: requested cores / cores of the cluster.
+- log_cores: log(1 + requested cores) / log(1 + cores of the cluster).
+- wait: wait so far, as a time above.
+- long_wait: wait / LONG_WAIT_S, at most 1.
+- wait_share: wait / (wait + requested time).
+- fits: 1 if as many cores are free.
+- earliest_start: time until as many cores are free by the requested times of running jobs.
+- cores_beside: cores that are then free beside those of the job / cores of the cluster.
+- place: number of jobs before it in the queue / number of visible jobs.
+"""
+
+CLUSTER_COLUMNS = (
+    "free_cores",
+    "queue",
+    "requested_work",
+    "mean_wait",
+    *(f"free_in_{ahead_s / 3600:g}_h" for ahead_s in AHEAD_S),
+)
+"""Columns of the cluster, each 0 to 1:
+
+- free_cores: free cores / cores of the cluster.
+- queue: n / (n + 64) for n waiting jobs.
+- requested_work: x / (1 + x), x: requested core-seconds of visible jobs / those of a day.
+- mean_wait: mean wait of the visible jobs, as a time above.
+- free_in_T_h: cores that are free in T hours by the requested times of running jobs / cores.
+"""
+
+SATURATION_JOBS = 64.0
+
+_AHEAD_S = np.array(AHEAD_S)
+_PLACES = np.arange(MAX_WINDOW_JOBS)
+_LOG_LONGEST = math.log1p(LONGEST_S / SHORTEST_S)
+_LOG_LARGEST = math.log1p(LARGEST_CORE_S / SMALLEST_CORE_S)
+
+
+class QueueScene(NamedTuple):
+    """The observation of a round.
+
+    Attributes:
+        columns: float32[JOB_COLUMNS, jobs], the visible jobs in submission order.
+        cluster: float32[CLUSTER_COLUMNS].
+    """
+
+    columns: Rows
+    cluster: Rows
+
+
+class SceneMaker:
+    """Makes the observations of one simulation. It keeps the columns of a job that never change.
+
+    Args:
+        platform: the cluster.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self._cores = float(platform.core_count)
+        self._log_cores = math.log1p(self._cores)
+        # By `Job.order`: requested time, cores and submission, then the columns of the first two.
+        self._jobs = np.empty((7, 256))
+
+    def update(self, view: View) -> None:
+        """Read the jobs that joined the queue; call it once after each event."""
+        for job in view.arrived:
+            if job.order >= self._jobs.shape[1]:
+                missing = max(self._jobs.shape[1], job.order + 1 - self._jobs.shape[1])
+                self._jobs = np.pad(self._jobs, ((0, 0), (0, missing)))
+            self._jobs[:, job.order] = (
+                job.requested_s,
+                job.cores,
+                job.submit_s,
+                min(math.log1p(job.requested_s / SHORTEST_S) / _LOG_LONGEST, 1.0),
+                min(math.log1p(job.requested_s * job.cores / SMALLEST_CORE_S) / _LOG_LARGEST, 1.0),
+                job.cores / self._cores,
+                math.log1p(job.cores) / self._log_cores,
+            )
+
+    def scene_of(self, view: View, jobs: Sequence[Job]) -> QueueScene:
+        """Return the observation of a round.
+
+        Args:
+            view: the view.
+            jobs: the visible jobs, at least one.
+        """
+        known = self._jobs.take([job.order for job in jobs], axis=1)
+        requested_s, cores = known[0], known[1]
+        wait_s = view.now_s - known[2]
+        ends_s, free = _releases(view)
+        starts_s = ends_s[np.minimum(free.searchsorted(cores), len(free) - 1)]
+        # Jobs that end at the same time release their cores together.
+        beside = free[ends_s.searchsorted(starts_s, "right") - 1] - cores
+        times = np.log1p(np.array((wait_s, starts_s - view.now_s)) / SHORTEST_S) / _LOG_LONGEST
+        count = len(jobs)
+        columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
+        columns[:4] = known[3:]
+        columns[4] = np.minimum(times[0], 1.0)
+        columns[5] = np.minimum(wait_s / LONG_WAIT_S, 1.0)
+        columns[6] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
+        columns[7] = cores <= view.nodes.free_cores
+        columns[8] = np.minimum(times[1], 1.0)
+        columns[9] = np.maximum(beside, 0.0) / self._cores
+        columns[10] = _PLACES[:count] / count
+        work = float(requested_s @ cores) / (self._cores * DAY_S)
+        mean_wait_s = float(wait_s.sum()) / count
+        ahead = free[ends_s.searchsorted(view.now_s + _AHEAD_S, "right") - 1]
+        return QueueScene(columns, self._cluster(view, work, mean_wait_s, ahead))
+
+    def _cluster(self, view: View, work: float, mean_wait_s: float, ahead: Floats) -> Rows:
+        waiting = len(view.queue)
+        cluster = np.empty(len(CLUSTER_COLUMNS), dtype=np.float32)
+        cluster[0] = view.nodes.free_cores / self._cores
+        cluster[1] = waiting / (waiting + SATURATION_JOBS)
+        cluster[2] = work / (1.0 + work)
+        cluster[3] = min(math.log1p(mean_wait_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
+        cluster[4:] = ahead / self._cores
+        return cluster
+
+
+def _releases(view: View) -> tuple[Floats, Floats]:
+    """Return when cores become free by requested times, ascending, and how many are free then.
+
+    The first time is now. A job that overruns its request ends now.
+    """
+    now_s = view.now_s
+    releases = [(now_s, view.nodes.free_cores)]
+    for job in view.running.values():
+        if job.allocation is not None:
+            end_s = job.start_s + job.suspended_s + job.requested_s
+            releases.append((end_s if end_s > now_s else now_s, job.allocation.cores))
+    releases.sort()
+    ends = np.array(releases, dtype=np.float64)
+    return ends[:, 0], ends[:, 1].cumsum()

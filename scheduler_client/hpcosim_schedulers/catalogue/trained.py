@@ -1,0 +1,75 @@
+"""Trained job schedulers by name and model file: `pairing:model.safetensors`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_schedulers.catalogue.registered import TRAINED, TrainedScheduler, load, registered
+
+if TYPE_CHECKING:  # names are checked without NumPy
+    from hpcosim_client.view import Policy
+
+SAMPLED = "-sampled"
+"""Suffix of the name of a trained scheduler that samples its actions."""
+
+
+def trained_names() -> list[str]:
+    """Return the names of all trained schedulers, without a file, also those with `SAMPLED`."""
+    names = list(registered(TRAINED))
+    return [*names, *(name + SAMPLED for name in names)]
+
+
+def is_trained(name: str) -> bool:
+    """Return whether a name is the name of a trained scheduler, with or without a file."""
+    return name.partition(":")[0] in trained_names()
+
+
+def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
+    """Return the name of a scheduler with the values of the options `--model` and `--sample`.
+
+    Args:
+        name: name of a scheduler.
+        model: model file of a trained scheduler; None: no file.
+        sample: whether a trained scheduler samples its actions; otherwise it is greedy.
+
+    Raises:
+        PolicyError: a model or sampling is given, but the scheduler is not trained.
+    """
+    if model is None and not sample:
+        return name
+    if name not in registered(TRAINED):
+        known = ", ".join(registered(TRAINED))
+        raise PolicyError(f"{name}: --model and --sample apply only to trained schedulers: {known}")
+    return f"{name}{SAMPLED if sample else ''}" + (f":{model}" if model else "")
+
+
+def check_trained(name: str) -> None:
+    """Check that a name is that of a trained scheduler with a file, which is not opened.
+
+    Raises:
+        PolicyError: the scheduler is not trained, or the file is missing from the name.
+    """
+    if not is_trained(name) or not name.partition(":")[2]:
+        kind = name if is_trained(name) else "pairing"
+        raise PolicyError(
+            f"expected a trained scheduler with its model, {kind}:MODEL.safetensors or the option "
+            f"--model, got {name!r}"
+        )
+
+
+def make_trained(name: str) -> Policy:
+    """Return a new policy of a trained scheduler, by its name with a file.
+
+    Raises:
+        PolicyError: see `check_trained`, the scheduler does not sample, or the file has no such
+            model.
+    """
+    check_trained(name)
+    kind, _, model = name.partition(":")
+    scheduler: TrainedScheduler = load(TRAINED, kind.removesuffix(SAMPLED))
+    sample = kind.endswith(SAMPLED)
+    if sample and not scheduler.sampled:
+        raise PolicyError(f"{name}: this scheduler does not sample actions")
+    return scheduler.make(Path(model), sample=sample)

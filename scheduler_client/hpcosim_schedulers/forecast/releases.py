@@ -1,0 +1,144 @@
+"""When running jobs end, and how much they release."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.random import Generator
+
+from hpcosim_client.arrays import Floats
+from hpcosim_schedulers.forecast.distribution import TimeDistribution
+
+_TAIL = 0.5 ** np.arange(4.0, 13.0)
+LEVELS: Floats = np.concatenate([(np.arange(30) + 0.5) / 32, 1.0 - _TAIL])
+"""Levels of the quantiles by which the run time of a job is stored; dense near 1, for jobs that
+have run for long."""
+_EDGES = np.concatenate([[0.0], (LEVELS[1:] + LEVELS[:-1]) / 2, [1.0]])
+_WEIGHTS: Floats = np.diff(_EDGES)
+
+
+class Releases:
+    """The ends of running jobs, as distributions.
+
+    Each job has the distribution of its run time from when it started, as 39 quantiles; of these
+    only those count that are longer than the time for which it has run. Jobs end independently.
+
+    Example:
+        >>> from hpcosim_schedulers.forecast import Releases, TimeDistribution
+        >>> import numpy as np
+        >>> releases = Releases()
+        >>> half = TimeDistribution(np.array([60.0, 120.0]), np.array([0.5, 1.0]))
+        >>> releases.started(7, 0.0, 4.0, half)
+        >>> releases.expected(30.0, np.array([50.0, 90.0, 130.0])).tolist()
+        [0.0, 2.0, 4.0]
+    """
+
+    def __init__(self) -> None:
+        self._row: dict[int, int] = {}
+        self._job: list[int] = []
+        self._start_s: Floats = np.zeros(16)
+        self._size: Floats = np.zeros(16)
+        self._times_s: Floats = np.zeros((16, len(LEVELS)))
+
+    def __len__(self) -> int:
+        return len(self._job)
+
+    def started(self, job_id: int, start_s: float, size: float, run_time: TimeDistribution) -> None:
+        """Take a job that starts; one that runs already starts anew.
+
+        Args:
+            job_id: its number.
+            start_s: its start, s.
+            size: what it releases at its end: cores or nodes.
+            run_time: its run time.
+        """
+        self.ended(job_id)
+        row = len(self._job)
+        if row == len(self._size):
+            for name in ("_start_s", "_size", "_times_s"):
+                array = getattr(self, name)
+                setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
+        self._row[job_id] = row
+        self._job.append(job_id)
+        self._start_s[row], self._size[row] = start_s, size
+        self._times_s[row] = run_time.quantiles(LEVELS)
+
+    def ended(self, job_id: int) -> None:
+        """Take a job that has ended or stopped; of one that is unknown, nothing is kept."""
+        row = self._row.pop(job_id, None)
+        if row is None:
+            return
+        last = self._job.pop()
+        if last != job_id:
+            end = len(self._job)
+            self._job[row], self._row[last] = last, row
+            self._start_s[row], self._size[row] = self._start_s[end], self._size[end]
+            self._times_s[row] = self._times_s[end]
+
+    def probabilities(self, now_s: float, at_s: Floats) -> Floats:
+        """Return the probability that each job has ended, float64[jobs, times].
+
+        The jobs are those of `job_ids`.
+
+        Args:
+            now_s: the present time, s: no job has ended before.
+            at_s: float64[times], times, s, not before `now_s`.
+        """
+        ends_s, weights = self._ends(now_s)
+        found = np.empty((len(ends_s), len(at_s)))
+        for place, time_s in enumerate(at_s.tolist()):
+            found[:, place] = ((ends_s <= time_s) * weights).sum(1)
+        return found
+
+    @property
+    def job_ids(self) -> list[int]:
+        """The numbers of the running jobs, in the order of all arrays here."""
+        return list(self._job)
+
+    @property
+    def sizes(self) -> Floats:
+        """What each running job releases at its end, float64[jobs]."""
+        return self._size[: len(self)].copy()
+
+    def expected(self, now_s: float, at_s: Floats) -> Floats:
+        """Return the expected size released until times, float64[times]; see `probabilities`."""
+        return self._size[: len(self)] @ self.probabilities(now_s, at_s)
+
+    def drawn_ends_s(self, now_s: float, samples: int, generator: Generator) -> Floats:
+        """Return random ends of the jobs after now, float64[samples, jobs], s."""
+        ends_s, weights = self._ends(now_s)
+        edges = weights.cumsum(1)
+        drawn = generator.random((samples, len(ends_s), 1))
+        at = (edges < drawn).sum(2)
+        at = np.minimum(at, ends_s.shape[1] - 1)
+        found: Floats = np.take_along_axis(ends_s, at.T, axis=1).T
+        return found
+
+    def drawn_released(
+        self, now_s: float, at_s: Floats, samples: int, generator: Generator
+    ) -> Floats:
+        """Return random sizes released until times, float64[samples, times]."""
+        ends_s = self.drawn_ends_s(now_s, samples, generator)
+        return np.stack([(ends_s <= time_s) @ self._size[: len(self)] for time_s in at_s], axis=1)
+
+    def _ends(self, now_s: float) -> tuple[Floats, Floats]:
+        """Return possible ends of each job, s, and their probabilities, float64[jobs, levels]."""
+        count = len(self)
+        start_s = self._start_s[:count, None]
+        ends_s = start_s + self._times_s[:count]
+        weights = np.where(ends_s > now_s, _WEIGHTS, 0.0)
+        total = weights.sum(1, keepdims=True)
+        over = np.flatnonzero(total[:, 0] <= 0.0)
+        if len(over):
+            left_s = np.maximum(now_s - start_s[over], 1.0)
+            ends_s[over] = now_s + left_s * _BEYOND
+            weights[over] = 1.0 / len(LEVELS)
+            total[over] = 1.0
+        return ends_s, weights / total
+
+
+_BEYOND: Floats = np.array([0.25, 1.0, 4.0])[np.arange(len(LEVELS)) * 3 // len(LEVELS)]
+"""Time left of a job that has run longer than expected, relative to the time it has run; see
+`TimeDistribution.after`."""
+assert math.isclose(float(_WEIGHTS.sum()), 1.0)

@@ -1,0 +1,217 @@
+"""A pass of the backfill scheduler (`sched/backfill`).
+
+Sources: slurm.conf(5), `SchedulerParameters`; https://slurm.schedmd.com/sched_config.html, section
+"Backfill Scheduling". Where these are silent, the model follows what Slurm 22.05 was observed to
+plan; see docs/explanation/slurm-policy.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from hpcosim_schedulers.slurm.backfill_counts import BackfillCounts
+from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.node_sets import NodeSet
+from hpcosim_schedulers.slurm.parameters import SchedulerParameters
+from hpcosim_schedulers.slurm.passes import PassContext
+from hpcosim_schedulers.slurm.plan import NodeSpace
+
+MOST_TRIES = 1000
+"""Maximum number of times at which a pass tries a job."""
+
+STARTED = 0
+"""Planned start of a job that has started."""
+
+
+class Planned(Struct, frozen=True, gc=False):
+    """A planned start of a job.
+
+    Attributes:
+        job_id: number of the job.
+        start: planned start, seconds of the site's clock.
+        nodes: planned nodes.
+    """
+
+    job_id: int
+    start: int
+    nodes: NodeSet
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillSettings:
+    """Settings of a pass.
+
+    Attributes:
+        parameters: the scheduler parameters.
+        kill_wait: KillWait, s.
+        plans_all: whether to plan also jobs behind the last that could start now. Needed if any
+            job may preempt others.
+    """
+
+    parameters: SchedulerParameters
+    kill_wait: int
+    plans_all: bool = False
+
+
+def backfill(
+    queue: Iterable[Candidate], context: PassContext, settings: BackfillSettings
+) -> list[Planned]:
+    """Start jobs that delay no planned start of a job before them, and return the plan.
+
+    Args:
+        queue: waiting jobs by priority. A job in several partitions comes several times.
+        context: the cluster and the rules of the site.
+        settings: settings of the pass.
+    """
+    one_pass = _BackfillPass(list(queue), context, settings)
+    one_pass.run()
+    return one_pass.plan
+
+
+class _BackfillPass:
+    """The state of a pass.
+
+    Args:
+        candidates: as `queue` of `backfill`.
+        context: the cluster and the rules of the site.
+        settings: settings of the pass.
+
+    Attributes:
+        plan: the planned starts.
+    """
+
+    def __init__(
+        self, candidates: list[Candidate], context: PassContext, settings: BackfillSettings
+    ) -> None:
+        parameters, now = settings.parameters, context.now
+        self._candidates, self._context, self._settings = candidates, context, settings
+        self._latest = now + int(parameters.bf_window_s)
+        resolution = max(int(parameters.bf_resolution_s), 1)
+        self._space = NodeSpace(now, self._latest, context.available, resolution)
+        self._free = context.future()
+        self._counts = BackfillCounts(parameters)
+        self._starts: dict[int, int] = {}  # planned start of a job, or STARTED
+        self._stopped: set[str] = set()  # partitions that start no further job
+        self._last = self._last_that_could_start(len(candidates))
+        self.plan: list[Planned] = []
+
+    def run(self) -> None:
+        """Consider the jobs one after the other."""
+        for number, candidate in enumerate(self._candidates):
+            if number > self._last or self._counts.no_more_starts:
+                break
+            if not self._may_be_tested(candidate) or not self._counts.admit(candidate):
+                continue
+            if self._counts.no_more_tests:
+                break
+            found = self._earliest(candidate)
+            if found is None:
+                continue
+            if found[0] > self._context.now:
+                self._plan(candidate, *found)
+            elif self._context.start(candidate, found[1]):
+                self._starts[candidate.job.job_id] = STARTED
+                self._counts.started += 1
+                self._free = self._context.future()
+                self._last = self._last_that_could_start(self._last + 1)
+
+    def _may_be_tested(self, candidate: Candidate) -> bool:
+        """Return whether a job has not started, and no limit holds it."""
+        if self._starts.get(candidate.job.job_id) == STARTED:
+            return False
+        if candidate.partition in self._stopped:
+            return False
+        if not self._context.held(candidate):
+            return True
+        if self._context.stops(candidate):
+            self._stopped.add(candidate.partition)
+        return False
+
+    def _plan(self, candidate: Candidate, start: int, found: Found) -> None:
+        """Reserve nodes for a job that cannot start now.
+
+        A job in several partitions may get a reservation in each of them, unless
+        `bf_one_resv_per_job` is set.
+        """
+        job_id, parameters = candidate.job.job_id, self._settings.parameters
+        if self._settings.plans_all:
+            place = self._context.preempt(candidate, self._nodes_now(candidate))
+            if place is not None:
+                start, found = self._context.now + 1, place
+        earlier = self._starts.get(job_id)
+        if start > self._latest or (earlier is not None and parameters.bf_one_resv_per_job):
+            return
+        if not self._context.reserves(candidate):
+            return
+        nodes = found.node_set
+        if self._counts.reserves(candidate):
+            self._space.reserve(start, start + candidate.limit, nodes)
+            self._last = self._last_that_could_start(self._last + 1)
+        if earlier is None or start < earlier:
+            self._starts[job_id] = start
+            self.plan.append(Planned(job_id, start, nodes))
+
+    def _earliest(self, candidate: Candidate) -> tuple[int, Found] | None:
+        """Return the earliest start of a job beside planned jobs and reservations."""
+        now, free, windows = self._context.now, self._free, self._context.windows
+        least = free.not_before(candidate.job.cores, now)
+        if least is None:
+            return None
+        at = self._space.begin_of(least, now) if windows is None else now
+        for _ in range(MOST_TRIES):
+            end = at + candidate.limit
+            nodes, later = self._space.free_during(at, end)
+            nodes &= candidate.suitable
+            if windows is not None:
+                permitted, change = windows.permitted(candidate, at, end)
+                nodes &= permitted
+                if change is not None and (later is None or change < later):
+                    later = change
+            possible = free.earliest(candidate, nodes, now, self._settings.kill_wait, later)
+            if possible is not None:
+                start = max(possible[0], at)
+                if later is None or start <= later:
+                    found = free.find(candidate, nodes, possible[1])
+                    if found is not None and not self._overlaps(candidate, at, start, found):
+                        return start, found
+                    later = start if found is not None else later
+            if later is None:
+                return None
+            at = later
+        return None
+
+    def _overlaps(self, candidate: Candidate, at: int, start: int, found: Found) -> bool:
+        """Return whether a planned start would overlap the plan of a job before it.
+
+        The nodes are free from `at`, the time that was tried, for the limit of the job. It ends
+        later than that if it starts later.
+        """
+        return start > at and self._space.overlaps(start, start + candidate.limit, found.node_set)
+
+    def _last_that_could_start(self, end: int) -> int:
+        """Return the number of the last job before `end` that could start now; -1: none.
+
+        What a pass starts or plans only takes nodes away, so that a job that could not start before
+        cannot either. The plan of later jobs has no effect. A pass that is to plan all considers
+        all.
+        """
+        if self._settings.plans_all:
+            return end - 1
+        cores = self._free.cores()
+        space, now = self._space, self._context.now
+        for number in range(end - 1, -1, -1):
+            candidate = self._candidates[number]
+            if candidate.job.cores <= cores:
+                nodes = space.free_during(now, now + candidate.limit)[0] & candidate.suitable
+                if self._free.fits(candidate, nodes):
+                    return number
+        return -1
+
+    def _nodes_now(self, candidate: Candidate) -> NodeSet:
+        """Return the nodes on which a job could start now beside planned jobs and reservations."""
+        now = self._context.now
+        free = self._space.free_during(now, now + candidate.limit)[0]
+        return free & self._context.permitted_now(candidate)

@@ -1,0 +1,270 @@
+"""The resources that are free now and after running jobs end, by their time limits."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+
+import numpy as np
+from msgspec import Struct
+
+from hpcosim_client.demand import NodeChoice
+from hpcosim_client.job import Allocation, Ints
+from hpcosim_client.placing import Placing, offered
+from hpcosim_client.slots import Slots
+from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.job_devices import choose_for_devices
+from hpcosim_schedulers.slurm.node_order import NodeOrder
+from hpcosim_schedulers.slurm.node_sets import NodeSet, mask_of, set_of, set_of_mask
+from hpcosim_schedulers.slurm.offers import Offer, consecutive_nodes
+from hpcosim_schedulers.slurm.select import choose_nodes, usable_cores
+
+FIRST_WINDOW_S = 30
+"""Running jobs whose ends are this close are taken away together; doubled each time (`_will_run_
+test` of select/cons_tres). It is the time within which planned starts are imprecise."""
+
+MOST_TOGETHER = 200
+"""Maximum number of running jobs that are taken away together."""
+
+
+class RunningEnd(Struct, frozen=True, eq=False, gc=False):
+    """A running job and its end.
+
+    Attributes:
+        end: end by the time limit, seconds of the site's clock.
+        nodes: its nodes.
+        allocation: what it holds.
+    """
+
+    end: int
+    nodes: NodeSet
+    allocation: Allocation
+
+
+class Future:
+    """Free resources after the first running jobs have ended, in the order of their ends.
+
+    Args:
+        amounts: int64[slots], free now.
+        running: the running jobs.
+        slots: layout of the amounts.
+        order: what the node choice prefers.
+        waits_for_switches: tells by the number of a job whether it still waits for the number of
+            leaf switches that it prefers; None: no job does.
+    """
+
+    def __init__(
+        self,
+        amounts: Ints,
+        running: Sequence[RunningEnd],
+        slots: Slots,
+        order: NodeOrder,
+        waits_for_switches: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._running = running
+        self._waits_for_switches = waits_for_switches
+        self._ends: list[RunningEnd] | None = None
+        self._slots, self._order = slots, order
+        self._amounts, self._cores = [amounts.copy()], list[int]()
+        self._totals: list[int] | None = None  # free cores by number of ended jobs
+        self._offers: dict[tuple[object, int, int], Offer] = {}
+        self._one_core = order.largest == 1
+        self._free: list[NodeSet] = []  # free nodes of one core by number of ended jobs
+
+    @property
+    def ends(self) -> list[RunningEnd]:
+        """The running jobs in the order of their ends."""
+        if self._ends is None:
+            self._ends = sorted(self._running, key=_end)
+        return self._ends
+
+    def amounts(self, ended: int) -> Ints:
+        """Return int64[slots]: what is free once the first `ended` running jobs have ended."""
+        while len(self._amounts) <= ended:
+            free = self._amounts[-1].copy()
+            add(free, self.ends[len(self._amounts) - 1].allocation, 1)
+            self._amounts.append(free)
+        return self._amounts[ended]
+
+    def cores(self, ended: int = 0) -> int:
+        """Return the number of cores free once the first `ended` running jobs have ended."""
+        while len(self._cores) <= ended:
+            if not self._cores:
+                self._cores.append(int(self._amounts[0][: self._slots.nodes].sum()))
+            else:
+                allocation = self.ends[len(self._cores) - 1].allocation
+                self._cores.append(self._cores[-1] + allocation.cores)
+        return self._cores[ended]
+
+    def _free_nodes(self, ended: int) -> NodeSet:
+        """Return the free nodes of a cluster whose nodes have one core."""
+        free = self._free
+        while len(free) <= ended:
+            if free:
+                free.append(free[-1] | self.ends[len(free) - 1].nodes)
+            else:
+                free.append(set_of_mask(self._amounts[0][: self._slots.nodes] > 0))
+        return free[ended]
+
+    def not_before(self, cores: int, now: int) -> int | None:
+        """Return a time before which no job of `cores` cores can start; None: never.
+
+        It is the end of the running job after which as many cores are free on all nodes together.
+        """
+        if self._totals is None:
+            freed = [each.allocation.cores for each in self.ends]
+            self._totals = list(accumulate(freed, initial=self.cores()))
+        ended = bisect_left(self._totals, cores)
+        if ended == len(self._totals):
+            return None
+        return max(self.ends[ended - 1].end, now) if ended else now
+
+    def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
+        """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
+        if self._one_core and candidate.cores_only and self._order.plain:
+            free = self._free_nodes(ended) & nodes
+            if free.bit_count() < candidate.job.cores:
+                return None
+            return _one_each(candidate.choices[0], free, candidate.job.cores)
+        for choice, offer in self._sufficient(candidate, nodes, ended):
+            if self._order.plain and offer.single and candidate.single:
+                return _one_each(choice, offer.nodes & nodes, candidate.job.cores)
+            cores = offer.cores * mask_of(nodes, len(offer.cores))
+            chosen = self._chosen(candidate, choice, cores, ended)
+            if chosen is not None and not self._too_many_switches(candidate, chosen):
+                return Found(choice, chosen, cores[chosen], set_of(chosen.tolist()))
+        return None
+
+    def _too_many_switches(self, candidate: Candidate, nodes: Ints) -> bool:
+        """Return whether a job waits, because these nodes are on too many leaf switches."""
+        if not candidate.switches or self._waits_for_switches is None:
+            return False
+        leaves = self._order.leaves_of(nodes)
+        if leaves is None or len(leaves) <= candidate.switches:
+            return False
+        return self._waits_for_switches(candidate.job.job_id)
+
+    def _chosen(
+        self, candidate: Candidate, choice: NodeChoice, cores: Ints, ended: int
+    ) -> Ints | None:
+        job, demand = candidate.job, candidate.demand
+        if not demand.request.gres_per_job:
+            return choose_nodes(job, demand, choice, cores, self._order)
+        placing = Placing(job, demand, choice, self.amounts(ended), self._slots)
+        return choose_for_devices(placing, cores, self._order)
+
+    def earliest(
+        self,
+        candidate: Candidate,
+        nodes: NodeSet,
+        now: int,
+        kill_wait: int,
+        latest: int | None = None,
+    ) -> tuple[int, int] | None:
+        """Return when a job could start on some nodes if no other job started.
+
+        The model is `_will_run_test` of Slurm's select/cons_tres: running jobs are taken away in
+        groups by the time of their ends; the start is the end of the last of a group.
+
+        Args:
+            candidate: the job.
+            nodes: the nodes that it may use.
+            now: time of the pass.
+            kill_wait: time that is added to the end of a job beyond its limit, s.
+            latest: latest start of interest, after `now`; None: any.
+
+        Returns:
+            Time, and number of running jobs that have ended then, for `find`; None: never on these
+            nodes, or after `latest`.
+        """
+        if nodes.bit_count() * self._order.largest < candidate.job.cores:
+            return None
+        if self.fits(candidate, nodes, 0):
+            return now, 0
+        ends = self.ends
+        most = len(ends)
+        if latest is not None and candidate.counts_only:  # more ended jobs never offer less
+            most = bisect_right(ends, latest, key=_end)
+        if not most or not self.fits(candidate, nodes, most):
+            return None
+        window, at = FIRST_WINDOW_S, 0
+        while at < len(ends):
+            at, last = self._next_group(nodes, at, window)
+            if last is None:
+                return None
+            window *= 2
+            if self.fits(candidate, nodes, at):
+                start = last.end if last.end > now else max(last.end + kill_wait, now + 1)
+                return start, at
+        return None
+
+    def _next_group(self, nodes: NodeSet, at: int, window: int) -> tuple[int, RunningEnd | None]:
+        """Return the number of ended jobs after the next group, and its last job on the nodes."""
+        ends = self.ends
+        first = last = None
+        removed = 0
+        while at < len(ends):
+            each = ends[at]
+            at += 1
+            if not each.nodes & nodes:
+                continue
+            first = first or each
+            last = each
+            removed += 1
+            following = ends[at] if at < len(ends) else None
+            if removed > MOST_TOGETHER or (
+                following is not None and following.end > first.end + window
+            ):
+                break
+        return at, last
+
+    def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
+        """Return whether `find` finds nodes."""
+        if self._one_core and candidate.cores_only:
+            free = self._free[ended] if ended < len(self._free) else self._free_nodes(ended)
+            return (free & nodes).bit_count() >= candidate.job.cores
+        for _, offer in self._sufficient(candidate, nodes, ended):
+            if not candidate.counts_only:
+                return self.find(candidate, nodes, ended) is not None
+            if offer.count(nodes) >= candidate.least_nodes:
+                return True
+        return False
+
+    def _sufficient(
+        self, candidate: Candidate, nodes: NodeSet, ended: int
+    ) -> Iterator[tuple[NodeChoice, Offer]]:
+        """Yield the choices of a job with enough free cores, and the cores on each node."""
+        if self.cores(ended) < candidate.job.cores:
+            return
+        for number, choice in enumerate(candidate.choices):
+            offer = self._offered(candidate, choice, number, ended)
+            if offer.total(nodes) >= candidate.job.cores:
+                yield choice, offer
+
+    def _offered(self, candidate: Candidate, choice: NodeChoice, number: int, ended: int) -> Offer:
+        key = (candidate.kind, number, ended)
+        offer = self._offers.get(key)
+        if offer is None:
+            amounts = self.amounts(ended)
+            placing = Placing(candidate.job, candidate.demand, choice, amounts, self._slots)
+            offer = Offer.of(usable_cores(candidate.demand, candidate.job, offered(placing)))
+            self._offers[key] = offer
+        return offer
+
+
+def _one_each(choice: NodeChoice, nodes: NodeSet, count: int) -> Found:
+    """Return a place for one core on each of `count` nodes among at least as many."""
+    numbers, chosen = consecutive_nodes(nodes, count)
+    return Found(choice, np.array(numbers), np.ones(count, dtype=np.int64), chosen)
+
+
+def _end(running: RunningEnd) -> int:
+    return running.end
+
+
+def add(amounts: Ints, allocation: Allocation, sign: int) -> None:
+    """Add what a job holds to free amounts, or subtract it with a sign of -1."""
+    amounts[allocation.nodes] += sign * allocation.cores_per_node
+    if allocation.held is not None:
+        amounts[allocation.held.slots] += sign * allocation.held.amounts

@@ -1,0 +1,202 @@
+"""Preemption: running jobs that end, wait again or stop for a job that matters more.
+
+Sources: https://slurm.schedmd.com/preempt.html; slurm.conf(5), PreemptType, PreemptMode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from hpcosim_client.job import Allocation, Job
+from hpcosim_client.view import View
+from hpcosim_schedulers.slurm.accounts import NORMAL, PreemptMode, Qos
+from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.future import Future, add
+from hpcosim_schedulers.slurm.node_order import NodeOrder
+from hpcosim_schedulers.slurm.node_sets import NodeSet, set_of
+from hpcosim_schedulers.slurm.settings import SiteSettings
+from hpcosim_schedulers.slurm.suspensions import Suspensions
+from hpcosim_schedulers.slurm.time_limits import TimeLimits
+
+REQUEUE_DELAY_S = 121.0
+"""Time after which a requeued job is eligible again, s: lifetime of a job credential and 1 s."""
+
+NO_QOS = Qos()
+
+
+class Room(NamedTuple):
+    """Room for a job.
+
+    Attributes:
+        place: the place of the job.
+        is_free: whether it is free now; False: victims have yet to end.
+    """
+
+    place: Found
+    is_free: bool
+
+
+class Preemptor:
+    """Finds and ends the victims of a job.
+
+    Args:
+        site: the settings.
+        view: the view.
+        order: what the node choice prefers.
+        waits_for_switches: as of `Future`.
+
+    Attributes:
+        suspensions: the jobs that preemption suspended.
+    """
+
+    def __init__(
+        self,
+        site: SiteSettings,
+        view: View,
+        order: NodeOrder,
+        waits_for_switches: Callable[[int], bool],
+    ) -> None:
+        self._site = site
+        self._order, self._waits_for_switches = order, waits_for_switches
+        self._partitions = {each.name: each for each in view.platform.partitions}
+        self._ended: dict[int, int] = {}  # run of each victim that has been ended
+        self.suspensions = Suspensions(self._first, self._may_preempt)
+
+    @property
+    def active(self) -> bool:
+        """Whether any job may preempt another."""
+        return self._site.preemption.type != "none"
+
+    def victims(
+        self, view: View, candidate: Candidate, nodes: NodeSet
+    ) -> tuple[list[Job], Found] | None:
+        """Return the fewest jobs to end so that a job fits on some nodes, and its place.
+
+        Jobs that may be preempted are taken away one by one, the least important first, until the
+        job fits. Those on its nodes are the victims.
+
+        Args:
+            view: the view.
+            candidate: the job.
+            nodes: the nodes that it may use.
+
+        Returns:
+            None: the job fits nowhere, or all victims were ended before.
+        """
+        preemptable = [
+            job
+            for job in view.running.values()
+            if job.allocation is not None and self._may_preempt(candidate, job, view.now_s)
+        ]
+        preemptable.sort(key=self._importance)
+        amounts = view.nodes.amounts.copy()
+        taken: list[Job] = []
+        for job in preemptable:
+            assert job.allocation is not None
+            if not set_of(job.allocation.nodes.tolist()) & nodes:
+                continue
+            add(amounts, self._given_up(job, job.allocation), 1)
+            taken.append(job)
+            future = Future(amounts, (), view.nodes.slots, self._order, self._waits_for_switches)
+            found = future.find(candidate, nodes)
+            if found is not None:
+                own = found.node_set
+                victims = [
+                    each
+                    for each in taken
+                    if each.allocation is not None and set_of(each.allocation.nodes.tolist()) & own
+                ]
+                return (victims, found) if any(not self._is_ended(v) for v in victims) else None
+        return None
+
+    def make_room(
+        self, view: View, candidate: Candidate, nodes: NodeSet, running: TimeLimits
+    ) -> Room | None:
+        """End or suspend jobs as the preempt mode of their QOS or partition says.
+
+        Victims that are to be suspended go on until the others have ended.
+
+        Args:
+            view: the view.
+            candidate: the job that needs room.
+            nodes: the nodes that it may use.
+            running: the running jobs, which this updates.
+
+        Returns:
+            None: there are no victims.
+        """
+        found = self.victims(view, candidate, nodes) if self.active else None
+        if found is None:
+            return None
+        victims, place = found
+        ended = [job for job in victims if self._mode(job)[0] != "suspend"]
+        for job in ended:
+            if not self._is_ended(job):
+                self._end(view, job)
+                running.killed(job)
+        if not ended:
+            for job in victims:
+                self.suspensions.suspend(view, job, candidate.job)
+                running.suspended(job)
+        return Room(place, not ended)
+
+    def _end(self, view: View, job: Job) -> None:
+        """End the run of a job."""
+        self._ended[job.job_id] = job.runs
+        mode, grace_s = self._mode(job)
+        if mode == "requeue" and job.request is not None and job.request.requeue:
+            begin_s = view.now_s + grace_s + REQUEUE_DELAY_S
+            view.requeue(job, begin_s=begin_s, grace_s=grace_s)
+        else:
+            view.kill(job, grace_s=grace_s, state="preempted")
+
+    def _is_ended(self, job: Job) -> bool:
+        return self._ended.get(job.job_id) == job.runs
+
+    def _may_preempt(self, candidate: Candidate, victim: Job, now_s: float) -> bool:
+        if self._mode(victim)[0] == "off":
+            return False
+        qos = self._qos(victim)
+        exempt_s = qos.preempt_exempt_time_s
+        if exempt_s is None:
+            exempt_s = self._site.preemption.exempt_time_s
+        if now_s < victim.start_s + exempt_s:
+            return False
+        if self._site.preemption.type == "qos":
+            return (victim.qos or NORMAL) in self._qos(candidate.job).preempt
+        return self._tier(victim.partitions) < self._tier((candidate.partition,))
+
+    def _importance(self, job: Job) -> tuple[float, ...]:
+        assert job.allocation is not None
+        first = self._first(job)
+        if self._site.preemption.youngest_first:
+            return (first, -job.start_s, job.job_id)
+        return (first, len(job.allocation.nodes), job.job_id)
+
+    def _first(self, job: Job) -> float:
+        """Return what decides first how important a job is."""
+        if self._site.preemption.type == "partition_prio":
+            return self._tier(job.partitions)
+        return self._qos(job).priority
+
+    def _given_up(self, job: Job, allocation: Allocation) -> Allocation:
+        """Return what a victim gives up; a suspended job keeps memory, devices and licences."""
+        return allocation._replace(held=None) if self._mode(job)[0] == "suspend" else allocation
+
+    def _mode(self, job: Job) -> tuple[PreemptMode, float]:
+        """Return how a job is preempted, and its grace time, s."""
+        if self._site.preemption.type == "qos":
+            qos = self._qos(job)
+            return qos.preempt_mode or self._site.preemption.mode, qos.grace_time_s
+        part = self._partitions.get(job.partitions[0]) if job.partitions else None
+        if part is None:
+            return self._site.preemption.mode, 0.0
+        return part.preempt_mode or self._site.preemption.mode, part.grace_time_s
+
+    def _qos(self, job: Job) -> Qos:
+        return self._site.qos.get(job.qos or NORMAL, NO_QOS)
+
+    def _tier(self, names: tuple[str, ...]) -> int:
+        tiers = [self._partitions[name].priority_tier for name in names if name in self._partitions]
+        return max(tiers, default=1)

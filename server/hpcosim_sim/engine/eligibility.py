@@ -1,0 +1,290 @@
+"""Which waiting jobs may be allocated, and which can never start.
+
+Holds, begin times, dependencies and limits of arrays decide that, and what schedulers give up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from hpcosim_protocol import Event, JobEligible, JobHeld, JobState
+from hpcosim_sim.engine.arrays import LimitedArray
+from hpcosim_sim.engine.clock import Clock, Rank, Timer
+from hpcosim_sim.engine.dependencies import Dependencies, Histories
+from hpcosim_sim.engine.jobs import ARRAY, BEGIN, DEPENDENCY, HELD, JobRegister, SimulatedJob
+from hpcosim_sim.errors import Rejection
+
+
+class Eligibility:
+    """Decides which waiting jobs are eligible and emits the changes.
+
+    A job is eligible if `SimulatedJob.blocked` is 0. Jobs without a request are eligible from
+    their submission, until somebody holds or requeues them.
+
+    Args:
+        clock: clock of the simulation.
+        jobs: the jobs that are not over.
+        histories: the jobs as dependencies see them.
+        emit: called with `JobEligible` and `JobHeld` events.
+        end: called with a waiting job that can never start, its final state and the reason.
+        passed: called after a set time for which a job waited has passed.
+
+    Attributes:
+        is_used: whether the simulation had a job with a request, or one that was held or requeued.
+            Until then, only the methods that set it need be called.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        jobs: JobRegister,
+        histories: Histories,
+        emit: Callable[[Event], None],
+        end: Callable[[SimulatedJob, JobState, str], None],
+        passed: Callable[[], None],
+    ) -> None:
+        self._clock = clock
+        self._jobs = jobs
+        self._histories = histories
+        self._emit = emit
+        self._end = end
+        self._passed = passed
+        self.is_used = False
+        self._begin: dict[int, Timer] = {}
+        self._arrays: dict[int, LimitedArray] = {}
+        self._given_up: dict[int, tuple[JobState, str]] = {}  # final state and reason, by job
+        self._impossible: deque[SimulatedJob] = deque()
+        self._is_cancelling = False
+        self._dependencies = Dependencies(
+            clock,
+            jobs,
+            histories,
+            met=lambda job: self._unblock(job, DEPENDENCY),
+            impossible=self._impossible.append,
+            passed=passed,
+        )
+
+    def rejection(self, job: SimulatedJob) -> Rejection:
+        """Return the rejection of an allocation for a waiting job that is not eligible."""
+        return Rejection(
+            "job_not_eligible", f"job {job.spec.job_id} is not eligible: {self.why_blocked(job)}"
+        )
+
+    def why_blocked(self, job: SimulatedJob) -> str:
+        """Return why a waiting job is not eligible."""
+        if job.blocked & HELD:
+            return "its user or an administrator holds it"
+        if job.blocked & BEGIN:
+            return f"it begins at {self._begin[job.spec.job_id].at_s} s"
+        if job.blocked & DEPENDENCY:
+            return "a dependency is not met"
+        return "the limit of its array is reached"
+
+    # Changes of jobs
+
+    def enter(self, job: SimulatedJob) -> None:
+        """Decide whether a job that is being submitted is eligible. It emits no event.
+
+        Call `settle` after the submission has been reported.
+        """
+        self._dependencies.enter(job)
+        request = job.spec.request
+        if request is None:
+            return
+        self.is_used = True
+        if request.hold:
+            job.blocked |= HELD
+        self._set_begin(job, request.begin_s)
+        if request.array_id is not None:
+            self._enter_array(job, request.array_id, request.array_limit)
+        if request.dependencies and not self._dependencies.depend(job, request):
+            job.blocked |= DEPENDENCY
+
+    def started(self, job: SimulatedJob) -> None:
+        """Note that a job started."""
+        self.take_up(job)
+        self._dependencies.reconsider(job.spec.job_id)
+        self.settle()
+
+    def over(self, job: SimulatedJob) -> None:
+        """Note that a job is over."""
+        job_id, request = job.spec.job_id, job.spec.request
+        self._dependencies.leave(job)
+        self._stop_begin(job_id)
+        self._given_up.pop(job_id, None)
+        if request is not None and request.array_id in self._arrays:
+            self._leave_array(job, request.array_id)
+        self._dependencies.reconsider(job_id)
+        self.settle()
+
+    def rejected(self, job_id: int) -> None:
+        """Note that a job was rejected at its submission."""
+        self._dependencies.reconsider(job_id)
+        self.settle()
+
+    def requeued(
+        self, job: SimulatedJob, begin_s: float | None = None, *, hold: bool = False
+    ) -> None:
+        """Decide whether a job that waits again is eligible.
+
+        Call it after the `JobRequeued` event, when the job is waiting.
+
+        Args:
+            job: the job.
+            begin_s: earliest time at which it is eligible again, s; None: now.
+            hold: whether somebody holds the job from now on.
+        """
+        self.is_used = True
+        self.take_up(job)
+        if hold:
+            job.blocked |= HELD
+        self._set_begin(job, begin_s)
+        if not job.blocked:
+            self._emit(JobEligible(self._clock.now, job.spec.job_id))
+
+    def hold(self, job: SimulatedJob) -> None:
+        """Hold a waiting job."""
+        self._block(job, HELD)
+
+    def release(self, job: SimulatedJob) -> None:
+        """Release a held job."""
+        self._unblock(job, HELD)
+
+    def begin_at(self, job: SimulatedJob, begin_s: float) -> None:
+        """Change the begin time of a waiting job."""
+        self.is_used = True
+        was_eligible = not job.blocked
+        self._set_begin(job, begin_s)
+        if job.blocked and was_eligible:
+            self._emit(JobHeld(self._clock.now, job.spec.job_id))
+        elif not job.blocked and not was_eligible:
+            self._emit(JobEligible(self._clock.now, job.spec.job_id))
+
+    def limit_array(self, array_id: int, limit: int) -> None:
+        """Change the maximum number of tasks of an array that run at once; 0: no limit."""
+        array = self._arrays.get(array_id)
+        if array is not None:
+            admitted, dropped = array.set_limit(limit)
+            for job in dropped:
+                self._block(job, ARRAY)
+            for job in admitted:
+                self._unblock(job, ARRAY)
+
+    def settle(self) -> None:
+        """Cancel the jobs whose dependencies can never be met.
+
+        The end of such a job may make further dependencies impossible. A chain of dependencies is
+        as long as its workload, so this is a loop.
+        """
+        if self._is_cancelling:
+            return
+        self._is_cancelling = True
+        while self._impossible:
+            job = self._impossible.popleft()
+            if job.state == "waiting":
+                self._end(job, "cancelled", "has a dependency that can never be met")
+        self._is_cancelling = False
+
+    def give_up_at_end(self, job: SimulatedJob, state: JobState, reason: str) -> None:
+        """Note that the scheduler will not start a waiting job as it is.
+
+        `give_up` ends it. A start, a requeue or a change of the job revokes that.
+
+        Args:
+            job: the job.
+            state: its final state.
+            reason: the scheduler's reason.
+        """
+        self.is_used = True
+        self._given_up[job.spec.job_id] = (state, reason)
+
+    def take_up(self, job: SimulatedJob) -> None:
+        """Revoke `give_up_at_end`."""
+        self._given_up.pop(job.spec.job_id, None)
+
+    def give_up(self) -> None:
+        """End waiting jobs until one may start, or may become eligible at a set time.
+
+        Jobs that somebody holds and jobs that the scheduler has given up are first, because others
+        may wait for them.
+        """
+        if self._is_cancelling or not self._is_hopeless():
+            return
+
+        def waits_for_jobs(job: SimulatedJob) -> bool:
+            return not (job.blocked & HELD or job.spec.job_id in self._given_up)
+
+        waiting = self._jobs.waiting.values()
+        for job in sorted(waiting, key=lambda job: (waits_for_jobs(job), job.row)):
+            if job.state == "waiting" and self._is_hopeless_job(job):
+                if job.blocked & HELD:
+                    self._end(job, "cancelled", "is held for ever")
+                elif job.spec.job_id in self._given_up:
+                    self._end(job, *self._given_up[job.spec.job_id])
+                else:
+                    self._end(job, "cancelled", "waits for a job that waits")
+                if not self._is_hopeless():
+                    return
+
+    @property
+    def expects(self) -> bool:
+        """Whether a waiting job becomes eligible at a set time."""
+        return bool(self._begin or self._dependencies.delays)
+
+    def _is_hopeless(self) -> bool:
+        """Return whether no waiting job may start or becomes eligible at a set time."""
+        return not self.expects and all(map(self._is_hopeless_job, self._jobs.waiting.values()))
+
+    def _is_hopeless_job(self, job: SimulatedJob) -> bool:
+        return bool(job.blocked) or job.spec.job_id in self._given_up
+
+    # Begin times
+
+    def _set_begin(self, job: SimulatedJob, begin_s: float | None) -> None:
+        job_id = job.spec.job_id
+        self._stop_begin(job_id)
+        job.blocked &= ~BEGIN
+        if begin_s is not None and begin_s > self._clock.now:
+            job.blocked |= BEGIN
+            self._begin[job_id] = self._clock.at(begin_s, Rank.ELIGIBLE, self._on_begin, job)
+
+    def _stop_begin(self, job_id: int) -> None:
+        timer = self._begin.pop(job_id, None) if self._begin else None
+        if timer is not None:
+            self._clock.cancel(timer)
+
+    def _on_begin(self, timer: Timer) -> None:
+        job: SimulatedJob = timer.subject
+        del self._begin[job.spec.job_id]
+        self._unblock(job, BEGIN)
+        self._passed()
+
+    # Arrays
+
+    def _enter_array(self, job: SimulatedJob, array_id: int, limit: int) -> None:
+        array = self._arrays.get(array_id)
+        if array is None:
+            array = self._arrays[array_id] = LimitedArray(limit)
+        admitted, dropped = array.add(job)
+        if not admitted:
+            job.blocked |= ARRAY
+        if dropped is not None:
+            self._block(dropped, ARRAY)
+
+    def _leave_array(self, job: SimulatedJob, array_id: int) -> None:
+        admitted = self._arrays[array_id].remove(job)
+        if admitted is not None:
+            self._unblock(admitted, ARRAY)
+
+    # Events
+
+    def _block(self, job: SimulatedJob, cause: int) -> None:
+        if not job.blocked and job.state == "waiting":
+            self._emit(JobHeld(self._clock.now, job.spec.job_id))
+        job.blocked |= cause
+
+    def _unblock(self, job: SimulatedJob, cause: int) -> None:
+        if job.blocked == cause and job.state == "waiting":
+            self._emit(JobEligible(self._clock.now, job.spec.job_id))
+        job.blocked &= ~cause

@@ -1,0 +1,250 @@
+"""The jobs of a simulation and their states.
+
+A job changes its state along these arrows:
+
+    waiting -> allocated -> running -> over
+       |           |         |   ^      ^
+       |           |         v   |      |
+       |           |       suspended ---|
+       |-> running |--------------------|
+       |--------------------------------|
+
+A requeue moves an allocated, running or suspended job back to `waiting`.
+
+* `waiting`: the job is submitted and has no allocation.
+* `allocated`: the job has an allocation, and at least one of its nodes is not on yet.
+* `running`: the tasks of the job run on its nodes.
+* `suspended`: the job keeps its nodes, and its tasks have freed their cores.
+* `over`: the job has ended or was rejected. The recording stores its final state, a `JobState` of
+  the protocol such as `completed`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from hpcosim_protocol import RejectionCode
+from hpcosim_sim.engine.clock import Timer
+from hpcosim_sim.engine.progress import Progress
+from hpcosim_sim.errors import IllegalTransition, Rejection
+from hpcosim_sim.physics.cluster import AllocationPart
+from hpcosim_sim.physics.contention import SharedProcessor
+from hpcosim_sim.physics.resources import HeldResources
+from hpcosim_sim.record.recording import Recording
+from hpcosim_workloads.table import JobSpec
+
+JobStage = Literal["waiting", "allocated", "running", "suspended", "over"]
+
+TRANSITIONS: Mapping[JobStage, frozenset[JobStage]] = {
+    "waiting": frozenset({"allocated", "running", "over"}),
+    "allocated": frozenset({"running", "waiting", "over"}),
+    "running": frozenset({"suspended", "waiting", "over"}),
+    "suspended": frozenset({"running", "waiting", "over"}),
+    "over": frozenset(),
+}
+"""The states that may follow each state."""
+
+# Causes for which a waiting job is not eligible: bits of `SimulatedJob.blocked`.
+HELD, BEGIN, DEPENDENCY, ARRAY = 1, 2, 4, 8
+
+EMPTY: list[Any] = []  # shared initial value of all jobs: replaced, never mutated
+
+_STATE_TEXT: Mapping[JobStage, str] = {
+    "waiting": "waiting",
+    "allocated": "allocated (its nodes are being switched on)",
+    "running": "running",
+    "suspended": "suspended",
+}
+
+
+class SimulatedJob:
+    """A submitted job.
+
+    Attributes:
+        spec: the job as the workload describes it.
+        row: row of the job in the recording.
+        state: a key of `TRANSITIONS`; only `JobRegister` changes it.
+        allocated_s: time of the allocation, s; NaN before it.
+        started_s: start time, s; NaN before the start.
+        nodes: allocated node numbers; empty before the allocation.
+        tasks: number of tasks on each of `nodes`.
+        held: number of cores allocated on each of `nodes`; all cores with `whole_nodes`.
+        parts: placement of the tasks on processors; empty before the start.
+        nodes_off: number of allocated nodes that are not on yet.
+        end: timer of the end or of the walltime limit; None if no such timer is set.
+        shared: processors with contention on which the job runs.
+        shares_left: number of `shared` on which the job has operations left.
+        blocked: causes for which the job is not eligible; 0: it is eligible while it waits.
+        resources: memory, devices and licences that the job holds; None: none.
+        progress: how far the job is; None: it was not suspended and writes no checkpoints.
+    """
+
+    __slots__ = (
+        "allocated_s",
+        "blocked",
+        "end",
+        "held",
+        "nodes",
+        "nodes_off",
+        "parts",
+        "progress",
+        "resources",
+        "row",
+        "shared",
+        "shares_left",
+        "spec",
+        "started_s",
+        "state",
+        "tasks",
+    )
+
+    def __init__(self, spec: JobSpec, row: int) -> None:
+        self.spec = spec
+        self.row = row
+        self.state: JobStage = "waiting"
+        self.allocated_s = math.nan
+        self.started_s = math.nan
+        self.nodes: list[int] = EMPTY
+        self.tasks: list[int] = EMPTY
+        self.held: list[int] = EMPTY
+        self.parts: list[AllocationPart] = EMPTY
+        self.nodes_off = 0
+        self.end: Timer | None = None
+        self.shared: list[SharedProcessor] = EMPTY
+        self.shares_left = 0
+        self.blocked = 0
+        self.resources: HeldResources | None = None
+        self.progress: Progress | None = None
+
+
+class JobRegister:
+    """The submitted jobs that are not over, by state.
+
+    Args:
+        recording: holds the job ids of all submitted jobs.
+
+    Attributes:
+        waiting, allocated, running, suspended: the jobs in each state by job id, in the order in
+            which they entered the state.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.waiting: dict[int, SimulatedJob] = {}
+        self.allocated: dict[int, SimulatedJob] = {}
+        self.running: dict[int, SimulatedJob] = {}
+        self.suspended: dict[int, SimulatedJob] = {}
+        self._by_state: Mapping[JobStage, dict[int, SimulatedJob]] = {
+            "waiting": self.waiting,
+            "allocated": self.allocated,
+            "running": self.running,
+            "suspended": self.suspended,
+        }
+        self._recording = recording
+        self._rows: dict[int, int] = {}  # updated lazily by `row_of`
+
+    def add(self, job: SimulatedJob) -> None:
+        """Add a job that was just submitted."""
+        self.waiting[job.spec.job_id] = job
+
+    def move(self, job: SimulatedJob, after: JobStage) -> None:
+        """Move a job to another state.
+
+        Raises:
+            IllegalTransition: `after` may not follow the current state of the job.
+        """
+        before, job_id = job.state, job.spec.job_id
+        if after not in TRANSITIONS[before]:
+            raise IllegalTransition(f"job {job_id}", before, after)
+        del self._by_state[before][job_id]
+        job.state = after
+        if after != "over":
+            self._by_state[after][job_id] = job
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether every submitted job is over."""
+        return not (self.waiting or self.running or self.allocated or self.suspended)
+
+    @property
+    def has_placed(self) -> bool:
+        """Whether a job has an allocation."""
+        return any(jobs for stage, jobs in self._by_state.items() if stage != "waiting")
+
+    def in_order(self) -> list[SimulatedJob]:
+        """Return the jobs that are not over, in order of submission."""
+        jobs = [job for held in self._by_state.values() for job in held.values()]
+        return sorted(jobs, key=lambda job: job.row)
+
+    def waiting_job(self, job_id: int) -> SimulatedJob:
+        """Return a waiting job.
+
+        Raises:
+            Rejection: the job is unknown or in another state.
+        """
+        job = self.waiting.get(job_id)
+        if job is None:
+            raise self._wrong_state(job_id, "job_not_waiting", "a waiting job")
+        return job
+
+    def placed_job(self, job_id: int) -> SimulatedJob:
+        """Return a job that has an allocation.
+
+        Raises:
+            Rejection: the job is unknown, waiting or over.
+        """
+        for jobs in (self.running, self.allocated, self.suspended):
+            if job_id in jobs:
+                return jobs[job_id]
+        raise self._wrong_state(job_id, "job_not_running", "a running, suspended or allocated job")
+
+    def running_job(self, job_id: int) -> SimulatedJob:
+        """Return a running job.
+
+        Raises:
+            Rejection: the job is unknown or in another state.
+        """
+        job = self.running.get(job_id)
+        if job is None:
+            raise self._wrong_state(job_id, "job_not_running", "a running job")
+        return job
+
+    def suspended_job(self, job_id: int) -> SimulatedJob:
+        """Return a suspended job.
+
+        Raises:
+            Rejection: the job is unknown or in another state.
+        """
+        job = self.suspended.get(job_id)
+        if job is None:
+            raise self._wrong_state(job_id, "job_not_suspended", "a suspended job")
+        return job
+
+    def was_submitted(self, job_id: int) -> bool:
+        """Return whether a job with this id has been submitted."""
+        return self.row_of(job_id) is not None
+
+    def row_of(self, job_id: int) -> int | None:
+        """Return the row of a submitted job; None: no such job has been submitted."""
+        # Only dependencies and invalid decisions need the rows; other jobs do not pay for them.
+        known, submitted = len(self._rows), self._recording.job_id
+        if known < len(submitted):
+            self._rows.update(zip(submitted[known:], range(known, len(submitted)), strict=True))
+        return self._rows.get(job_id)
+
+    def find(self, job_id: int) -> SimulatedJob | None:
+        """Return a submitted job that is not over; None: there is none with this id."""
+        for jobs in self._by_state.values():
+            if job_id in jobs:
+                return jobs[job_id]
+        return None
+
+    def _wrong_state(self, job_id: int, code: RejectionCode, expected: str) -> Rejection:
+        """Return the rejection of a decision about a job in an unexpected state."""
+        for state, jobs in self._by_state.items():
+            if job_id in jobs:
+                return Rejection(code, f"job {job_id} is {_STATE_TEXT[state]}; expected {expected}")
+        if self.was_submitted(job_id):
+            return Rejection(code, f"job {job_id} is over; expected {expected}")
+        return Rejection("unknown_job", f"job {job_id} does not exist or is not submitted yet")

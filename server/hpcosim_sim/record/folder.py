@@ -1,0 +1,192 @@
+"""The results folder: the check before a run, and the files that are written together."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from itertools import islice
+from pathlib import Path
+
+from hpcosim_sim.errors import ResultsError, ResultsFolderError
+from hpcosim_sim.folders import make_folders, sync_folder
+from hpcosim_sim.record.checksums import Written, WrittenFile
+from hpcosim_sim.record.replacing import draft_start, only_writer, replace_all, replace_each
+
+Files = Mapping[str, Iterable[str]]
+"""The text of files, in pieces, by file name."""
+
+LAST = "run.json"
+"""The seal of a results folder: removed first and written last. A folder that has it is whole."""
+
+PIECES = 1000
+"""Number of pieces of text that are encoded and written together."""
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Errors of a full disk."""
+
+PROBE_BYTES = 4096
+"""Size of the file that `prepare` writes, bytes."""
+
+MIN_FREE_BYTES = 2**20
+"""Free space that a run needs at its start, bytes."""
+
+OWN_FILES = frozenset(
+    (
+        "jobs.csv",
+        "nodes.csv",
+        "schedule.csv",
+        "runs.csv",
+        "drains.csv",
+        "explanations.csv",
+        "metrics.json",
+        LAST,
+        "plan.json",
+        "report.html",
+        "schedule.png",
+        "schedule.svg",
+        "out_jobs.csv",
+        "out_schedule.csv",
+        "out_machine_states.csv",
+        "out_pstate_changes.csv",
+        "out_consumed_energy.csv",
+    )
+)
+"""Names of all files that hpcosim writes into a results folder."""
+
+
+def prepare(folder: Path, *, force: bool = False) -> None:
+    """Check that results can be written to a folder. Call it before a simulation starts.
+
+    Nothing is changed: the files of an earlier run stay until `write_together` replaces them.
+
+    Args:
+        folder: the results folder. It and its parents may be missing.
+        force: accept a folder that holds files.
+
+    Raises:
+        ResultsFolderError: the folder holds files and `force` is false, a file is in its place, or
+            it cannot be written to, or the disk is full.
+    """
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            folder.stat()  # raises for names that no file can have
+        existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+        if not existing.is_dir():
+            raise ResultsFolderError(f"{folder}: expected a results folder; {existing} is a file")
+        if existing is folder and not force and any(folder.iterdir()):
+            raise ResultsFolderError(
+                f"{folder}: the results folder is not empty; choose another folder with --out, or "
+                "replace the results in it with --force"
+            )
+        _check_space(folder, existing)
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the path
+        why = getattr(error, "strerror", None) or error
+        raise ResultsFolderError(f"{folder}: results cannot be written here: {why}") from None
+
+
+def _check_space(folder: Path, existing: Path) -> None:
+    """Write a small file for a moment: the only sure test of whether files can be created."""
+    with tempfile.TemporaryDirectory(prefix=".hpcosim-", dir=existing) as scratch:
+        with (Path(scratch) / "probe").open("wb") as file:
+            file.write(bytes(PROBE_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        disk = os.statvfs(scratch)
+    free_bytes = disk.f_bavail * disk.f_frsize
+    if free_bytes < MIN_FREE_BYTES:
+        raise ResultsFolderError(
+            f"{folder}: results cannot be written here: the disk has {free_bytes} bytes left; "
+            f"expected at least {MIN_FREE_BYTES}"
+        )
+
+
+def write_together(
+    folder: Path,
+    files: Files,
+    stale: Collection[str] = (),
+    *,
+    seal: str = LAST,
+    sealed: Callable[[Written], str] | None = None,
+) -> None:
+    """Write files into a folder, all of them or none.
+
+    The files are written to a temporary folder first. A new folder is then renamed into place. In
+    an existing folder the seal is removed first and written last, see `replacing`; without a seal
+    each file is replaced as a whole.
+
+    Args:
+        folder: the folder; it and missing parents are created.
+        files: the files.
+        stale: names of files that are removed unless they are among `files`.
+        seal: name of the file that says that the others are whole.
+        sealed: returns the text of the seal from the contents of all other files. None: the seal,
+            if there is one, is in `files`.
+
+    Raises:
+        ResultsError: the files cannot be written, or another process is writing files with this
+            seal; the folder is as it was before.
+    """
+    try:
+        make_folders(folder.parent)
+        # A user may have permission to write into an existing folder, but not into its parent.
+        if not folder.is_dir():
+            with _draft(folder.parent, f".{folder.name}-") as draft:
+                _write_all(draft, files, seal, sealed)
+                sync_folder(draft)
+                draft.rename(folder)
+                sync_folder(folder.parent)
+            return
+        has_seal = sealed is not None or seal in files or seal in stale
+        with only_writer(folder, seal) if has_seal else nullcontext():
+            start = draft_start(seal) if has_seal else f".{folder.name}-"
+            with _draft(folder, start) as draft:
+                _write_all(draft, files, seal, sealed)
+                if has_seal:
+                    replace_all(draft, folder, seal, stale)
+                else:
+                    replace_each(draft, folder)
+    except OSError as error:
+        why = error.strerror or error
+        if error.errno == errno.ENOTEMPTY:
+            why = "another process has created this folder meanwhile"
+        failure = ResultsError(f"{folder}: the results cannot be written: {why}")
+        failure.disk_full = error.errno in FULL
+        raise failure from error
+
+
+@contextmanager
+def _draft(parent: Path, start: str) -> Iterator[Path]:
+    """Yield a new folder, which is removed at the end of the `with` block."""
+    draft = parent / f"{start}{secrets.token_hex(4)}"
+    draft.mkdir()
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def _write_all(
+    draft: Path, files: Files, seal: str, sealed: Callable[[Written], str] | None
+) -> None:
+    written = {name: _write(draft / name, pieces) for name, pieces in files.items()}
+    if sealed is not None:
+        _write(draft / seal, [sealed(written)])
+
+
+def _write(path: Path, pieces: Iterable[str]) -> WrittenFile:
+    """Write a file and return what it contains."""
+    pieces, digest = iter(pieces), hashlib.sha256()
+    with path.open("wb") as file:
+        while several := list(islice(pieces, PIECES)):
+            data = "".join(several).encode()
+            digest.update(data)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())  # a full disk may only show here
+        return WrittenFile(file.tell(), digest.hexdigest())

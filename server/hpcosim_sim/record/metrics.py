@@ -1,0 +1,272 @@
+"""Metrics of a run, in groups. The docstring of each group defines its metrics.
+
+To add a metric, add its value to the dictionary of a group and its definition to the docstring.
+
+Times are in simulated seconds. For a job, response = end - submission, run time = time from the
+start of its last run to its end without suspensions, and wait = response - run time: the wait of a
+job that was requeued or suspended includes its earlier runs and its suspensions. The jobs that ran
+are the jobs that have started and ended, completed or killed. The mean, percentile or maximum over
+no jobs is 0, and so is a ratio with denominator 0.
+
+The definitions cite these sources:
+
+- Feitelson, Rudolph 1998: "Metrics and Benchmarking for Parallel Job Scheduling".
+
+- Feitelson 2001: "Metrics for Parallel Job Scheduling and Their Convergence".
+
+- Lopez, Stafford, Bosque 2025: the platform model; see the specification of the protocol.
+
+- Curriculum learning: "Improving the Efficiency of a Deep Reinforcement Learning-Based Power
+  Management System for HPC Clusters Using Curriculum Learning".
+
+- Esmaili, Pedram: "Energy-aware scheduling of jobs in heterogeneous cluster systems using deep
+  reinforcement learning".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_sim.record.energy_metrics import costs, energies
+from hpcosim_sim.record.forecasts import start_forecasts
+from hpcosim_sim.record.interruptions import interruptions
+from hpcosim_sim.record.jobs_that_ran import Floats, JobsThatRan, Mask, jobs_that_ran
+from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.run_record import RunRecord
+
+Metrics = dict[str, int | float]
+BOUND_S = 10.0
+"""Threshold of the bounded slowdown, s."""
+
+TIMER_ERROR_S = 1e-6
+"""Rounding error of run times, which are differences of simulation times, s."""
+
+MIN_EXPECTED_S = 1e-9
+"""Minimum expected run time in the normalised energy-delay product, s: it avoids overflow."""
+
+
+def measure(record: RunRecord, skipped: int = 0) -> Metrics:
+    """Return all metrics by name, in the order of `metrics.json`.
+
+    Args:
+        record: a run, complete or not.
+        skipped: value of `jobs_skipped`.
+    """
+    ran = jobs_that_ran(record)
+    return {
+        **job_counts(record, skipped),
+        "makespan_s": makespan_s(record),
+        **waits(ran),
+        **slowdowns(ran),
+        "utilization": utilization(record, ran),
+        **energies(record),
+        **costs(record),
+        "peak_power_w": peak_power_w(record),
+        **lateness(record, ran),
+        **{name: count for name, count in overruns(record, ran).items() if count},
+        "mean_normalised_edp": mean_normalised_edp(record, ran),
+        **node_use(record),
+        **start_forecasts(record),
+        **interruptions(record),
+    }
+
+
+def job_counts(record: RunRecord, skipped: int = 0, among: Mask | None = None) -> Metrics:
+    """Return the numbers of jobs by final state.
+
+    Args:
+        record: a run, complete or not.
+        skipped: value of `jobs_skipped`.
+        among: bool[jobs], the jobs to count, by row of the recording. None: all jobs.
+
+    Returns:
+        jobs: Number of submitted jobs, including rejected jobs and jobs that are not over.
+        jobs_completed: Number of jobs with final state `completed`.
+        jobs_killed: Number of jobs with final state `timeout` (killed at the requested time),
+            `killed` (by a decision, also before the start) or `node_failed`.
+        jobs_rejected: Number of jobs with final state `rejected`: by a decision, or at submission
+            because the empty cluster cannot run them.
+        jobs_skipped: Number of jobs that the workload reader dropped in the selected window.
+            `skipped` in `run.json` has the counts by rule of the reader.
+    """
+    states = np.array(record.recording.state)
+    states = states if among is None else states[among]
+    by_state = dict(zip(STATES, np.bincount(states, minlength=len(STATES)).tolist(), strict=True))
+    return {
+        "jobs": len(states),
+        "jobs_completed": by_state["completed"],
+        "jobs_killed": by_state["timeout"] + by_state["killed"] + by_state["node_failed"],
+        "jobs_rejected": by_state["rejected"],
+        "jobs_skipped": skipped,
+    }
+
+
+def makespan_s(record: RunRecord) -> float:
+    """Return the makespan: last event - start of the simulation, s.
+
+    The simulation starts at the first submission, or earlier at the scenario's initial time. In an
+    incomplete run, the current time replaces the last event. Source: Feitelson, Rudolph 1998.
+    """
+    return record.duration_s
+
+
+def waits(ran: JobsThatRan) -> Metrics:
+    """Return statistics of the wait.
+
+    The wait is (start of the last run - submission) + time for which the last run was suspended.
+    Percentiles interpolate linearly between order statistics.
+
+    Returns:
+        mean_wait_s: Mean wait of the jobs that ran, s. Source: Feitelson, Rudolph 1998, section
+            2.2.
+        median_wait_s: Median wait of the jobs that ran, s.
+        p90_wait_s: 90th percentile of the wait of the jobs that ran, s.
+        p95_wait_s: 95th percentile of the wait of the jobs that ran, s.
+        p99_wait_s: 99th percentile of the wait of the jobs that ran, s.
+        max_wait_s: Maximum wait of the jobs that ran, s.
+    """
+    return {
+        "mean_wait_s": _mean(ran.wait_s),
+        "median_wait_s": _percentile(ran.wait_s, 50),
+        "p90_wait_s": _percentile(ran.wait_s, 90),
+        "p95_wait_s": _percentile(ran.wait_s, 95),
+        "p99_wait_s": _percentile(ran.wait_s, 99),
+        "max_wait_s": float(ran.wait_s.max(initial=0.0)),
+    }
+
+
+def slowdowns(ran: JobsThatRan) -> Metrics:
+    """Return statistics of the response and the slowdown.
+
+    Returns:
+        mean_response_s: Mean response (wait + run time) of the jobs that ran, s; also called
+            turnaround time or flow time. Source: Feitelson, Rudolph 1998.
+        mean_slowdown: Mean of response / run time over the jobs that ran for more than 0 s; at
+            least 1. Source: Feitelson, Rudolph 1998.
+        mean_bounded_slowdown: Mean of max(1, response / max(run time, 10 s)) over the jobs that
+            ran. Source: Feitelson 2001.
+    """
+    took_time = ran.run_s > 0
+    bounded = np.maximum(1.0, ran.response_s / np.maximum(ran.run_s, BOUND_S))
+    return {
+        "mean_response_s": _mean(ran.response_s),
+        "mean_slowdown": _mean(ran.response_s[took_time] / ran.run_s[took_time]),
+        "mean_bounded_slowdown": _mean(bounded),
+    }
+
+
+def utilization(record: RunRecord, ran: JobsThatRan) -> float:
+    """Return the utilization of the platform, 0 to 1.
+
+    sum(requested cores * run time) over the jobs that ran / (cores of the platform * makespan).
+    Requested cores count, also if a job holds whole nodes. If jobs were requeued or suspended, all
+    their runs count, also those without success. Source: Feitelson, Rudolph 1998.
+    """
+    recording = record.recording
+    cores, run_s = np.array(recording.cores, dtype=np.float64), ran.run_s
+    if recording.has_single_runs:
+        cores = cores[ran.row]
+    else:
+        periods = recording.periods
+        run_s = np.array(periods.end_s) - np.array(periods.start_s)
+        ended = ~np.isnan(run_s)
+        cores, run_s = cores[np.array(periods.row)[ended]], run_s[ended]
+    return _ratio(float(cores @ run_s), record.platform.core_count * record.duration_s)
+
+
+def peak_power_w(record: RunRecord) -> float:
+    """Return the greatest power of all nodes together at any time, W."""
+    return record.peak_power_w
+
+
+def lateness(record: RunRecord, ran: JobsThatRan) -> Metrics:
+    """Return how jobs met their deadlines. The metrics are there if a job has a deadline.
+
+    Returns:
+        jobs_late: Number of the jobs that ran and ended after their deadline.
+        max_lateness_s: Maximum of end - deadline over the jobs that ran and have a deadline, s;
+            below 0 if all ended before their deadlines, 0 if none ran.
+    """
+    deadline_s = np.array(record.recording.deadline_s)
+    if not (deadline_s < np.inf).any():
+        return {}
+    late_s = (np.array(record.recording.end_s) - deadline_s)[ran.row]
+    late_s = late_s[late_s > -np.inf]
+    return {
+        "jobs_late": int((late_s > 0.0).sum()),
+        "max_lateness_s": float(late_s.max()) if len(late_s) else 0.0,
+    }
+
+
+OVERRUNS = ("jobs_timed_out", "jobs_over_requested_time")
+"""Names of the metrics of `overruns`. They are left out of `metrics.json` if they are 0."""
+
+
+def overruns(record: RunRecord, ran: JobsThatRan) -> Metrics:
+    """Return how many jobs needed more than their requested time.
+
+    Returns:
+        jobs_timed_out: Number of jobs with final state `timeout`: killed at the requested time.
+        jobs_over_requested_time: Number of jobs that ran longer than requested and were not killed
+            for it.
+    """
+    recording = record.recording
+    timed_out = np.array(recording.state)[ran.row] == STATES.index("timeout")
+    over = ran.run_s > np.array(recording.requested_s)[ran.row] + TIMER_ERROR_S
+    counts = int(timed_out.sum()), int((over & ~timed_out).sum())
+    return dict(zip(OVERRUNS, counts, strict=True))
+
+
+def mean_normalised_edp(record: RunRecord, ran: JobsThatRan) -> float:
+    """Return the mean normalised energy-delay product of jobs, W.
+
+    Mean of (energy / t) * (response / t) over the jobs that ran with t >= 1 ns. The energy of a
+    job is its `energy_j` in `jobs.csv`. t is its expected run time on the fastest node: requested
+    time * speed of the slowest node / speed of the fastest node, because requested times hold on
+    the slowest node (section 5.3 of the specification). Source: Esmaili, Pedram, section II-A.
+    """
+    platform = record.platform
+    scale = platform.slowest_ops_per_s / max(group.ops_per_s for group in platform.nodes)
+    expected_s = np.array(record.recording.requested_s)[ran.row] * scale
+    counted = expected_s >= MIN_EXPECTED_S
+    expected_s, response_s = expected_s[counted], ran.response_s[counted]
+    energy_j = np.array(record.job_energies_j)[ran.row][counted]
+    return _mean(energy_j / expected_s * (response_s / expected_s))
+
+
+def node_use(record: RunRecord) -> Metrics:
+    """Return statistics of the node states.
+
+    Returns:
+        node_shutdowns: Number of times that a node began to switch off, over all nodes. Source:
+            curriculum learning.
+        job_filling_rate: Node-seconds computing / (node-seconds computing + node-seconds idle), 0
+            to 1. Source: curriculum learning.
+    """
+    node_s = record.state_node_s
+    return {
+        "node_shutdowns": record.recording.count_shutdowns(),
+        "job_filling_rate": _ratio(node_s["computing"], node_s["computing"] + node_s["idle"]),
+    }
+
+
+def _mean(values: Floats) -> float:
+    return float(values.mean()) if len(values) else 0.0
+
+
+def _percentile(values: Floats, percent: float) -> float:
+    """Return a percentile with the bits of `np.percentile`, which imports `numpy.ma` for it."""
+    if not len(values):
+        return 0.0
+    at = percent / 100 * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    ordered = np.partition(values, (below, above))
+    low, high, share = float(ordered[below]), float(ordered[above]), at - below
+    if share < 0.5:
+        return low + (high - low) * share
+    return high - (high - low) * (1 - share)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0

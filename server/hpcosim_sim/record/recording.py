@@ -1,0 +1,286 @@
+"""The recording of a run: jobs and changes of jobs and nodes, as compact columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from math import isnan
+
+from hpcosim_protocol import JobState, NodeGroup
+from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_sim.physics.power import RECORDED_STATES, RecordedState
+from hpcosim_sim.record.explanations import Explanations
+from hpcosim_sim.record.names import Owners
+from hpcosim_sim.record.periods import PERIOD_CODES, PeriodEnd, Periods
+from hpcosim_workloads.table import PLACEMENTS, JobSpec
+
+# The first two states are those of a job that is not over.
+STATES: tuple[str, ...] = (
+    "waiting",
+    "running",
+    "completed",
+    "timeout",
+    "killed",
+    "node_failed",
+    "rejected",
+    "failed",
+    "cancelled",
+    "preempted",
+    "deadline",
+)
+WAITING, RUNNING = 0, 1
+_CODES: Mapping[str, int] = {state: code for code, state in enumerate(STATES)}
+_PLACEMENT_CODES: Mapping[str, int] = {name: code for code, name in enumerate(PLACEMENTS)}
+POWER_STATES: tuple[RecordedState, ...] = RECORDED_STATES
+NAN = float("nan")
+
+
+class Recording:
+    """Columns of a run.
+
+    The columns of jobs have one row for each job, in order of submission. The columns of changes
+    are in chronological order.
+
+    Attributes:
+        job_id: job id, by row.
+        submit_s: time of the submission, s, by row.
+        start_s: start of the last run, s, by row; NaN before it, also after a requeue.
+        end_s: end of the job, s, by row; NaN before it.
+        state: index into `STATES`, by row; suspended jobs are `running`.
+        requested_s: requested run time, s, by row.
+        deadline_s: deadline, s, by row; infinity: none.
+        cores: requested cores, by row.
+        owners: names of the job's user, of its group, of its partitions, of its account and of its
+            quality of service, by row.
+        names: name of the job, by row; jobs without a name are absent.
+        placement: index into `PLACEMENTS`, by row.
+        periods: the computing periods of all jobs.
+        last_period: number of the last computing period, by row; -1 before the first start.
+        suspended_s: suspended time in all runs, s, by row; jobs without any are absent.
+        last_run_suspended_s: the part of it in the last run, s, by row.
+        suspended_since_s: begin of the suspension of the jobs that are suspended, s, by row.
+        lost_core_s: core-seconds of computing that no later run continued, because of requeues and
+            failures of nodes, by row; jobs without any are absent.
+        requeues: number of requeues by cause; causes without any are absent.
+        drain_s, drain_node, drained: changes of drains: simulation time, node, and 1 if the node is
+            drained from then on, else 0.
+        reasons: why a job did not run, by row: as the server said at its submission or at the end
+            of its dependencies, or as the scheduler said.
+        declined: rows whose reason is the scheduler's.
+        explanations: why jobs waited, as the scheduler said.
+        over: number of jobs that are over.
+        changes: begins and ends of computing periods: the number of the period for a begin, its
+            complement ~number for an end.
+        ended_idle: rows of jobs that were over while none of their tasks ran: they waited or were
+            suspended; in chronological order.
+        power_at, power_s, power_node, power_state: changes of power states: index of the next
+            entry of `changes`, simulation time, node, and index into `POWER_STATES`.
+        kinds: node kinds beyond the groups of the platform, in order of their numbers.
+        kind_at, kind_s, kind_node, kind_number: changes of node kinds: index of the next entry of
+            `changes`, simulation time, node, and index into `Cluster.kinds`.
+    """
+
+    def __init__(self) -> None:
+        self.job_id = array("q")
+        self.submit_s = array("d")
+        self.start_s = array("d")
+        self.end_s = array("d")
+        self.state = array("b")
+        self.requested_s = array("d")
+        self.deadline_s = array("d")
+        self.cores = array("q")
+        self.owners = Owners()
+        self.names: dict[int, str] = {}
+        self.placement = array("b")
+        self.periods = Periods()
+        self.last_period = array("q")
+        self.suspended_s: dict[int, float] = {}
+        self.last_run_suspended_s: dict[int, float] = {}
+        self.suspended_since_s: dict[int, float] = {}
+        self.lost_core_s: dict[int, float] = {}
+        self.requeues: dict[RequeueCause, int] = {}
+        self.changes = array("q")
+        self.ended_idle = array("q")
+        self.power_at = array("q")
+        self.power_s = array("d")
+        self.power_node = array("i")
+        self.power_state = array("b")
+        self.kinds: list[NodeGroup] = []
+        self.kind_at = array("q")
+        self.kind_s = array("d")
+        self.kind_node = array("i")
+        self.kind_number = array("i")
+        self.drain_s = array("d")
+        self.drain_node = array("i")
+        self.drained = array("b")
+        self.reasons: dict[int, str] = {}
+        self.declined: set[int] = set()
+        self.explanations = Explanations()
+        self.over = 0
+
+    def __len__(self) -> int:
+        return len(self.job_id)
+
+    def submitted(self, job: JobSpec) -> int:
+        """Record a submission and return the job's row."""
+        row = len(self.job_id)
+        self.job_id.append(job.job_id)
+        self.submit_s.append(job.submit_s)
+        self.start_s.append(NAN)
+        self.end_s.append(NAN)
+        self.state.append(0)
+        self.requested_s.append(job.requested_s)
+        self.deadline_s.append(job.deadline_s)
+        self.cores.append(job.cores)
+        self.owners.append((job.user, job.group, job.partition, job.account, job.qos))
+        if job.request is not None and job.request.name:
+            self.names[row] = job.request.name
+        self.placement.append(_PLACEMENT_CODES[job.placement])
+        self.last_period.append(-1)
+        return row
+
+    def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
+        """Record the start of a run of a job.
+
+        Args:
+            row: row of the job.
+            now_s: simulation time, s.
+            nodes: allocated nodes, in the order of the allocation.
+            tasks: number of tasks on each of `nodes`.
+        """
+        self.start_s[row] = now_s
+        self.state[row] = RUNNING
+        last = self.last_period[row]
+        run = 1 if last < 0 else self.periods.run[last] + 1
+        self.last_period[row] = period = self.periods.begin(row, run, now_s, nodes, tasks)
+        self.changes.append(period)
+
+    def suspended(self, row: int, now_s: float) -> None:
+        """Record the suspension of a running job."""
+        self._end_period(row, now_s, "suspended")
+        self.suspended_since_s[row] = now_s
+
+    def resumed(self, row: int, now_s: float) -> None:
+        """Record that a suspended job runs again."""
+        self._end_suspension(row, now_s)
+        self.last_period[row] = period = self.periods.resume(self.last_period[row], now_s)
+        self.changes.append(period)
+
+    def requeued(self, row: int, now_s: float, cause: RequeueCause, lost_core_s: float) -> None:
+        """Record that a job waits again.
+
+        Args:
+            row: row of the job, which is running, suspended, or allocated.
+            now_s: simulation time, s.
+            cause: why.
+            lost_core_s: core-seconds of computing that are lost.
+        """
+        failed = cause == "node_failed"
+        if self.state[row] != RUNNING:
+            pass
+        elif self._end_suspension(row, now_s):
+            self.periods.requeued(
+                self.last_period[row],
+                "suspended_requeued_node_failed" if failed else "suspended_requeued",
+            )
+        else:
+            self._end_period(row, now_s, "requeued_node_failed" if failed else "requeued")
+        self.state[row] = WAITING
+        self.start_s[row] = NAN
+        self.last_run_suspended_s.pop(row, None)
+        self.requeues[cause] = self.requeues.get(cause, 0) + 1
+        self.lost(row, lost_core_s)
+
+    def lost(self, row: int, core_s: float) -> None:
+        """Record that core-seconds of computing of a job are lost."""
+        if core_s:
+            self.lost_core_s[row] = self.lost_core_s.get(row, 0.0) + core_s
+
+    def ended(self, row: int, now_s: float, state: JobState, reason: str = "") -> None:
+        """Record that a job is over.
+
+        Args:
+            row: row of the job.
+            now_s: simulation time, s.
+            state: final state.
+            reason: why the job did not run; empty: no reason is known, or it ran.
+        """
+        self.end_s[row] = now_s
+        if self.state[row] != RUNNING or (
+            self.suspended_since_s and self._end_suspension(row, now_s)
+        ):
+            self.ended_idle.append(row)
+        else:
+            self._end_period(row, now_s, state)
+        self.state[row] = _CODES[state]
+        if reason:
+            self.reasons[row] = reason
+        self.over += 1
+
+    def _end_suspension(self, row: int, now_s: float) -> bool:
+        """End the suspension of a job; return False if it is not suspended."""
+        if row not in self.suspended_since_s:
+            return False
+        lasted_s = now_s - self.suspended_since_s.pop(row)
+        for column in (self.suspended_s, self.last_run_suspended_s):
+            column[row] = column.get(row, 0.0) + lasted_s
+        return True
+
+    def _end_period(self, row: int, now_s: float, why: PeriodEnd) -> None:
+        period, periods = self.last_period[row], self.periods
+        periods.end_s[period] = now_s
+        periods.why[period] = PERIOD_CODES[why]
+        self.changes.append(~period)
+
+    def powered(self, now_s: float, node: int, state: RecordedState) -> None:
+        """Record that a node entered a power state or failed."""
+        self.power_at.append(len(self.changes))
+        self.power_s.append(now_s)
+        self.power_node.append(node)
+        self.power_state.append(POWER_STATES.index(state))
+
+    def changed_drain(self, now_s: float, node: int, *, drained: bool) -> None:
+        """Record that a node was drained, or that its drain ended."""
+        self.drain_s.append(now_s)
+        self.drain_node.append(node)
+        self.drained.append(drained)
+
+    def changed_kind(self, now_s: float, node: int, kind: int) -> None:
+        """Record that a node changed its kind.
+
+        Args:
+            now_s: simulation time, s.
+            node: node number.
+            kind: the new kind, an index into `Cluster.kinds`.
+        """
+        self.kind_at.append(len(self.changes))
+        self.kind_s.append(now_s)
+        self.kind_node.append(node)
+        self.kind_number.append(kind)
+
+    def count_shutdowns(self) -> int:
+        """Return the number of times that a node began to switch off, over all nodes."""
+        return self.power_state.count(POWER_STATES.index("switching_off"))
+
+    def suspended_until(self, now_s: float) -> dict[int, float]:
+        """Return the suspended time of jobs up to now, s, by row; jobs without any are absent."""
+        found = dict(self.suspended_s)
+        for row, since_s in self.suspended_since_s.items():
+            found[row] = found.get(row, 0.0) + now_s - since_s
+        return found
+
+    @property
+    def has_single_runs(self) -> bool:
+        """Whether no job was requeued or suspended."""
+        return not (self.requeues or self.suspended_s or self.suspended_since_s)
+
+    def nodes_of(self, row: int) -> list[int]:
+        """Return the nodes of the last run in the order of its allocation.
+
+        The list is empty before the start, also before the start after a requeue.
+        """
+        return self.periods.nodes_of(self.last_period[row]) if not isnan(self.start_s[row]) else []
+
+    def tasks_of(self, row: int) -> list[int]:
+        """Return the number of tasks on each of `nodes_of(row)`."""
+        return self.periods.tasks_of(self.last_period[row]) if not isnan(self.start_s[row]) else []

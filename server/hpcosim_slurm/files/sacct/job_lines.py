@@ -1,0 +1,229 @@
+"""A job of the accounting as a line of hpcosim's workload format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from hpcosim_slurm.files.errors import FieldError
+from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.sacct.dependencies import Tasks, dependency_of
+from hpcosim_slurm.files.sacct.records import Record
+from hpcosim_slurm.files.sacct.submit_line import options_of
+from hpcosim_slurm.files.units import memory_of
+
+YEAR_S = 365 * 86400.0
+"""Requested time of jobs without a limit, s; Slurm's backfill scheduler plans with a year, too."""
+SHORTEST_RUN_S = 0.5
+"""Run time of jobs for which the accounting says 0 s: half of its resolution."""
+ELIGIBLE_AFTER_S = 1.0
+"""An eligible time that is not later than this after the submission is that of the submission."""
+
+CUT_SHORT = frozenset(("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "DEADLINE", "REQUEUED"))
+"""States in which a job would have run longer than it did."""
+FAILED = CUT_SHORT | {"FAILED", "OUT_OF_MEMORY", "BOOT_FAIL"}
+ONGOING = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "RESIZING", "SIGNALING"))
+
+
+@dataclass(frozen=True, slots=True)
+class JobLinesSettings:
+    """How jobs become lines.
+
+    Attributes:
+        origin_s: Unix time of simulated second 0, s.
+        requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
+        limits: greatest number of running tasks of an array, by its number.
+        tasks: job numbers of the tasks of each array.
+        anonymize: whether numbers of jobs and arrays that say something are replaced.
+    """
+
+    origin_s: float
+    requeue: bool = True
+    limits: Mapping[int, int] = field(default_factory=dict)
+    tasks: Tasks = field(default_factory=dict)
+    anonymize: bool = False
+
+
+def job_line(
+    runs: Sequence[Record], job_id: int, settings: JobLinesSettings, report: ImportReport
+) -> dict[str, Any]:
+    """Return a job as a line of the workload format; empty and unknown fields are left out.
+
+    Args:
+        runs: the records of the job; the last is that of the run that counts.
+        job_id: its number in the workload.
+        settings: see `JobLinesSettings`.
+        report: counts what is guessed.
+    """
+    first, last = runs[0], runs[-1]
+    options = options_of(first.submit_line)
+    run_s = _run_time(last, report)
+    line: dict[str, Any] = {
+        "job_id": job_id,
+        "submit_s": first.submit_s - settings.origin_s,
+        "cores": int(first.requested["cpu"]),
+        "run_s": run_s,
+        "requested_s": _requested_time(first, run_s, report),
+        **{key: getattr(first, key) for key in ("user", "group", "account", "qos", "partition")},
+        "name": first.name,
+        "fails": last.state in FAILED,
+        "requeue": _may_requeue(runs, options, settings),
+        "features": first.constraints,
+        "reservation": first.reservation,
+        **_array(first, settings),
+        **_layout(first, options),
+        **_memory(first, options, report),
+        **_devices(first, options, report),
+    }
+    line |= _waits(first, options, line, settings, report)
+    return {key: value for key, value in line.items() if value not in ("", None, False, {}, 0)} | {
+        "submit_s": line["submit_s"]
+    }
+
+
+def _run_time(last: Record, report: ImportReport) -> float:
+    if last.state in CUT_SHORT:
+        what = f"run times of jobs that ended as {last.state}: they would have run longer"
+        report.add("guessed", what, last.line)
+    elif last.state in ONGOING:
+        report.add("guessed", "run times of jobs that still ran: the time up to then", last.line)
+    if last.run_s:
+        return last.run_s
+    what = f"run times below the resolution of 1 s: {SHORTEST_RUN_S} s"
+    report.add("guessed", what, last.line)
+    return SHORTEST_RUN_S
+
+
+def _requested_time(first: Record, run_s: float, report: ImportReport) -> float:
+    if first.limit_s is not None:
+        return first.limit_s
+    if first.unlimited:
+        report.add("guessed", "requested times of jobs without limit: a year", first.line)
+        return max(YEAR_S, run_s)
+    report.add("guessed", "requested times of jobs that state none: the run time", first.line)
+    return run_s
+
+
+def _may_requeue(
+    runs: Sequence[Record], options: Mapping[str, str], settings: JobLinesSettings
+) -> bool:
+    if len(runs) > 1 or "requeue" in options:
+        return True
+    return settings.requeue and "no-requeue" not in options
+
+
+def _array(first: Record, settings: JobLinesSettings) -> dict[str, Any]:
+    if first.named.task is None:
+        return {}
+    array_id = first.named.job_id
+    tasks = settings.tasks[array_id]
+    return {
+        "array_id": min(tasks.values()) if settings.anonymize else array_id,
+        "array_index": first.named.task,
+        "array_limit": settings.limits.get(array_id, 0),
+    }
+
+
+def _layout(first: Record, options: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a job says of its nodes."""
+    cores, nodes = int(first.requested["cpu"]), int(first.requested.get("node", 0))
+    found: dict[str, Any] = {"nodes_min": nodes if 1 < nodes <= cores else 0}
+    per_task = _whole(options.get("cpus-per-task", ""))
+    if per_task > 1 and cores % per_task == 0 and nodes <= cores // per_task:
+        found["cores_per_task"] = per_task
+    least, dash, most = options.get("nodes", "").partition("-")
+    most_nodes = _whole(most if dash else least)
+    if most_nodes and nodes <= most_nodes:
+        found["nodes_max"] = most_nodes
+    per_node = _whole(options.get("ntasks-per-node", ""))
+    tasks = cores // found.get("cores_per_task", 1)
+    if per_node and (not most_nodes or most_nodes * per_node >= tasks):
+        found["tasks_per_node"] = per_node
+    if "exclusive" in options and not options["exclusive"]:
+        found["placement"] = "whole_nodes"
+    for option, key in (("nodelist", "required_nodes"), ("exclude", "excluded_nodes")):
+        if options.get(option) and "/" not in options[option]:
+            found[key] = options[option]
+    return found
+
+
+def _memory(first: Record, options: Mapping[str, str], report: ImportReport) -> dict[str, Any]:
+    """Return the memory of a job: on each node, for each core or in all, MB."""
+    if first.memory_per_node_mb:
+        return {"memory_per_node_mb": first.memory_per_node_mb}
+    if (text := options.get("mem")) and "mem-per-cpu" not in options:
+        try:
+            mb = memory_of(text).mb
+        except FieldError:
+            mb = -1.0
+        if mb >= 0:
+            return {"memory_per_node_mb": mb} if mb else {"all_memory": True}
+    mb, cores = first.requested.get("mem", 0.0), first.requested["cpu"]
+    if not mb:
+        return {}
+    if 0 < first.allocated_mb < mb:  # of `--mem=0` the records state the largest node
+        what = "memory requests above the allocated memory: the whole memory of the nodes"
+        report.add("guessed", what, first.line)
+        return {"all_memory": True}
+    if int(first.requested.get("node", 1)) > 1 or first.node_count > 1:
+        what = "memory of jobs on several nodes: an equal part for each core"
+        report.add("guessed", what, first.line)
+    return {"memory_mb": mb / cores}
+
+
+def _devices(first: Record, options: Mapping[str, str], report: ImportReport) -> dict[str, Any]:
+    """Return the generic resources and the licences of a job."""
+    total = {
+        name.removeprefix("gres/"): int(count)
+        for name, count in first.requested.items()
+        if name.startswith("gres/") and count >= 1
+    }
+    licenses = {
+        name.removeprefix("license/"): int(count)
+        for name, count in first.requested.items()
+        if name.startswith("license/") and count >= 1
+    }
+    found: dict[str, Any] = {"licenses": licenses}
+    nodes = first.node_count or int(first.requested.get("node", 1))
+    if not total:
+        return found
+    if nodes <= 1:
+        return found | {"gres_per_node": total}
+    per_node = any(name in options for name in ("gres", "gpus-per-node"))
+    if per_node and all(count % nodes == 0 for count in total.values()):
+        return found | {"gres_per_node": {name: each // nodes for name, each in total.items()}}
+    if not options:
+        what = "devices of jobs on several nodes: for the job instead of for each node"
+        report.add("guessed", what, first.line)
+    return found | {"gres_per_job": total}
+
+
+def _waits(
+    first: Record,
+    options: Mapping[str, str],
+    line: Mapping[str, Any],
+    settings: JobLinesSettings,
+    report: ImportReport,
+) -> dict[str, Any]:
+    """Return what a job waits for before it is eligible."""
+    if options.get("dependency"):
+        try:
+            text = dependency_of(options["dependency"], first.named.task, settings.tasks)
+        except FieldError:
+            text = ""
+        if text:
+            return {"dependency": text}
+        report.add("dropped", "dependencies on other jobs than those of the file", first.line)
+    if line.get("array_limit"):
+        return {}
+    if first.eligible_s is None or first.eligible_s <= first.submit_s + ELIGIBLE_AFTER_S:
+        return {}
+    what = "begin times: the eligible time, as what the job waited for is unknown"
+    report.add("guessed", what, first.line)
+    return {"begin_s": first.eligible_s - settings.origin_s}
+
+
+def _whole(text: str) -> int:
+    """Return a whole number; 0: the text is none."""
+    return int(text) if text.isdecimal() and len(text) < 10 else 0

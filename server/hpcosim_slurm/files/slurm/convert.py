@@ -1,0 +1,297 @@
+"""The configuration of a Slurm cluster to a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpcosim_slurm.files.anonymous import Pseudonyms
+from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.output import check_outputs, write_files
+from hpcosim_slurm.files.report import ImportReport, Kind
+from hpcosim_slurm.files.slurm.accounts import read_accounts, read_qos
+from hpcosim_slurm.files.slurm.failures import failures
+from hpcosim_slurm.files.slurm.nodes import NodePower, node_groups
+from hpcosim_slurm.files.slurm.other import NODE_MODELLED, NODE_WITHOUT_EFFECT, WITHOUT_EFFECT
+from hpcosim_slurm.files.slurm.partitions import partitions, switches
+from hpcosim_slurm.files.slurm.power_saving import KEYS as POWER_SAVING
+from hpcosim_slurm.files.slurm.power_saving import power_saving
+from hpcosim_slurm.files.slurm.qos_names import name_all_qos
+from hpcosim_slurm.files.slurm.reservations import read_reservations
+from hpcosim_slurm.files.slurm.scheduling import OWN, SITE, scheduler_settings
+from hpcosim_slurm.files.slurm.statements import Statement, read_statements
+from hpcosim_slurm.files.slurm.values import optional_whole
+from hpcosim_slurm.files.times import as_text, origin_of, zone_of
+from hpcosim_slurm.files.units import device_counts, shown
+
+MODELLED = frozenset(
+    (
+        *("clustername", "defmempercpu", "licenses", "maxmempercpu"),
+        *("selecttype", "selecttypeparameters", *SITE, *OWN, *POWER_SAVING),
+    )
+)
+SELECTION = frozenset(
+    ("cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_lln", "cr_memory", "cr_pack_nodes")
+)
+LISTS = frozenset(("nodename", "partitionname", "nodeset", "switchname"))
+BLOCKS = ("blockname", "blocksizes")
+"""Keys of topology.conf for TopologyPlugin=topology/block."""
+BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "gres.conf": (("name", "nodename", "autodetect"), "NodeName=n1 Name=gpu File=/dev/nvidia0"),
+    "topology.conf": (("switchname", *BLOCKS), "SwitchName=leaf1 Nodes=n[1-4]"),
+}
+"""First keys of the lines of a file, in lower case, and an example of a line."""
+WIDTH = 100
+
+
+POWER = NodePower()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlurmOptions:
+    """How a configuration is imported.
+
+    Attributes:
+        sacctmgr: output of `sacctmgr dump`, for accounts and users; None: none.
+        qos: output of `sacctmgr -P show qos`; None: none.
+        gres: gres.conf; None: the file beside slurm.conf, if there is one.
+        topology: topology.conf; None: as for `gres`.
+        reservations: output of `scontrol show reservation`; None: none.
+        start: time of simulated second 0, as in the file of reservations, which need it.
+        time_zone: time zone of local times, by its name in the IANA database.
+        power: power of the nodes.
+        jobs: path of the jobs in the scenario, relative to its file.
+        anonymize: replace the names of users and accounts.
+        names: file that keeps the replaced names; None: they are not kept.
+        force: replace a file that exists.
+    """
+
+    sacctmgr: Path | None = None
+    qos: Path | None = None
+    gres: Path | None = None
+    topology: Path | None = None
+    reservations: Path | None = None
+    start: str = ""
+    time_zone: str = "UTC"
+    power: NodePower = POWER
+    jobs: str = "jobs.jsonl"
+    anonymize: bool = False
+    names: Path | None = None
+    force: bool = False
+
+
+DEFAULTS = SlurmOptions()
+
+
+def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> ImportReport:
+    """Write the scenario of a Slurm cluster.
+
+    Args:
+        conf: slurm.conf.
+        out: the scenario to write.
+        options: see `SlurmOptions`.
+
+    Returns:
+        What was written, guessed and not modelled.
+
+    Raises:
+        InputError: a file cannot be read or is invalid, or the scenario exists or cannot be
+            written. Nothing is written then.
+    """
+    report = ImportReport()
+    statements = read_statements(conf, report)
+    gres = _beside(options.gres, conf, "gres.conf", report)
+    topology = _beside(options.topology, conf, "topology.conf", report)
+    read = {conf, options.sacctmgr, options.qos, options.reservations}
+    read |= {each.path for each in (*statements, *gres, *topology)}
+    check_outputs([out], [*filter(None, read)], options.names)
+    names = Pseudonyms(options.names) if options.anonymize else None
+    settings = scheduler_settings(statements, report)
+    if options.sacctmgr is not None:
+        settings["accounts"] = read_accounts(options.sacctmgr, report, names)
+    if options.qos is not None:
+        settings["qos"] = read_qos(options.qos, report)
+    name_all_qos(settings, statements, options.sacctmgr, options.qos, report)
+    if topology and not _value(statements, "topologyplugin")[0]:
+        settings.setdefault("selection", {})["ignore_topology"] = True  # Slurm's default
+    platform = _platform(statements, gres, topology, options.power, report)
+    manager = power_saving(statements, platform, options.power, report)
+    if options.reservations is not None:
+        reserved = _reservations(options.reservations, options, platform, names, report)
+        platform |= {"reservations": reserved} if reserved else {}
+    if names is not None and "partitions" in platform:
+        platform["partitions"] = [names.partition(each) for each in platform["partitions"]]
+    _not_modelled(statements, report)
+    scenario: dict[str, Any] = {
+        "name": _name(statements),
+        "platform": platform,
+        **failures(statements, platform["nodes"]),
+        "workload": {"json": options.jobs},
+        "scheduler": {
+            "name": "slurm",
+            **({"power": manager} if manager else {}),
+            "settings": settings,
+        },
+    }
+    write_files({out: _text(scenario, report).encode()}, force=options.force)
+    if names is not None:
+        write_files(names.content(), force=True)
+    nodes = sum(group["count"] for group in platform["nodes"])
+    counts = (
+        f"{len(platform.get(section, ()))} {section}"
+        for section in ("partitions", "reservations")
+        if section == "partitions" or options.reservations is not None
+    )
+    report.written = [f"{out}: {nodes:,} nodes, {', '.join(counts)}"]
+    return report
+
+
+def _reservations(
+    path: Path,
+    options: SlurmOptions,
+    platform: Mapping[str, Any],
+    names: Pseudonyms | None,
+    report: ImportReport,
+) -> list[dict[str, Any]]:
+    """Return the reservations of a file, in simulated time.
+
+    Raises:
+        InputError: the file is invalid, or second 0 is not known.
+    """
+    zone = zone_of(options.time_zone)
+    if not options.start:
+        raise InputError(
+            "--reservations needs --start TIME, second 0 of the simulation; `hpcosim import sacct` "
+            "prints that of the jobs"
+        )
+    origin_s = origin_of(options.start, zone, 0.0)
+    report.facts["second 0 of the simulation"] = as_text(origin_s)
+    report.facts["time zone of local times"] = options.time_zone
+    return read_reservations(path, platform, zone, origin_s, report, names)
+
+
+def _beside(path: Path | None, conf: Path, name: str, report: ImportReport) -> list[Statement]:
+    """Return the statements of a file, or of the one beside slurm.conf if it exists.
+
+    Raises:
+        InputError: the file cannot be read, or it is another file of the site; names the line.
+    """
+    if path is None:
+        path = conf.parent / name
+        if not path.is_file():
+            return []
+    statements = read_statements(path, report)
+    keys, example = BESIDE[name]
+    for statement in statements:
+        if statement.key not in keys:
+            written = statement.names[statement.key]
+            raise statement.error(
+                f"expected a {name} with lines such as `{example}`, got {shown(written)}"
+            )
+        if statement.key in BLOCKS:
+            report.add("not modelled", statement.names[statement.key], statement.place)
+    return statements
+
+
+def _platform(
+    statements: Sequence[Statement],
+    gres: Sequence[Statement],
+    topology: Sequence[Statement],
+    power: NodePower,
+    report: ImportReport,
+) -> dict[str, Any]:
+    groups = node_groups(statements, gres, power, report)
+    site: dict[str, Any] = {}
+    for key, name in (
+        ("defmempercpu", "default_memory_per_core_mb"),
+        ("maxmempercpu", "max_memory_per_core_mb"),
+    ):
+        text, statement = _value(statements, key)
+        if text and statement is not None:
+            try:
+                site[name] = optional_whole(text)
+            except FieldError as error:
+                raise statement.error(f"{statement.names[key]}: {error}") from None
+    found = partitions(statements, groups, site, report)
+    text, statement = _value(statements, "licenses")
+    try:
+        licenses = {name.partition("@")[0]: count for name, count in device_counts(text).items()}
+    except FieldError as error:
+        assert statement is not None
+        raise statement.error(f"Licenses: {error}") from None
+    return {
+        "nodes": groups,
+        "consumable": _consumable(statements, report),
+        **({"partitions": found} if found else {}),
+        **({"licenses": licenses} if licenses else {}),
+        **({"switches": connected} if (connected := switches(topology)) else {}),
+    }
+
+
+def _consumable(statements: Sequence[Statement], report: ImportReport) -> list[str]:
+    """Return the consumable resources by SelectType and SelectTypeParameters."""
+    if _value(statements, "selecttype")[0].lower() == "select/linear":
+        return []
+    text, _ = _value(statements, "selecttypeparameters")
+    if not text:
+        report.add("guessed", "SelectTypeParameters is not stated: CR_Core_Memory")
+        return ["cores", "memory"]
+    chosen = {name.strip().lower() for name in text.split(",")}
+    for name in sorted(chosen - SELECTION):
+        report.add("not modelled", f"SelectTypeParameters: {name.upper()}")
+    cores = any(name.startswith(("cr_core", "cr_cpu", "cr_socket")) for name in chosen)
+    memory = any(name.startswith("cr_") and name.endswith("memory") for name in chosen)
+    return [name for name, is_so in (("cores", cores), ("memory", memory)) if is_so]
+
+
+def _not_modelled(statements: Sequence[Statement], report: ImportReport) -> None:
+    """List every key that nothing has read."""
+    for statement in statements:
+        for key, name in statement.names.items():
+            if statement.key == "nodename":
+                _of_node(key, name, statement, report)
+            elif statement.key == "downnodes" and key in ("downnodes", "state", "reason"):
+                continue  # in the failures section
+            elif statement.key not in LISTS and key not in MODELLED:
+                kind: Kind = "no effect" if key in WITHOUT_EFFECT else "not modelled"
+                report.add(kind, name, statement.place)
+
+
+def _of_node(key: str, name: str, statement: Statement, report: ImportReport) -> None:
+    if key in NODE_WITHOUT_EFFECT:
+        report.add("no effect", f"NodeName ... {name}", statement.place)
+    elif key not in NODE_MODELLED:
+        report.add("not modelled", f"NodeName ... {name}", statement.place)
+
+
+def _value(statements: Sequence[Statement], key: str) -> tuple[str, Statement | None]:
+    """Return the last value of a key outside of lists, and its statement."""
+    for statement in reversed(statements):
+        if key in statement.values and statement.key not in LISTS:
+            return statement.values[key], statement
+    return "", None
+
+
+def _name(statements: Sequence[Statement]) -> str:
+    """Return the name of the cluster as the name of a scenario."""
+    text, _ = _value(statements, "clustername")
+    name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
+    name = name.encode("ascii", "ignore").decode().lstrip("._-")[:100]
+    return name or "cluster"
+
+
+def _text(scenario: Mapping[str, Any], report: ImportReport) -> str:
+    """Return the scenario as YAML, with what is not modelled as comments."""
+    lines = ["# Written by `hpcosim import slurm`."]
+    kinds: tuple[Kind, ...] = ("guessed", "not modelled")
+    for kind in kinds:
+        if summary := report.summary(kind):
+            lines += ["#", *(f"# {part}" for part in summary.split("; "))]
+    body: str = yaml.safe_dump(
+        dict(scenario), sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True
+    )
+    return "\n".join(lines) + "\n" + body
