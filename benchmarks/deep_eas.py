@@ -26,8 +26,7 @@ from hpcosim_papers.deep_eas.learners.networks import Network, initialise
 from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
 from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler
 from hpcosim_scenarios.running.library import Library, rules_of
-from hpcosim_schedulers.agents.rounds import by_rounds
-from hpcosim_schedulers.agents.sampling import sampled
+from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 from hpcosim_sim.engine.simulation import Simulation
 
 SCENARIO = Path(__file__).parents[1] / "scenarios" / "papers" / "deep_eas" / "lambda_0.9.yaml"

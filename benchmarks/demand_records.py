@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.cases import trace
 from hpcosim_client.arrays import Floats
-from hpcosim_schedulers.predictive.records import Records
+from hpcosim_schedulers.predictive.futures import Records
 from hpcosim_workloads.table import JobTable
 
 LOGS = {"nasa-ipsc": 1, "ctc-sp2": 1, "sdsc-sp2": 1, "llnl-thunder": 4, "ricc": 8}

@@ -15,12 +15,11 @@ from typing import NamedTuple
 
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_slurm.starts.adopting import QueuedJob, QueueState, slurm_at
 from hpcosim_slurm.starts.calibration import PastRange, margins, widened
 from hpcosim_slurm.starts.forecast import StartForecast, forecast_starts
-from hpcosim_slurm.starts.phases import slurm_at
 from hpcosim_slurm.starts.run_times import EndedJob
 from hpcosim_slurm.starts.score import Forecasted, Score, score_of
-from hpcosim_slurm.starts.state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

@@ -9,7 +9,8 @@ from types import FunctionType
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
 from hpcosim_scenarios.running.savings import savings_of
-from hpcosim_sim.record import energy_metrics, forecasts, interruptions, metrics
+from hpcosim_sim.record import energy_metrics, forecasts, metrics
+from hpcosim_sim.record import metrics as interruptions
 
 
 def definitions() -> dict[str, dict[str, str]]:

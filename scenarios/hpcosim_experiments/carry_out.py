@@ -23,8 +23,13 @@ from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_experiments.store import RunStore
 from hpcosim_experiments.tables.columns import Columns, check_names, metric_columns
-from hpcosim_experiments.tables.files import Format, write_jobs, write_table
-from hpcosim_experiments.tables.rows import breakdown_rows, run_rows
+from hpcosim_experiments.tables.files import (
+    Format,
+    breakdown_rows,
+    run_rows,
+    write_jobs,
+    write_table,
+)
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_sim.record.versions import hpcosim_version
 

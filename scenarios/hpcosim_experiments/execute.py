@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcosim_experiments.executors import ExecutorSettings, open_executor
-from hpcosim_experiments.messages import grouped
-from hpcosim_experiments.runs.plan import PlannedRun
+from hpcosim_experiments.runs.plan import PlannedRun, name_of
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.runs.task import run_task
 from hpcosim_experiments.store import RunStore
 from hpcosim_scenarios.running.progress import shown
 from hpcosim_scenarios.running.warnings import Warn
+
+# Messages about runs: those with the same text are one line.
+
+
+def grouped(
+    messages: Iterable[tuple[PlannedRun, str]], kind: Callable[[str], str] = str
+) -> list[str]:
+    """Return a line for each kind of message: its first run and text, and the number of others.
+
+    Args:
+        messages: runs with a message each.
+        kind: returns what the texts of one line have in common.
+    """
+    groups: dict[str, list[tuple[PlannedRun, str]]] = {}
+    for run, text in messages:
+        groups.setdefault(kind(text), []).append((run, text))
+    lines = []
+    for (run, text), *others in groups.values():
+        more = f" and {len(others)} other {'run' if len(others) == 1 else 'runs'}" if others else ""
+        lines.append(f"{name_of(run) or 'the run'}{more}: {text}")
+    return lines
+
 
 MOST_WARNINGS = 5
 """Number of different warnings that are listed."""

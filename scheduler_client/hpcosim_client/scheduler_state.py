@@ -8,22 +8,240 @@ from typing import Any
 
 import numpy as np
 
-from hpcosim_client.job_states import JOB_HANDLERS, JobStates
+from hpcosim_client.job import Allocation, Job
+from hpcosim_client.nodes import NodePool
 from hpcosim_client.queue import JobQueue
 from hpcosim_client.signals import Signal
 from hpcosim_protocol import (
     Alarm,
     DecisionRejected,
     Event,
+    JobAllocated,
+    JobCompleted,
+    JobEligible,
+    JobHeld,
+    JobRequeued,
+    JobResumed,
+    JobStarted,
+    JobSubmitted,
+    JobSuspended,
+    JobUpdated,
     NodeDrained,
     NodeFailed,
     NodePowerChanged,
     NodeRepaired,
     NoMoreJobs,
+    Placement,
     Platform,
     PowerState,
     SignalChanged,
 )
+
+# The states of jobs as a scheduler knows them: waiting, running, suspended.
+
+
+class JobStates:
+    """The jobs and what they hold, updated by events. `SchedulerState` has all attributes.
+
+    Args:
+        platform: the cluster's description.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        self.platform = platform
+        self.now_s = 0.0
+        self.queue = JobQueue()
+        self.pending: dict[int, Job] = {}
+        self.running: dict[int, Job] = {}
+        self.suspended: dict[int, Job] = {}
+        self.nodes = NodePool(platform)
+        self.arrived: list[Job] = []
+        self.left: list[Job] = []
+        self.placements: set[Placement] = set()
+        self.is_plain = True
+        self._is_plain_platform = self.nodes.demands.is_plain
+        self._suspended_at_s: dict[int, float] = {}
+        self._submissions = 0
+
+    def _on_submitted(self, event: JobSubmitted) -> None:
+        job = Job(
+            event.job_id,
+            event.time_s,
+            event.cores,
+            event.requested_s,
+            event.placement,
+            self._submissions,
+            event.memory_mb,
+            event.memory_volume_mb,
+            math.inf if event.max_energy_j is None else event.max_energy_j,
+            event.profile,
+            math.inf if event.deadline_s is None else event.deadline_s,
+            event.user,
+            event.group,
+            event.account,
+            event.qos,
+            event.partitions,
+            event.request,
+        )
+        self._submissions += 1
+        self.placements.add(event.placement)
+        if event.request is not None or not self._is_plain_platform:
+            job.demand = self.nodes.demands.of(job)
+            self.is_plain = self.is_plain and job.demand is None
+        if not event.eligible:
+            self.pending[event.job_id] = job
+            return
+        self.queue[event.job_id] = job
+        self.arrived.append(job)
+
+    def _on_eligible(self, event: JobEligible) -> None:
+        job = self.pending.pop(event.job_id, None)
+        if job is not None:
+            self._join_queue(job)
+
+    def _on_held(self, event: JobHeld) -> None:
+        job = self.queue.pop(event.job_id, None)
+        if job is not None:
+            self.pending[event.job_id] = job
+            self.arrived = [other for other in self.arrived if other is not job]
+
+    def _on_updated(self, event: JobUpdated) -> None:
+        job = self.job(event.job_id)
+        if job is None:
+            return
+        job.requested_s, job.request = event.requested_s, event.request
+        job.demand = self.nodes.demands.of(job)
+        if job.demand is not None:
+            self.is_plain = False
+        if event.job_id in self.queue and job not in self.arrived:
+            self.arrived.append(job)
+
+    def job(self, job_id: int) -> Job | None:
+        """Return a waiting, running or suspended job by number; None: there is none."""
+        for jobs in (self.queue, self.running, self.pending, self.suspended):
+            if job_id in jobs:
+                return jobs[job_id]
+        return None
+
+    def _join_queue(self, job: Job) -> None:
+        """Insert a job into the queue, which is in submission order."""
+        last = next(reversed(self.queue), None)
+        behind = last is None or self.queue[last].order < job.order
+        self.queue[job.job_id] = job
+        if not behind:
+            self.queue = JobQueue(sorted(self.queue.items(), key=lambda item: item[1].order))
+        self.arrived.append(job)
+
+    def _on_started(self, event: JobStarted) -> None:
+        job = self.running.get(event.job_id) or self._restored(event)
+        job.start_s = event.time_s
+
+    def _on_allocated(self, event: JobAllocated) -> None:
+        job = self.running.get(event.job_id) or self._restored(event)
+        job.start_s = event.time_s
+        if job.allocation is not None:
+            job.start_s = self._ready_s(job.allocation, event.time_s)
+
+    def _restored(self, event: JobStarted | JobAllocated) -> Job:
+        """Move a job to the running ones that runs in a snapshot, and return it."""
+        job = self.queue.pop(event.job_id)
+        self.arrived = [other for other in self.arrived if other is not job]
+        job.allocation = self._allocation_of(job, event)
+        self.nodes.take(job.allocation, of_snapshot=True)
+        self.running[event.job_id] = job
+        return job
+
+    def _allocation_of(self, job: Job, event: JobStarted | JobAllocated) -> Allocation:
+        """Return the allocation of a job that runs in a snapshot."""
+        nodes, tasks = np.array(event.nodes), np.array(event.cores)
+        gres = event.gres if isinstance(event, JobStarted) else []
+        found = self.nodes.complete(job, nodes, tasks, gres)
+        if found is not None:
+            return found
+        # A reservation or a drained node does not end the job that is there.
+        held = self.nodes.capacity[nodes] if job.placement == "whole_nodes" else tasks
+        return Allocation(nodes, tasks, held, int(held.sum()))
+
+    def _on_completed(self, event: JobCompleted) -> None:
+        job = self.running.pop(event.job_id, None)
+        if job is not None:
+            job.ended_as = event.state
+            if job.allocation is not None:
+                self.nodes.give_back(job.allocation)
+            self.left.append(job)
+        elif self.queue.pop(event.job_id, None) is None:
+            self.pending.pop(event.job_id, None)
+            self._leave_suspended(event.job_id)
+
+    def _on_suspended(self, event: JobSuspended) -> None:
+        self._suspend(event.job_id, event.time_s)
+
+    def _on_resumed(self, event: JobResumed) -> None:
+        self._resume(event.job_id, event.time_s)
+
+    def _suspend(self, job_id: int, at_s: float) -> None:
+        """Move a running job to the suspended ones, unless a decision has done so."""
+        job = self.running.pop(job_id, None)
+        if job is not None:
+            self.suspended[job_id] = job
+            self._suspended_at_s[job_id] = at_s
+            if job.allocation is not None:
+                self.nodes.suspend(job.allocation)
+
+    def _resume(self, job_id: int, at_s: float) -> None:
+        """Move a suspended job to the running ones, unless a decision has done so."""
+        job = self.suspended.pop(job_id, None)
+        if job is not None:
+            self.running[job_id] = job
+            job.suspended_s += at_s - self._suspended_at_s.pop(job_id)
+            if job.allocation is not None:
+                self.nodes.resume(job.allocation)
+
+    def _on_requeued(self, event: JobRequeued) -> None:
+        job = self.running.pop(event.job_id, None)
+        if job is None:
+            job = self._leave_suspended(event.job_id)
+        elif job.allocation is not None:
+            self.nodes.give_back(job.allocation)
+        if job is None:  # of a snapshot
+            job = self.queue.pop(event.job_id, None)
+            self.arrived = [other for other in self.arrived if other is not job]
+        elif job not in self.left:
+            self.left.append(job)
+        if job is not None:
+            job.runs += 1
+            job.allocation, job.start_s, job.suspended_s = None, math.nan, 0.0
+            job.explanation = None
+            self.pending[event.job_id] = job
+
+    def _leave_suspended(self, job_id: int) -> Job | None:
+        """Remove a suspended job that is over or waits again, and free what it holds."""
+        job = self.suspended.pop(job_id, None)
+        if job is not None:
+            del self._suspended_at_s[job_id]
+            if job.allocation is not None:
+                self.nodes.give_back(job.allocation, suspended=True)
+            self.left.append(job)
+        return job
+
+    def _ready_s(self, allocation: Allocation, at_s: float) -> float:
+        """Return when the last node of an allocation made at `at_s` is expected to be on."""
+        return float(self.nodes.expected_on_s(at_s)[allocation.nodes].max())
+
+
+JOB_HANDLERS: dict[type, Callable[[Any, Any], None]] = {
+    JobSubmitted: JobStates._on_submitted,
+    JobAllocated: JobStates._on_allocated,
+    JobStarted: JobStates._on_started,
+    JobCompleted: JobStates._on_completed,
+    JobEligible: JobStates._on_eligible,
+    JobHeld: JobStates._on_held,
+    JobUpdated: JobStates._on_updated,
+    JobSuspended: JobStates._on_suspended,
+    JobResumed: JobStates._on_resumed,
+    JobRequeued: JobStates._on_requeued,
+}
+"""What to do with an event of a job, by its type."""
 
 
 class SchedulerState(JobStates):

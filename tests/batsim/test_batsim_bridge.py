@@ -26,8 +26,8 @@ from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
+from hpcosim_batsim.outputs.csv_files import summary
 from hpcosim_batsim.outputs.results import results_of
-from hpcosim_batsim.outputs.summary import summary
 from hpcosim_sim.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_outputs import write_outputs

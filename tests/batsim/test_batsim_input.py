@@ -25,7 +25,6 @@ from hpcosim_batsim.inputs.tasks import (
     check_profiles,
     task_of,
 )
-from hpcosim_batsim.inputs.units import BANDWIDTHS, FLOPS, TIMES, amount
 from hpcosim_batsim.inputs.workload_json import (
     check_sizes,
     in_order,
@@ -42,7 +41,7 @@ from hpcosim_batsim.inputs.workload_model import (
     Parallel,
     ParallelHomogeneous,
 )
-from hpcosim_batsim.inputs.xml_tree import MAX_DEPTH
+from hpcosim_batsim.inputs.xml_tree import BANDWIDTHS, FLOPS, MAX_DEPTH, TIMES, amount
 from hpcosim_batsim.network.model import Attachment, Link, Zone
 from hpcosim_batsim.network.routes import Network
 from support.paths import SHARED

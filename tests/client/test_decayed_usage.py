@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hpcosim_schedulers.slurm.charges import Usage, reset_times
 from hpcosim_schedulers.slurm.settings import Priority
-from hpcosim_schedulers.slurm.usage import Usage, reset_times
 from support.usage_oracle import Run, usage_at
 
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hpcosim_client.job import Job
 from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.ipm.icon import RecentSamples, looks_exponential
 from hpcosim_schedulers.ipm.plan import Planner
 from hpcosim_schedulers.ipm.run_times import RunTimes, mean_excess
-from hpcosim_schedulers.ipm.screen import RecentSamples, looks_exponential
 from hpcosim_schedulers.ipm.spares import (
     Arrivals,
     expected_waits_s,

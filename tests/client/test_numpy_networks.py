@@ -97,7 +97,7 @@ def test_node_power_logits_equal_those_of_torch(path: Path) -> None:
     """For one node and many."""
     torch = pytest.importorskip("torch")
     from hpcosim_gym.learning.weights import with_weights
-    from hpcosim_papers.power.learners.networks import NodePowerActor
+    from hpcosim_papers.power.learners.agent import NodePowerActor
 
     weights, about = node_power.load_actor(path)
     actor = with_weights(NodePowerActor(about.shape), weights)

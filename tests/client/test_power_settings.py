@@ -16,7 +16,7 @@ from hpcosim.cli.main import app
 from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.scenario import Scheduler
 from hpcosim_scenarios.model.yaml_lines import parse_yaml
 from hpcosim_scenarios.running.chosen import power_of
 from hpcosim_scenarios.running.compare import compare_schedulers
@@ -80,7 +80,7 @@ def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     torch = pytest.importorskip("torch")
     from hpcosim_gym.learning.weights import arrays_of
     from hpcosim_papers.power.agent.network import NodePowerMetadata, Shape, save_actor
-    from hpcosim_papers.power.learners.networks import NodePowerActor, new_network
+    from hpcosim_papers.power.learners.agent import NodePowerActor, new_network
 
     shape = Shape(embedding=8, heads=2, layers=1)
     actor = new_network(NodePowerActor, shape, torch.Generator().manual_seed(1))

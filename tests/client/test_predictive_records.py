@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpcosim_schedulers.predictive.records import EXPONENT, Records
+from hpcosim_schedulers.predictive.futures import EXPONENT, Records
 
 SAMPLES = 20_000
 

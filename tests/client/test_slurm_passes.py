@@ -13,10 +13,10 @@ from hpcosim_client import play
 from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
+from hpcosim_schedulers.slurm.backfill import NodeSpace
+from hpcosim_schedulers.slurm.candidate import mask_of, set_of, set_of_mask
 from hpcosim_schedulers.slurm.clock import SiteClock
 from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.node_sets import mask_of, set_of, set_of_mask
-from hpcosim_schedulers.slurm.plan import NodeSpace
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.select import choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site

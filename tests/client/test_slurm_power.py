@@ -16,8 +16,7 @@ from hpcosim_client import Policy, PolicyError, View
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor, SetNodePower
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.kept_nodes import kept_on
-from hpcosim_schedulers.power.slurm import slurm
-from hpcosim_schedulers.power.slurm_scans import Scans
+from hpcosim_schedulers.power.slurm import Scans, slurm
 from hpcosim_schedulers.power.slurm_settings import Slurm
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_workloads.synthetic.poisson import poisson

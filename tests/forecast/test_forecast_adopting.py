@@ -17,7 +17,7 @@ from hpcosim_slurm.reading.arrays import task_id
 from hpcosim_slurm.starts.adopting import Adopted, adopted
 from hpcosim_slurm.starts.commands import remembered_history, starts_of_text, usage_of
 from hpcosim_slurm.starts.errors import ForecastError
-from hpcosim_slurm.starts.forward import starts_of
+from hpcosim_slurm.starts.forecast import starts_of
 from hpcosim_slurm.starts.observation import Observation, read_observation, write_observation
 from hpcosim_slurm.starts.run_times import UNLIMITED_S, EndedJob
 from hpcosim_slurm.state import LiveReservation

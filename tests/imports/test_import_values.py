@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpcosim_slurm.files.errors import FieldError, InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct.dependencies import dependency_of
+from hpcosim_slurm.files.sacct.job_lines import dependency_of
 from hpcosim_slurm.files.sacct.records import JobId, job_id_of
 from hpcosim_slurm.files.sacct.submit_line import options_of
 from hpcosim_slurm.files.slurm.values import tres_limits, tres_weights

@@ -13,8 +13,7 @@ import pytest
 
 from hpcosim_view.live.address import HttpAddress, Page, open_page
 from hpcosim_view.live.hub import Hub
-from hpcosim_view.live.web_log import EventHandler
-from hpcosim_view.live.web_server import MAX_CONNECTIONS, WebServer
+from hpcosim_view.live.web_server import MAX_CONNECTIONS, EventHandler, WebServer
 from support.logs import captured_log
 from support.processes import SOON_S, eventually
 

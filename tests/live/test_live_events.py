@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator
 import pytest
 from starlette.types import Message
 
-import hpcosim_view.live.events
-from hpcosim_view.live.events import EventStream, heartbeat
+import hpcosim_view.live.hub
+from hpcosim_view.live.hub import EventStream, heartbeat
 
 
 def test_a_viewer_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """After the timeout the stream ends, and so do its events, so it is no longer counted."""
-    monkeypatch.setattr(hpcosim_view.live.events, "SEND_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(hpcosim_view.live.hub, "SEND_TIMEOUT_S", 0.05)
     ended = []
 
     async def events() -> AsyncGenerator[bytes, None]:

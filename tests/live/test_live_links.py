@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-import hpcosim_view.live.worker_link
+import hpcosim_view.live.page_process
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import PaceState
@@ -31,9 +31,9 @@ from hpcosim_view.live.messages import (
     encode_command,
     encode_report,
 )
+from hpcosim_view.live.page_process import WorkerLink
 from hpcosim_view.live.source import QUEUE
-from hpcosim_view.live.worker_link import WorkerLink
-from hpcosim_view.live.worker_reports import WorkerReports
+from hpcosim_view.live.web_server import WorkerReports
 from hpcosim_view.run.frame import Frame, append, decode_frame
 from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in
@@ -219,7 +219,7 @@ def test_a_page_that_hangs_holds_no_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Frames and counters that are not taken are bounded; later the page has everything."""
-    monkeypatch.setattr(hpcosim_view.live.worker_link, "MOST_COUNTS", 20)
+    monkeypatch.setattr(hpcosim_view.live.page_process, "MOST_COUNTS", 20)
 
     async def check(stage: Stage) -> None:
         await stage.open_page()

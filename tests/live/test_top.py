@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hpcosim_view.live.client import LiveView
+from hpcosim_view.live.top.app import Order, running_rows, waiting_rows
 from hpcosim_view.live.top.following import Following
 from hpcosim_view.live.top.source import Playback
-from hpcosim_view.live.top.tables import Order, running_rows, waiting_rows
 from hpcosim_view.run.frame import frame
 from hpcosim_view.run.moment import moment
 from support.frames_by_hand import HOSTILE, small_run

@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from hpcosim_protocol import platform as platforms
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model import actions, failures, platform, scenario, scheduler, workload
+from hpcosim_scenarios.model import actions, failures, platform, scenario, workload
+from hpcosim_scenarios.model import scenario as scheduler
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.run import check
 

@@ -16,7 +16,7 @@ from hpcosim_client.view import View
 from hpcosim_protocol import AllocateJob, Decision, DecisionRejected, Event, Explain, SetAlarm
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record import explanations
+from hpcosim_sim.record import recording as explanations
 from hpcosim_sim.record.forecasts import start_forecasts
 from hpcosim_sim.record.metrics import measure
 from hpcosim_sim.record.results import Run, warnings_of, write_results

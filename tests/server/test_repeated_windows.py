@@ -7,7 +7,7 @@ import pytest
 from hpcosim_protocol import JobRequest, NodeGroup, NodeReservation, Platform, Processor
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
-from hpcosim_sim.physics.windows import longest_gap_s
+from hpcosim_sim.physics.feasibility import longest_gap_s
 from hpcosim_workloads.table import JobSpec
 
 DAY_S = 86400.0

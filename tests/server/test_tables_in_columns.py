@@ -47,7 +47,7 @@ def check(record: RunRecord) -> None:
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make portions of few rows, instants and changes, or of many."""
     monkeypatch.setattr("hpcosim_sim.record.table_rows.ROWS", request.param)
-    monkeypatch.setattr("hpcosim_sim.record.node_columns.MAX_CHANGES", request.param)
+    monkeypatch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", request.param)
 
 
 @pytest.mark.usefixtures("size")
@@ -89,7 +89,7 @@ def test_random_runs_with_suspensions_requeues_and_failures(scene: RunScene, siz
     """All tables have the rows of the references."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hpcosim_sim.record.table_rows.ROWS", size)
-        patch.setattr("hpcosim_sim.record.node_columns.MAX_CHANGES", size)
+        patch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", size)
         check(play_runs(scene)[0].record())
 
 
@@ -99,7 +99,7 @@ def test_random_runs_with_suspensions_requeues_and_failures(scene: RunScene, siz
 def test_random_runs_with_power_states(scene: Scene, size: int) -> None:
     """All tables have the rows of the references."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcosim_sim.record.node_columns.MAX_CHANGES", size)
+        patch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", size)
         check(play_scene(scene).simulation.record())
 
 

@@ -20,9 +20,14 @@ from hpcosim_protocol import (
 )
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.ledger.journal import read
-from hpcosim_slurm.report.comparison import Comparison
-from hpcosim_slurm.report.export import Reported, report_of, report_of_shadow, write_folders
-from hpcosim_slurm.report.watched import last_session
+from hpcosim_slurm.report.export import (
+    Comparison,
+    Reported,
+    last_session,
+    report_of,
+    report_of_shadow,
+    write_folders,
+)
 from hpcosim_view.run.folder import read_folder
 from support.bridges import Talk, bridge_of
 from support.fake_cluster import EPOCH_S, FakeCluster

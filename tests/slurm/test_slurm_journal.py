@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.bridge.opening import began_now, course_of
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.ledger.journal import Journal, read
 from hpcosim_slurm.worlds.shadow import ShadowWorld

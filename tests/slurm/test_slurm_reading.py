@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpcosim_slurm.errors import ReadingError, SlurmError
-from hpcosim_slurm.reading import arrays, check_rights, jobs, nodes, reservations, values
+from hpcosim_slurm.reading import arrays, check_rights, jobs, values
+from hpcosim_slurm.reading import state as nodes
+from hpcosim_slurm.reading import state as reservations
 from hpcosim_slurm.reading.config import check_version, parse_config
 from hpcosim_slurm.reading.rights import Rights
 from hpcosim_slurm.state import LiveJob

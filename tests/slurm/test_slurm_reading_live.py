@@ -12,9 +12,9 @@ from hpcosim_slurm.errors import UnreachableError
 from hpcosim_slurm.reading import arrays, read_config, read_rights, read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
-from hpcosim_slurm.worlds.dependencies import conditions_of
 from hpcosim_slurm.worlds.shown import Shown
 from hpcosim_slurm.worlds.site import Site, chosen, platform_of
+from hpcosim_slurm.worlds.specs import conditions_of
 from support.processes import eventually
 from support.slurm_cluster import SOON_S, SlurmCluster
 

@@ -14,7 +14,8 @@ from hpcosim_experiments.executors import Local
 from hpcosim_experiments.model.combinations import combinations_of
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.node_centric.study import comparison, paper, tables
+from hpcosim_papers.node_centric.study import comparison, paper
+from hpcosim_papers.node_centric.study import reproduce as tables
 from hpcosim_papers.node_centric.study.measures import energies_j, measured
 from hpcosim_papers.node_centric.study.reproduce import compare_weeks, study_of, whole_log
 from hpcosim_papers.studies.papers import scenario_path

@@ -21,8 +21,8 @@ from hpcosim_papers.ineps.study.experiments import (
     trainings,
 )
 from hpcosim_papers.ineps.study.heuristics import ENERGY, indexed, study_of
+from hpcosim_papers.ineps.study.pairing import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_papers.ineps.study.pairing_tables import Results, Spread, sampled_spread, summary
-from hpcosim_papers.ineps.study.pairing_training import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_papers.studies.agents import TABLE
 from hpcosim_papers.studies.catalogue import Request, reproduce_study
 from hpcosim_papers.studies.papers import papers_folder, scenario_path

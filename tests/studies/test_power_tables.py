@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.power.study import claims, pareto, radar, sensitivity
+from hpcosim_papers.power.study import claims, radar, sensitivity
+from hpcosim_papers.power.study import pareto_figure as pareto
 from hpcosim_papers.power.study.paper import METRICS
 
 

@@ -20,7 +20,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.client_messages import Decisions
 from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.bridge.opening import began_now, course_of
 from hpcosim_slurm.bridge.serving import listening, serve
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpcosim_protocol import AllocateJob, Event, JobStarted
 from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
 from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.bridge.opening import began_now, course_of
 from hpcosim_slurm.commands import (
     Action,
     Begin,

@@ -17,7 +17,7 @@ from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
 from hpcosim_schedulers.heuristics.power_aware import a_moment_after, with_boots
 from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
-from hpcosim_schedulers.heuristics.sleep_wait import SleepWait
+from hpcosim_schedulers.heuristics.power_capped import SleepWait
 
 CAP = "power_cap_w"
 """Name of the signal with the cap, W."""

@@ -10,14 +10,11 @@ from hpcosim_client.demand import NodeChoice
 from hpcosim_client.job import Ints
 from hpcosim_client.placing import Placing, offered
 from hpcosim_client.slots import Slots
-from hpcosim_schedulers.slurm.backfill import BackfillSettings, Planned
-from hpcosim_schedulers.slurm.backfill_counts import BackfillCounts
-from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.backfill import BackfillCounts, BackfillSettings, NodeSpace, Planned
+from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet, set_of
 from hpcosim_schedulers.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
 from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.node_sets import NodeSet, set_of
 from hpcosim_schedulers.slurm.passes import PassContext
-from hpcosim_schedulers.slurm.plan import NodeSpace
 from hpcosim_schedulers.slurm.select import choose_nodes, usable_cores
 
 

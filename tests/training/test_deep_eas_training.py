@@ -22,10 +22,8 @@ from hpcosim_client import View
 from hpcosim_experiments.executors import parallel_map
 from hpcosim_gym.learning.agent import Agent
 from hpcosim_gym.learning.curve import read_curve
-from hpcosim_gym.learning.losses import policy_gradient
-from hpcosim_gym.learning.returns import discounted_returns
 from hpcosim_gym.learning.rollout import Rollout, collect
-from hpcosim_gym.learning.update import learn
+from hpcosim_gym.learning.update import discounted_returns, learn, policy_gradient
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
@@ -37,12 +35,14 @@ from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorE
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of
 from hpcosim_papers.deep_eas.learners.agent import SceneBatch, join, new_agent
-from hpcosim_papers.deep_eas.learners.baseline import subtract_sequence_baseline
-from hpcosim_papers.deep_eas.learners.learner import DeepEasLearner
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, logits_of, network_of
 from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler, play_esjf, play_greedy
 from hpcosim_papers.deep_eas.learners.settings import FORMS, DeepEasTraining
-from hpcosim_papers.deep_eas.learners.train import train_deep_eas
+from hpcosim_papers.deep_eas.learners.train import (
+    DeepEasLearner,
+    subtract_sequence_baseline,
+    train_deep_eas,
+)
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library

@@ -29,15 +29,17 @@ from hpcosim_gym.learning.distributions import (  # noqa: E402
     sample_switches,
     switches,
 )
-from hpcosim_gym.learning.losses import clipped_surrogate, policy_gradient  # noqa: E402
-from hpcosim_gym.learning.returns import (  # noqa: E402
-    discounted_returns,
-    generalised_advantages,
-)
 from hpcosim_gym.learning.rollout import Rollout, collect, joined  # noqa: E402
 from hpcosim_gym.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
 from hpcosim_gym.learning.settings import TrainingSettings, checksum, description  # noqa: E402
-from hpcosim_gym.learning.update import behaviour_cloning, learn  # noqa: E402
+from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E402
+    behaviour_cloning,
+    clipped_surrogate,
+    discounted_returns,
+    generalised_advantages,
+    learn,
+    policy_gradient,
+)
 from hpcosim_papers.deep_eas.learners.settings import FORMS  # noqa: E402
 from hpcosim_papers.power.learners.settings import A2C, PPO  # noqa: E402
 from hpcosim_schedulers.agents.networks_file import CHECKPOINT  # noqa: E402

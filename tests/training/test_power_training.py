@@ -18,15 +18,16 @@ from hpcosim_papers.power.agent import network as nets  # noqa: E402
 from hpcosim_papers.power.agent.manager import learned  # noqa: E402
 from hpcosim_papers.power.environments.node_power import NodePowerEnv  # noqa: E402
 from hpcosim_papers.power.environments.power_task import PowerTask  # noqa: E402
-from hpcosim_papers.power.learners.curriculum import (  # noqa: E402
+from hpcosim_papers.power.learners.agent import NodePowerActor, new_network  # noqa: E402
+from hpcosim_papers.power.learners.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
+from hpcosim_papers.power.learners.train import (  # noqa: E402  # noqa: E402
     CurriculumWorkload,
+    PowerLearner,
     split_by_time,
+    train,
+    train_power,
     workloads,
 )
-from hpcosim_papers.power.learners.learner import PowerLearner  # noqa: E402
-from hpcosim_papers.power.learners.networks import NodePowerActor, new_network  # noqa: E402
-from hpcosim_papers.power.learners.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
-from hpcosim_papers.power.learners.train import train, train_power  # noqa: E402
 from hpcosim_scenarios.errors import ScenarioError  # noqa: E402
 from hpcosim_schedulers.power.manager import managed  # noqa: E402
 from hpcosim_sim.record.metrics import measure  # noqa: E402

@@ -16,9 +16,12 @@ from typer.testing import CliRunner
 from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
-from hpcosim_gym.learners.spare_nodes.fit import epochs
-from hpcosim_gym.learners.spare_nodes.recording import Examples
-from hpcosim_gym.learners.spare_nodes.train import SpareNodesTraining, train_spare_nodes
+from hpcosim_gym.learners.spare_nodes.train import (
+    Examples,
+    SpareNodesTraining,
+    epochs,
+    train_spare_nodes,
+)
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_schedulers.agents.spare_nodes.features import COLUMNS, NodeForecast
 from hpcosim_schedulers.agents.spare_nodes.model import changes, load_network

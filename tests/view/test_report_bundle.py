@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpcosim_view.errors import BundleError
-from hpcosim_view.report import bundle as bundling
-from hpcosim_view.report.bundle import bundle, web_file
+from hpcosim_view.report import write as bundling
+from hpcosim_view.report.write import bundle, web_file
 
 WEB = Path(bundling.__file__).parents[1] / "web"
 

@@ -13,7 +13,7 @@ from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.results import Run, write_results
 from hpcosim_view import draw_schedule
 from hpcosim_view.errors import FigureError
-from hpcosim_view.figures.colouring import PALETTE, job_colours
+from hpcosim_view.figures.schedule import PALETTE, job_colours
 from hpcosim_view.run.frame import Frame
 from hpcosim_view.run.recording import RecordingReader
 from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, unit_for, with_unit

@@ -11,7 +11,7 @@ from hpcosim_sim.record.recording import STATES
 from hpcosim_view.export.parquet import write_parquet
 from hpcosim_view.export.swf import swf_lines
 from hpcosim_view.figures.schedule import _rectangles
-from hpcosim_view.live.top.tables import Order, running_rows
+from hpcosim_view.live.top.app import Order, running_rows
 from hpcosim_view.run.frame import Frame, frame
 from hpcosim_view.run.moment import moment
 from hpcosim_view.run.periods import periods_of

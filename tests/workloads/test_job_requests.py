@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hpcosim_protocol import Checkpointing, Dependency, JobRequest, NodeGroup, Platform, Processor
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_workloads.errors import LineError, WorkloadError
-from hpcosim_workloads.logs import job_links
+from hpcosim_workloads.logs import job_lines as job_links
 from hpcosim_workloads.logs.dependencies import parse_array, parse_dependency
 from hpcosim_workloads.logs.job_line import JobLine, JobProfile
 from hpcosim_workloads.logs.job_lines import JobLines

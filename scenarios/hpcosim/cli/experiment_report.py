@@ -9,8 +9,8 @@ from hpcosim.cli.report import print_table
 from hpcosim_experiments.carry_out import CarriedOut
 from hpcosim_experiments.dry_run import DryRun
 from hpcosim_experiments.estimate import SAMPLE_S
+from hpcosim_experiments.execute import grouped
 from hpcosim_experiments.executors import ExecutorSettings, Local, cores
-from hpcosim_experiments.messages import grouped
 from hpcosim_scenarios.running.progress import span
 
 MOST_FAILURES = 20

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpcosim_experiments.report.measures import Measure
-from hpcosim_experiments.report.results import Results
 from hpcosim_experiments.report.settings import METRIC_KEYS, REPEATS, ReportSettings
 from hpcosim_experiments.report.units import measure_of
 from hpcosim_experiments.statistics.bootstrap import Bootstrap
@@ -21,6 +20,28 @@ from hpcosim_experiments.statistics.summary import (
     succeeded,
     summaries,
 )
+
+# The results of an experiment, the input of its report.
+
+
+class Results(NamedTuple):
+    """The results of an experiment.
+
+    Attributes:
+        name: name of the experiment.
+        axes: labels of each axis, by its name, in the order of the experiment file.
+        rows: one row per run: labels by axis, `run_key`, `status` (`ok` or `failed`), `error`,
+            metrics by name (None: the run failed) and provenance.
+        breakdowns: one row per run and class of jobs: labels by axis, `breakdown`, `class`, and
+            metrics by name.
+        jobs: a `pyarrow.Table` with one row per run and job, or None.
+    """
+
+    name: str
+    axes: Mapping[str, tuple[Label, ...]]
+    rows: Rows
+    breakdowns: Rows = ()
+    jobs: Any = None
 
 
 class Analysis(NamedTuple):

@@ -9,9 +9,8 @@ import msgspec
 
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.runs.plan import PlannedRun, name_of
+from hpcosim_experiments.runs.plan import PlannedRun, name_of, table_identity
 from hpcosim_experiments.runs.result import RunResult
-from hpcosim_experiments.runs.table_identity import table_identity
 from hpcosim_experiments.statistics.measured import (
     MeasureSettings,
     measured_period,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -11,24 +12,18 @@ import msgspec
 
 from hpcosim_client import PolicyError
 from hpcosim_experiments.errors import ExperimentFileError
-from hpcosim_experiments.model.axes import SCENARIO
-from hpcosim_experiments.model.combinations import (
-    Axes,
-    Combination,
-    Combinations,
-    combinations_of,
-)
+from hpcosim_experiments.model.axes import SCENARIO, key_in, path_of, settings_of
+from hpcosim_experiments.model.combinations import Axes, Combination, Combinations, combinations_of
 from hpcosim_experiments.model.experiment import Experiment
 from hpcosim_experiments.model.file import KIND, load_experiment, located
-from hpcosim_experiments.runs.key import inputs_of, key_of
+from hpcosim_experiments.model.paths import absolute
 from hpcosim_experiments.runs.result import RunResult
-from hpcosim_experiments.runs.settings import Settings, common_settings, settings_of_run
-from hpcosim_experiments.runs.table_identity import table_identity
 from hpcosim_experiments.runs.task import Measures, RunTask
+from hpcosim_experiments.statistics.measured import MeasureSettings
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.errors import FileError, ScenarioError
 from hpcosim_scenarios.model.file import scenario_of, scenario_tree
-from hpcosim_scenarios.model.files import input_files, with_files
+from hpcosim_scenarios.model.files import content_of, input_files, with_files
 from hpcosim_scenarios.model.messages import nearest
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.source import sha256_of
@@ -37,6 +32,159 @@ from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
 from hpcosim_sim.record.versions import git_checkout, hpcosim_version
+
+# The identity of the jobs that a scenario reads or draws, before it selects from them.
+
+SHAPING = ("window_s", "jobs", "divide_cores", "max_cores", "load", "reference_clock_ghz")
+"""Keys of a workload that apply to jobs that are already read."""
+
+
+def table_identity(scenario: Scenario, *, seed: bool = True) -> bytes:
+    """Return a key that is equal for scenarios that read or draw the same jobs.
+
+    Args:
+        scenario: the scenario; its paths are absolute.
+        seed: include the seed of a model that draws jobs.
+    """
+    workload = msgspec.to_builtins(scenario.workload)
+    for name in SHAPING:
+        del workload[name]
+    drawn = scenario.workload.synthetic is not None and seed
+    return msgspec.json.encode([workload, scenario.seed if drawn else None], order="sorted")
+
+
+# The values that a run sets in its scenario, with their places in the experiment file.
+
+
+class Settings(NamedTuple):
+    """Values to set in a scenario.
+
+    Attributes:
+        values: values by dotted path.
+        fields: places in the experiment file, such as `$.axes.load[0]`, by dotted path; a value of
+            the command line has none.
+    """
+
+    values: Mapping[str, Any]
+    fields: Mapping[str, str]
+
+    def field_of(self, path: str) -> str | None:
+        """Return the place of the value that sets a path, a part of it or a section around it."""
+        steps = path.split(".")
+        for known, field in self.fields.items():
+            parts = known.split(".")
+            if parts[: len(steps)] == steps or steps[: len(parts)] == parts:
+                return field
+        return None
+
+
+def common_settings(
+    experiment: Experiment, overrides: Mapping[str, Any], axes: Axes, folder: Path
+) -> Settings:
+    """Return what all runs set: the section `set`, and the values of the command line.
+
+    Args:
+        experiment: the experiment.
+        overrides: values of the command line, by dotted path or short name.
+        axes: the axes.
+        folder: the absolute folder of the experiment file, where the paths in it start.
+
+    Raises:
+        ExperimentFileError: a path is unknown, or an axis sets it in all runs.
+    """
+    own = _paths(experiment.set, "$.set")
+    given = _paths(overrides, "")
+    for path, field in (*own.fields.items(), *((path, "") for path in given.values)):
+        for name, axis in axes.items():
+            if all(_is_within(path, value.settings) for value in axis.values):
+                what = f"the axis {name!r} sets {path} in all runs; remove one of the two"
+                raise ExperimentFileError(what, field=field or f"override {path}")
+    own_values = absolute(own.values, folder)
+    kept = {path: each for path, each in own_values.items() if not _is_within(path, given.values)}
+    values = {**kept, **absolute(given.values, Path.cwd())}
+    return Settings(values, {path: own.fields[path] for path in kept})
+
+
+def settings_of_run(common: Settings, run: Combination, folder: Path) -> Settings:
+    """Return what a run sets. A value of an axis replaces a common one, and those below its path.
+
+    Args:
+        common: what all runs set.
+        run: the values of the axes.
+        folder: as for `common_settings`.
+
+    Raises:
+        ExperimentFileError: two axes set the same path.
+    """
+    values: dict[str, Any] = {}
+    fields: dict[str, str] = {}
+    for value in run.values:
+        for path in value.settings:
+            if path in values:
+                what = f"{path} is also set by {fields[path].removeprefix('$.')}"
+                raise ExperimentFileError(what, field=value.field)
+            fields[path] = value.field
+        values |= absolute(value.settings, folder)
+    kept = {path: each for path, each in common.values.items() if not _is_within(path, values)}
+    known = {path: field for path, field in common.fields.items() if path in kept}
+    return Settings({**kept, **values}, {**known, **fields})
+
+
+def _is_within(path: str, settings: Mapping[str, Any]) -> bool:
+    """Return whether settings set a path or a section around it."""
+    steps = path.split(".")
+    return any(".".join(steps[:end]) in settings for end in range(1, len(steps) + 1))
+
+
+def _paths(values: Mapping[str, Any], field: str) -> Settings:
+    found: dict[str, Any] = {}
+    fields: dict[str, str] = {}
+    for name, value in values.items():
+        place = key_in(field, name) if field else f"override {name}"
+        setting = settings_of(path_of(name, place), value, place)
+        found |= setting
+        fields |= dict.fromkeys(setting, place)
+    return Settings(found, fields)
+
+
+# The key of a run: everything that its result depends on.
+
+
+def inputs_of(
+    scenario: Scenario,
+    files: Mapping[str, str],
+    policy: Mapping[str, object],
+    settings: MeasureSettings,
+    version: str,
+    measures: Callable[..., object] | None = None,
+) -> bytes:
+    """Return everything that the result of a run depends on, as JSON with sorted keys.
+
+    Names that make no difference are left out: those of the scenario and of files.
+
+    Args:
+        scenario: the scenario after all settings.
+        files: SHA-256 of the files that the scenario reads, by dotted path.
+        policy: description of the policy with the checksums of its files.
+        settings: what is measured.
+        version: version of hpcosim.
+        measures: returns further metrics; identified by its name.
+    """
+    inputs: dict[str, object] = {
+        "scenario": content_of(scenario),
+        "files": files,
+        "policy": policy,
+        "measure": settings,
+        "hpcosim": version,
+    }
+    if measures is not None:
+        inputs["measures"] = f"{measures.__module__}.{measures.__qualname__}"
+    return msgspec.json.encode(inputs, order="sorted")
+
+
+def key_of(inputs: bytes) -> str:
+    """Return the key of a run: the SHA-256 of its inputs, 64 hexadecimal digits."""
+    return hashlib.sha256(inputs).hexdigest()
 
 
 class PlannedRun(NamedTuple):

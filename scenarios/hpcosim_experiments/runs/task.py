@@ -13,13 +13,14 @@ from typing import NamedTuple
 
 import msgspec
 
+from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
-from hpcosim_experiments.runs.unchanged import check_unchanged
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_scenarios.model.files import TRACES, with_files
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.source import sha256_of
 from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import load_with
@@ -30,6 +31,37 @@ from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
+
+# The check that the files of a run are those of its key.
+
+
+def check_unchanged(checksums: Mapping[Path, str], files: InputFiles) -> None:
+    """Check that no file has changed since the experiment was planned.
+
+    A file is read again only if its size or its time of modification has changed.
+
+    Args:
+        checksums: SHA-256 of the files of a run, by path on the driver.
+        files: where they are on this machine.
+
+    Raises:
+        ExperimentError: a file has changed.
+        WorkloadError: a file cannot be read.
+    """
+    for path, checksum in checksums.items():
+        here = files.local(path)
+        state = here.stat() if here.exists() else None
+        stamp = (state.st_size, state.st_mtime_ns, state.st_ino) if state else (0, 0, 0)
+        if _sha256(here, stamp) != checksum:
+            raise ExperimentError(
+                f"{path} has changed since the experiment was started; start it again"
+            )
+
+
+@lru_cache(maxsize=1000)
+def _sha256(path: Path, _: tuple[int, int, int]) -> str:
+    return sha256_of(path)
+
 
 TABLES_KEPT = 2
 """Job tables that a process keeps: the runs of an experiment follow each other by table."""

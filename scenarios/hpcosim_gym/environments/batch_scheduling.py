@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from hpcosim_client import PolicyError
+from hpcosim_client import PolicyError, View
 from hpcosim_client.job import Job
 from hpcosim_gym.environments.arguments import (
     check_render_mode,
@@ -34,7 +34,6 @@ from hpcosim_gym.environments.batch_task import (
     first_job,
     task_of,
 )
-from hpcosim_gym.environments.batch_view import EpisodeView
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_schedulers.agents.batch.observation import Form, by_name, flat, mask_of
@@ -44,6 +43,29 @@ from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
 from hpcosim_sim.record.metrics import slowdowns, waits
 from hpcosim_workloads.table import JobTable
+
+# The scheduler's view in the information of a step.
+
+
+class EpisodeView(View):
+    """The live view of an episode, which each step changes.
+
+    Two views are equal if they show the same jobs at the same time. A deep copy is the view itself:
+    some libraries copy the information of each step, and a copy would take longer than the step.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EpisodeView) and self._shown() == other._shown()
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __deepcopy__(self, _: dict[int, Any]) -> EpisodeView:
+        return self
+
+    def _shown(self) -> tuple[object, ...]:
+        running = {number: job.start_s for number, job in self.running.items()}
+        return self.now_s, self.queue.keys(), running, self.nodes.free.tolist()
+
 
 Observation = dict[str, Rows] | Rows
 

@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_gym.learning.agent import Agent
-from hpcosim_gym.learning.distributions import mean_where
-from hpcosim_gym.learning.losses import Loss, loss_of, policy_gradient
-from hpcosim_gym.learning.returns import discounted_returns, generalised_advantages
+from hpcosim_gym.learning.distributions import Evaluation, mean_where
 from hpcosim_gym.learning.rollout import Observations, Rollout
 from hpcosim_gym.learning.settings import TrainingSettings
+
+# Returns and advantages. The decisions of an episode are consecutive.
+
+
+def discounted_returns(
+    rewards: Floats, episode: Ints, last_values: Floats, discount: float
+) -> Floats:
+    """Return the discounted return of each decision, float64[D]."""
+    return generalised_advantages(
+        rewards, np.zeros(len(rewards)), episode, last_values, discount, gae_lambda=1.0
+    )
+
+
+def generalised_advantages(
+    rewards: Floats,
+    values: Floats,
+    episode: Ints,
+    last_values: Floats,
+    discount: float,
+    gae_lambda: float,
+) -> Floats:
+    """Return generalised advantage estimates, float64[D] (Schulman et al. 2016, equation 16).
+
+    Args:
+        rewards: see the module.
+        values: float64[D], the critic's values of the decisions' states.
+        episode: see the module.
+        last_values: see the module.
+        discount: see the module.
+        gae_lambda: lambda, 0 to 1. At 1 an advantage is the return minus the value, at 0 the
+            temporal-difference error.
+    """
+    advantages = np.zeros(len(rewards))
+    advantage, next_value, following = 0.0, 0.0, -1
+    steps = zip(rewards.tolist(), values.tolist(), episode.tolist(), strict=True)
+    for at, (reward, value, number) in reversed(list(enumerate(steps))):
+        if number != following:  # the last decision of its episode
+            advantage, next_value, following = 0.0, float(last_values[number]), number
+        advantage = reward + discount * (next_value + gae_lambda * advantage) - value
+        advantages[at], next_value = advantage, value
+    return advantages
+
+
+# Policy losses, one function for each algorithm.
+
+Loss = Callable[[Evaluation, Tensor, Tensor], Tensor]
+"""Takes the current evaluation, the log-probabilities at sampling time, float32[D, P], and the
+advantages, float32[D], of D decisions with P parts; returns the mean loss of the decisions."""
+
+
+def clipped_surrogate(
+    evaluation: Evaluation, before: Tensor, advantages: Tensor, clip: float
+) -> Tensor:
+    """Return the loss of PPO (Schulman et al. 2017, equation 7).
+
+    Each part of a decision has its own ratio and clip; all parts share the decision's advantage.
+    The loss is the mean over all parts with a choice. A single ratio for all parts, a product of
+    hundreds of ratios, would exceed the clip range after the first steps and stop learning.
+
+    Args:
+        evaluation: the current evaluation.
+        before: float32[D, P], log-probabilities at sampling time.
+        advantages: float32[D].
+        clip: epsilon.
+    """
+    ratios, shared = (evaluation.log_probabilities - before).exp(), advantages[:, None]
+    clipped = ratios.clamp(1.0 - clip, 1.0 + clip)
+    return -mean_where(torch.minimum(ratios * shared, clipped * shared), evaluation.counted)
+
+
+def policy_gradient(evaluation: Evaluation, _before: Tensor, advantages: Tensor) -> Tensor:
+    """Return the loss of A2C and REINFORCE: minus log-probability times advantage.
+
+    The algorithms differ in the advantages: A2C uses a critic, REINFORCE uses returns minus a
+    baseline. The log-probability of a decision is the sum over its parts with a choice.
+    """
+    logs = (evaluation.log_probabilities * evaluation.counted).sum(dim=1)
+    return -(logs * advantages).mean()
+
+
+def loss_of(settings: TrainingSettings) -> Loss:
+    """Return the loss function of the algorithm in the settings."""
+    if settings.algorithm == "ppo":
+        return partial(clipped_surrogate, clip=settings.clip)
+    return policy_gradient
+
 
 Obs = TypeVar("Obs", bound=Observations)
 

@@ -17,8 +17,7 @@ from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import OracleError, ScenarioError
 from hpcosim_scenarios.model.file import located
 from hpcosim_scenarios.model.overrides import Overrides
-from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.scheduler import Scheduler
+from hpcosim_scenarios.model.scenario import Scenario, Scheduler
 from hpcosim_scenarios.model.signals import Signals, names_of
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue import policy_files
@@ -275,7 +274,7 @@ def _check_switching(scenario: Scenario, name: str, power: Power, awareness: Awa
             case Slurm():
                 power.check(scenario.platform)
             case Oracle():
-                from hpcosim_scenarios.planning.oracle_nodes import every_node
+                from hpcosim_scenarios.planning.cheapest_switching import every_node
 
                 every_node(scenario.platform)
     except (PolicyError, OracleError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +20,11 @@ from hpcosim_scenarios.model.jobs import moved_s, shape
 from hpcosim_scenarios.model.load import drop_warnings, load_warnings
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.signals import signals_of
+from hpcosim_scenarios.model.signals import FILES, signals_of
 from hpcosim_scenarios.model.site import check_site_events, site_events_of
 from hpcosim_scenarios.model.site_warnings import site_warnings
 from hpcosim_scenarios.model.source import source_of
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
-from hpcosim_scenarios.running.client_overrides import check_overrides
 from hpcosim_scenarios.running.source_cache import SourceCache
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Opened
@@ -35,6 +35,52 @@ from hpcosim_sim.record.results import Run, WorkloadSource
 from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.table import JobTable
+
+# Values of a scenario that the clients of a server may change.
+
+# Paths that a client cannot set: files of the server's machine, and the name of the scenario.
+SERVER_ONLY = (
+    "name",
+    "workload.swf",
+    "workload.json",
+    "workload.trace",
+    "workload.synthetic.swf",
+    "workload.synthetic.trace",
+    "economics.tariff",
+    "economics.series",
+    *FILES,
+)
+SERVER_ONLY_LISTS = (
+    "platform.nodes.",
+    "platform.partitions.",
+    "platform.reservations.",
+    "platform.switches.",
+    "workload.inline.",
+    "failures.",
+    "actions.",
+)
+
+
+def check_overrides(paths: Iterable[str], allowed: Sequence[str] | None) -> None:
+    """Check that a client may change the values at paths.
+
+    Args:
+        paths: dotted paths in the scenario.
+        allowed: patterns of the paths that clients may change, see `fnmatch`; None: all. The seed
+            is always allowed; files of the server's machine never are.
+
+    Raises:
+        SessionRefused: it may not.
+    """
+    for path in paths:
+        if path in SERVER_ONLY or path.startswith(SERVER_ONLY_LISTS):
+            what = f"override {path}: only the server can set it"
+            raise SessionRefused("invalid_scenario", what)
+        if path == "seed" or allowed is None or any(fnmatchcase(path, one) for one in allowed):
+            continue
+        what = f"override {path}: this server does not allow it (--allow-override)"
+        raise SessionRefused("invalid_scenario", what)
+
 
 # Numbers of the random streams of a seed.
 SWITCHING = 1

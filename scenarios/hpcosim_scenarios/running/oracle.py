@@ -11,8 +11,11 @@ from typing import NamedTuple
 
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan, cheapest_switching
-from hpcosim_scenarios.planning.oracle_nodes import every_node
+from hpcosim_scenarios.planning.cheapest_switching import (
+    CheapestPlan,
+    cheapest_switching,
+    every_node,
+)
 from hpcosim_scenarios.planning.schedule import schedule_of, starts_of
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import colorsys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +11,6 @@ import numpy as np
 
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_view.errors import FigureError
-from hpcosim_view.figures.colouring import PALETTE, job_colours
-from hpcosim_view.figures.numbers import write_numbers
 from hpcosim_view.figures.style import COLOURS, drawing
 from hpcosim_view.run.folder import read_folder
 from hpcosim_view.run.frame import Frame
@@ -21,6 +21,123 @@ from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, TIME_UNITS, Unit, unit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# Job numbers in a Gantt chart.
+
+FONT_SIZES = (8.0, 7.0, 6.0, 5.0)
+MARGIN_PIXELS = 1.5
+DARK, LIGHT = "#111111", "#ffffff"
+
+
+def write_numbers(axes: Axes, jobs: Sequence[tuple[str, str, Any]]) -> None:
+    """Write numbers into rectangles, each in the largest font that fits; others are left out.
+
+    Call it when everything else is drawn: the layout decides how large the rectangles are.
+
+    Args:
+        axes: the chart.
+        jobs: number, colour, and left, right, bottom and top of a rectangle of each job.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    figure: Any = axes.figure
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # the numbers do not change the layout
+    canvas: Any = FigureCanvasAgg(figure)
+    renderer = canvas.get_renderer()
+    for number, colour, (left, right, bottom, top) in jobs:
+        (x0, y0), (x1, y1) = axes.transData.transform([(left, bottom), (right, top)])
+        text = axes.text(
+            (left + right) / 2,
+            (bottom + top) / 2,
+            number,
+            ha="center",
+            va="center_baseline",
+            color=_readable_on(colour),
+            clip_on=True,
+            parse_math=False,
+        )
+        for rotation, size in ((turn, size) for turn in (0, 90) for size in FONT_SIZES):
+            text.set(rotation=rotation, fontsize=size)
+            extent = text.get_window_extent(renderer)
+            wide, high = extent.width + 2 * MARGIN_PIXELS, extent.height + 2 * MARGIN_PIXELS
+            if wide <= x1 - x0 and high <= abs(y1 - y0):
+                break
+        else:
+            text.remove()
+
+
+def _readable_on(colour: str) -> str:
+    """Return the text colour with the larger contrast to a colour (WCAG 2.1, 1.4.3)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return DARK if (luminance + 0.05) ** 2 > 1.05 * 0.05 else LIGHT
+
+
+# Colours of jobs in a Gantt chart: neighbours have different ones.
+
+TURNS = 5
+"""The first colours, which jobs take in turn. The others are for jobs with many neighbours."""
+
+
+def _shade(colour: str, factor: float) -> str:
+    """Return a colour with its lightness moved towards white (above 1) or black."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
+    light = 1 - (1 - light) / factor if factor > 1 else light * factor
+    shaded = colorsys.hls_to_rgb(hue, light, saturation)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in shaded)
+
+
+PALETTE = (
+    *COLOURS,
+    *(_shade(colour, 2.0) for colour in COLOURS),
+    *(_shade(colour, 0.55) for colour in COLOURS),
+)
+"""The colours of jobs, the preferred ones first."""
+
+
+def job_colours(frame: Frame) -> list[int]:
+    """Return the colour of each start, an index into `PALETTE`.
+
+    Neighbours are jobs that hold adjacent cores at the same time, and jobs that follow each other
+    on a core. They have different colours, unless the neighbours that started before a job have all
+    colours of `PALETTE`.
+    """
+    columns = frame.columns
+    end_s = periods_of(frame).end_s
+    cores = sum(count * size for count, size, *_ in frame.about["nodes"])
+    owner = np.full(cores + 2, -1, np.int64)  # last start on each core, with one core on each side
+    until_s = np.where(np.isnan(end_s), np.inf, end_s).tolist()
+    jobs, times_s = columns["start.job"].tolist(), columns["start.time_s"].tolist()
+    edges = list(zip(columns["box.first"].tolist(), columns["box.last"].tolist(), strict=True))
+    last = np.cumsum(columns["start.boxes"], dtype=np.int64).tolist()
+    colours: list[int] = []
+    begin = 0
+    for start, end in enumerate(last):
+        near: set[int] = set()
+        for low, high in edges[begin:end]:
+            near.update(owner[low + 1 : high + 2].tolist())
+            near.update(
+                beside
+                for beside in (int(owner[low]), int(owner[high + 2]))
+                if beside >= 0 and until_s[beside] > times_s[start]
+            )
+            owner[low + 1 : high + 2] = start
+        used = {colours[other] for other in near if 0 <= other < start}
+        colours.append(_free_colour(jobs[start], used))
+        begin = end
+    return colours
+
+
+def _free_colour(job: int, used: set[int]) -> int:
+    """Return the colour of a job: the next one in turn that is not used."""
+    turn = job % TURNS
+    order = (*range(turn, TURNS), *range(turn), *range(TURNS, len(PALETTE)))
+    return next((colour for colour in order if colour not in used), turn)
+
 
 MAX_VECTOR_BOXES = 5000  # more boxes are drawn as pixels
 MAX_COLOURED_BOXES = 100_000  # more boxes are some pixels each: neighbours may share a colour

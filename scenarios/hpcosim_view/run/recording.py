@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, takewhile
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,15 @@ from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.record.names import OwnerField
 from hpcosim_sim.record.periods import FIRST_FINAL
 from hpcosim_sim.record.recording import POWER_STATES, Recording
-from hpcosim_sim.record.replay import Change, Position, PowerChange, Replay, changes_of
+from hpcosim_sim.record.replay import (
+    BEGIN,
+    Change,
+    Position,
+    PowerChange,
+    Replay,
+    changes_of,
+    position_of,
+)
 from hpcosim_sim.record.results import metrics_of, warnings_of
 from hpcosim_view.run.csv_columns import Names
 from hpcosim_view.run.folder import first_about
@@ -27,8 +36,144 @@ from hpcosim_view.run.job_columns import WHOLE_NODES
 from hpcosim_view.run.lanes import Lanes
 from hpcosim_view.run.layout import Ends, Starts, boxes_of
 from hpcosim_view.run.periods import SUSPENDED
-from hpcosim_view.run.portion import Portion, Rows, portion_of, rows_of
-from hpcosim_view.run.suspended import SuspendedPeriods
+
+# Periods that a reader returned as suspended, and whose jobs were requeued afterwards.
+
+
+class SuspendedPeriods:
+    """The periods that were returned as suspended and may still be requeued."""
+
+    def __init__(self) -> None:
+        self._periods: list[int] = []
+
+    def requeued(self, of: Recording) -> list[int]:
+        """Return the periods whose jobs were requeued since the last call; they are forgotten.
+
+        Periods are also forgotten whose jobs were resumed or are over. The time of a call is
+        proportional to the number of jobs that were suspended at the last call.
+        """
+        found = [period for period in self._periods if of.periods.why[period] != SUSPENDED]
+        self._periods = [period for period in self._periods if _is_suspended(of, period)]
+        return found
+
+    def add(self, periods: list[int]) -> None:
+        """Add periods that are returned as suspended."""
+        self._periods += periods
+
+
+def _is_suspended(of: Recording, period: int) -> bool:
+    row = of.periods.row[period]
+    is_last = of.last_period[row] == period and math.isnan(of.end_s[row])
+    return is_last and of.periods.why[period] == SUSPENDED
+
+
+# The portion of a recording that one frame has.
+
+PLACES_OF_A_CHANGE = 10
+"""Number of nodes of a job that take as long as the fixed part of its start or end."""
+
+
+class Rows(NamedTuple):
+    """Numbers of rows of a recording, from its begin.
+
+    Attributes:
+        jobs: number of jobs.
+        periods: number of computing periods.
+        changes: number of changes of jobs and nodes.
+        ended_idle: number of jobs that were over while none of their tasks ran.
+        drains: number of changes of drains.
+        explanations: number of explanations.
+        reasons: number of different reasons of explanations.
+    """
+
+    jobs: int = 0
+    periods: int = 0
+    changes: Position = BEGIN
+    ended_idle: int = 0
+    drains: int = 0
+    explanations: int = 0
+    reasons: int = 0
+
+
+class Portion(NamedTuple):
+    """Rows up to a time.
+
+    Attributes:
+        rows: the numbers of rows.
+        until_s: simulated time up to which they are complete, s; infinity: they are all rows.
+    """
+
+    rows: Rows
+    until_s: float
+
+
+def rows_of(of: Recording) -> Rows:
+    """Return the numbers of all rows so far."""
+    return Rows(
+        len(of),
+        len(of.periods),
+        position_of(of),
+        len(of.ended_idle),
+        len(of.drained),
+        len(of.explanations),
+        len(of.explanations.reasons),
+    )
+
+
+def portion_of(of: Recording, seen: Rows, work: int) -> Portion:
+    """Return what follows some rows, up to the end of an instant.
+
+    Args:
+        of: the recording.
+        seen: the rows that earlier frames have.
+        work: number of changes of jobs with few nodes, of changes of nodes, and of explanations,
+            after which the portion ends with its instant.
+    """
+    until_s = min(_limits_s(of, seen, work), default=math.inf)
+    everything = rows_of(of)
+    if not math.isfinite(until_s):
+        return Portion(everything, until_s)
+    changes = Position(
+        bisect_right(of.changes, until_s, seen.changes.changes, key=lambda c: _time_s(of, c)),
+        bisect_right(of.power_s, until_s, seen.changes.power),
+        bisect_right(of.kind_s, until_s, seen.changes.kinds),
+    )
+    codes = of.changes[seen.changes.changes : changes.changes]
+    rows = Rows(
+        bisect_right(of.submit_s, until_s, seen.jobs),
+        seen.periods + sum(code >= 0 for code in codes),
+        changes,
+        bisect_right(of.ended_idle, until_s, seen.ended_idle, key=of.end_s.__getitem__),
+        bisect_right(of.drain_s, until_s, seen.drains),
+        bisect_right(of.explanations.time_s, until_s, seen.explanations),
+        everything.reasons,
+    )
+    return Portion(rows, math.inf if rows == everything else until_s)
+
+
+def _limits_s(of: Recording, seen: Rows, work: int) -> Iterator[float]:
+    """Yield the time, s, at which each column with more rows than the limit must end."""
+    next_codes = of.changes[seen.changes.changes : seen.changes.changes + work]
+    codes = np.array(next_codes, np.int64)
+    periods = np.where(codes < 0, ~codes, codes).tolist()
+    costs = np.cumsum([PLACES_OF_A_CHANGE + of.periods.places[period] for period in periods])
+    last = int(np.searchsorted(costs, work * PLACES_OF_A_CHANGE))
+    if last < len(codes):
+        yield _time_s(of, next_codes[last])
+    times_s = (
+        (of.power_s, seen.changes.power),
+        (of.kind_s, seen.changes.kinds),
+        (of.explanations.time_s, seen.explanations),
+    )
+    for column, first in times_s:
+        if len(column) - first > work:
+            yield column[first + work]
+
+
+def _time_s(of: Recording, code: int) -> float:
+    """Return the time of an entry of `changes`, s."""
+    return of.periods.start_s[code] if code >= 0 else of.periods.end_s[~code]
+
 
 JOB_COLUMNS = {
     "job.id": "job_id",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from hpcosim_client.job import Job
+from hpcosim_client.alarm import PolicyAlarm
+from hpcosim_client.job import Floats, Job
 from hpcosim_client.profiles.node_profile import NodeProfile, node_profile
 from hpcosim_client.profiles.reservation import Reservation
 from hpcosim_client.signals import Signal, signal_of
@@ -14,10 +16,114 @@ from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
 from hpcosim_schedulers.heuristics.power_aware import a_moment_after, nothing_sleeps, with_boots
 from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
-from hpcosim_schedulers.heuristics.power_capped_state import Head, Kept
 from hpcosim_schedulers.heuristics.power_now import PowerNow
-from hpcosim_schedulers.heuristics.power_profile import ROUNDING, PowerProfile
+from hpcosim_schedulers.heuristics.power_profile import ROUNDING, PowerProfile, PowerStep
 from hpcosim_schedulers.heuristics.reasons import explain_queue
+
+# What EASY backfilling below a power cap keeps: between its passes and about the head.
+
+# The head of the queue below a power cap: whether it waits until nodes are switched off.
+
+MOST_WAIT_S = 86_400.0
+"""Longest wait of a job for nodes to be switched off while no job runs, simulated seconds.
+
+A power manager may leave nodes on for ever; the job is rejected then.
+"""
+
+
+class SleepWait:
+    """The wait of a job that fits below the cap only while other nodes sleep.
+
+    Attributes:
+        job_id: number of the job that waits; None: no job waits.
+    """
+
+    def __init__(self) -> None:
+        self.job_id: int | None = None
+        self._until_s = math.inf
+        self._alarm = PolicyAlarm()
+
+    def begins(self, view: View, bounds: PowerBounds, cap: Signal, job: Job) -> bool:
+        """Return whether a job, the head of the queue, waits; it does not fit at present.
+
+        Args:
+            view: the view.
+            bounds: power of the nodes.
+            cap: the power cap, W.
+            job: the job.
+        """
+        nodes = view.nodes
+        is_on = np.array([state != "sleeping" for state in nodes.power])
+        may_change = view.power_exchange.switches and bool((nodes.can_sleep & is_on).any())
+        if not may_change or least_power_w(view, bounds, job) > cap.values.max() * (1.0 + ROUNDING):
+            self.end(view)
+            return False
+        if self.job_id != job.job_id or view.running:
+            self.job_id, self._until_s = job.job_id, math.inf
+        if not view.running:
+            self._until_s = min(self._until_s, view.now_s + MOST_WAIT_S)
+        if view.now_s >= self._until_s:
+            self.end(view)
+            return False
+        self._alarm.set_or_cancel(view, self._until_s)
+        return True
+
+    def end(self, view: View) -> None:
+        """End the wait: the job starts or is rejected, or it is not the head any more."""
+        self.job_id = None
+        self._until_s = math.inf
+        self._alarm.cancel(view)
+
+
+def least_power_w(view: View, bounds: PowerBounds, job: Job) -> float:
+    """Return the power of a job alone on nodes that are on, while the others sleep, W."""
+    nodes, every = view.nodes, np.arange(len(view.nodes.free))
+    asleep_w: Floats = np.minimum(bounds.resting_w(["sleeping"] * len(every)), bounds.awake_w)
+    added_w = bounds.computing_w(every, nodes.capacity) - asleep_w
+    allocation = nodes.alone(job, np.argsort(added_w / nodes.capacity, kind="stable"))
+    if allocation is None:
+        return math.inf
+    computing_w = bounds.computing_w(allocation.nodes, allocation.tasks)
+    return float(asleep_w.sum() + (computing_w - asleep_w[allocation.nodes]).sum())
+
+
+@dataclass
+class Kept:
+    """What the scheduler keeps from pass to pass.
+
+    Attributes:
+        bounds: power of the nodes.
+        now: power of the nodes now.
+        always_on: whether no node can be switched.
+        cap: the cap of the last pass; None: there was no pass.
+        possible: numbers of jobs that fit alone below a cap that does not change.
+        sleep: the wait for nodes to be switched off.
+    """
+
+    bounds: PowerBounds
+    now: PowerNow
+    always_on: bool
+    cap: Signal | None = None
+    possible: set[int] = field(default_factory=set)
+    sleep: SleepWait = field(default_factory=SleepWait)
+
+
+@dataclass
+class Head:
+    """The first job of the queue that does not fit now.
+
+    Attributes:
+        job: the job.
+        start_s: its earliest start, simulated seconds; infinity: there is none; None: not computed.
+        step: power at that time with the jobs started beside; None: not computed.
+        waits_for_sleep: whether it waits until nodes are switched off.
+    """
+
+    job: Job
+    start_s: float | None = None
+    step: PowerStep | None = None
+    waits_for_sleep: bool = False
+
 
 CAP = "power_cap_w"
 """Name of the signal with the cap, W."""

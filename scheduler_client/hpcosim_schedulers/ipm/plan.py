@@ -14,8 +14,13 @@ from hpcosim_client.profiles.reservation import Reservation
 from hpcosim_client.view import View
 from hpcosim_schedulers.heuristics.reasons import explain_queue
 from hpcosim_schedulers.heuristics.wake_ahead import WakeAhead
-from hpcosim_schedulers.ipm.releases import Releases, allocation_on, nodes_needed, requested_end_s
-from hpcosim_schedulers.ipm.transitions import Transitions
+from hpcosim_schedulers.ipm.releases import (
+    Releases,
+    Transitions,
+    allocation_on,
+    nodes_needed,
+    requested_end_s,
+)
 from hpcosim_schedulers.power.watts import Watts
 
 Duration = Callable[[Job], float]

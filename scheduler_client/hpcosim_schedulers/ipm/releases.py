@@ -10,8 +10,38 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.free_resources import fill
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.view import View
-from hpcosim_schedulers.ipm.transitions import Transitions
 from hpcosim_schedulers.power.watts import ON, SWITCHING_OFF, SWITCHING_ON, Watts, codes_of
+
+# The expected rest of the transitions of nodes.
+
+
+class Transitions:
+    """The time for which each node is expected to go on switching on or off.
+
+    A transition is expected to take its mean time. One that is late is expected to take the mean
+    time once more from the call that first finds it late.
+
+    Attributes:
+        left_s: float64[nodes], at the last update, in seconds; 0: the node does not switch.
+    """
+
+    def __init__(self) -> None:
+        self.left_s: Floats = np.zeros(0)
+        self._since_s: Floats = np.zeros(0)
+
+    def update(self, view: View) -> None:
+        """Update `left_s` at a call, before its decisions."""
+        nodes = view.nodes
+        if not len(self._since_s):
+            self._since_s = np.full(len(nodes.free), -np.inf)
+        state = codes_of(nodes)
+        switching = (state == SWITCHING_ON) | (state == SWITCHING_OFF)
+        mean_s = np.where(state == SWITCHING_ON, nodes.switch_on_s, nodes.switch_off_s)
+        self._since_s = np.maximum(self._since_s, nodes.power_since_s)
+        late = switching & (view.now_s >= self._since_s + mean_s)
+        self._since_s[late] = view.now_s
+        self.left_s = np.where(switching, self._since_s + mean_s - view.now_s, 0.0)
+
 
 COMPUTING = 1
 """Place of computing nodes in `_RANK_OF_STATE`."""

@@ -15,9 +15,9 @@ from hpcosim_client.arrays_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
 from hpcosim_client.view import View
+from hpcosim_schedulers.power.account import Submissions
 from hpcosim_schedulers.power.features import DAY_S, WEEK_S
 from hpcosim_schedulers.power.manager import IdleClock, Manager
-from hpcosim_schedulers.power.submissions import Submissions
 
 FEW = 8
 """Number of idle nodes, the lowest-numbered, that have a timeout of their own."""

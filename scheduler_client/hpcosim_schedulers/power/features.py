@@ -32,8 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.view import View
-from hpcosim_schedulers.power.account import Account, Bools
-from hpcosim_schedulers.power.submissions import HOUR_S
+from hpcosim_schedulers.power.account import HOUR_S, Account, Bools
 from hpcosim_schedulers.power.watts import ON, SLEEPING, SWITCHING_ON
 
 FEATURES = 11

@@ -7,17 +7,154 @@ plan; see docs/explanation/slurm-policy.md.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec import Struct
 
-from hpcosim_schedulers.slurm.backfill_counts import BackfillCounts
-from hpcosim_schedulers.slurm.candidate import Candidate, Found
-from hpcosim_schedulers.slurm.node_sets import NodeSet
+from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet
 from hpcosim_schedulers.slurm.parameters import SchedulerParameters
 from hpcosim_schedulers.slurm.passes import PassContext
-from hpcosim_schedulers.slurm.plan import NodeSpace
+
+# The plan of the backfill scheduler: which nodes are not reserved, and when.
+
+
+class NodeSpace:
+    """The nodes that planned jobs leave free, by time.
+
+    The plan reserves whole nodes, although jobs hold cores (`backfill.c`, `_add_reservation`).
+
+    Args:
+        begin: time of the pass.
+        end: end of the plan (`bf_window`).
+        nodes: nodes that are available.
+        resolution: resolution of reservations, s (`bf_resolution`).
+    """
+
+    def __init__(self, begin: int, end: int, nodes: NodeSet, resolution: int) -> None:
+        self._begins = [begin]
+        self._free = [nodes]
+        self._end = end
+        self._resolution = resolution
+
+    def free_during(self, start: int, end: int) -> tuple[NodeSet, int | None]:
+        """Return the nodes that are free from `start` to `end`, and the next time to try.
+
+        The next time is when the reservations that hold at `start` next change; None: never.
+        """
+        begins, free = self._begins, self._free
+        at = bisect_right(begins, start) - 1
+        later = begins[at + 1] if at + 1 < len(begins) else None
+        nodes = free[at]
+        at += 1
+        while at < len(begins) and begins[at] <= end:
+            nodes &= free[at]
+            at += 1
+        return nodes, later
+
+    def begin_of(self, time: int, least: int) -> int:
+        """Return a time to try: the begin of the record that ends at or after a time.
+
+        Args:
+            time: a time.
+            least: lower bound of the result.
+        """
+        return max(self._begins[max(bisect_left(self._begins, time) - 1, 0)], least)
+
+    def reserve(self, start: int, end: int, nodes: NodeSet) -> None:
+        """Reserve nodes from `start` to `end`, both rounded down to the resolution."""
+        start = max(start // self._resolution * self._resolution, self._begins[0])
+        end = min(end // self._resolution * self._resolution, self._end)
+        if end <= start:
+            return
+        first = self._split(start)
+        last = self._split(end) if end < self._end else len(self._begins)
+        for at in range(first, last):
+            self._free[at] &= ~nodes
+
+    def overlaps(self, start: int, end: int, nodes: NodeSet) -> bool:
+        """Return whether `reserve` would reserve a node that is reserved already."""
+        begins, free = self._begins, self._free
+        start = max(start // self._resolution * self._resolution, begins[0])
+        end = end // self._resolution * self._resolution
+        at = bisect_right(begins, start) - 1
+        while start < end and at < len(begins) and begins[at] < end:
+            if nodes & ~free[at]:
+                return True
+            at += 1
+        return False
+
+    def _split(self, time: int) -> int:
+        """Return the index of the record that begins at a time, which is inserted if needed."""
+        at = bisect_right(self._begins, time) - 1
+        if self._begins[at] == time:
+            return at
+        self._begins.insert(at + 1, time)
+        self._free.insert(at + 1, self._free[at])
+        return at + 1
+
+
+# Limits of a pass of the backfill scheduler on numbers of jobs.
+
+
+class BackfillCounts:
+    """Counts of jobs against the limits of a pass.
+
+    Args:
+        parameters: the limits.
+
+    Attributes:
+        tested: number of jobs that were admitted.
+        started: number of jobs that started.
+    """
+
+    def __init__(self, parameters: SchedulerParameters) -> None:
+        self._parameters = parameters
+        self.tested = 0
+        self.started = 0
+        self._reserved: Counter[object] = Counter()
+        self._of: dict[str, Counter[object]] = {}
+
+    @property
+    def no_more_tests(self) -> bool:
+        """Whether more jobs than `bf_max_job_test` were admitted."""
+        return self.tested > self._parameters.bf_max_job_test
+
+    @property
+    def no_more_starts(self) -> bool:
+        """Whether `bf_max_job_start` jobs have started."""
+        return 0 < self._parameters.bf_max_job_start <= self.started
+
+    def admit(self, candidate: Candidate) -> bool:
+        """Count a job, and return whether the pass tests it."""
+        parameters, job = self._parameters, candidate.job
+        partition = candidate.partition
+        limits = (
+            ("user", job.user, parameters.bf_max_job_user),
+            ("user_part", (job.user, partition), parameters.bf_max_job_user_part),
+            ("part", partition, parameters.bf_max_job_part),
+            ("assoc", (job.account, job.user), parameters.bf_max_job_assoc),
+        )
+        for name, key, most in limits:
+            if most and self._of.setdefault(name, Counter())[key] >= most:
+                return False
+        for name, key, most in limits:
+            if most:
+                self._of[name][key] += 1
+        self.tested += 1
+        return True
+
+    def reserves(self, candidate: Candidate) -> bool:
+        """Return whether the plan reserves nodes for a job that it starts later."""
+        most = self._parameters.bf_job_part_count_reserve
+        partition = candidate.partition
+        if most and self._reserved[partition] >= most:
+            return False
+        self._reserved[partition] += 1
+        return True
+
 
 MOST_TRIES = 1000
 """Maximum number of times at which a pass tries a job."""

@@ -4,21 +4,159 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from hpcosim_client.demand import NodeChoice
 from hpcosim_client.job import Allocation, Ints
-from hpcosim_client.placing import Placing, offered
+from hpcosim_client.placing import Placing, allocation_of, devices_of_job, offered
 from hpcosim_client.slots import Slots
-from hpcosim_schedulers.slurm.candidate import Candidate, Found
-from hpcosim_schedulers.slurm.job_devices import choose_for_devices
+from hpcosim_schedulers.slurm.candidate import (
+    Candidate,
+    Found,
+    NodeSet,
+    mask_of,
+    set_of,
+    set_of_mask,
+)
 from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.node_sets import NodeSet, mask_of, set_of, set_of_mask
-from hpcosim_schedulers.slurm.offers import Offer, consecutive_nodes
-from hpcosim_schedulers.slurm.select import choose_nodes, usable_cores
+from hpcosim_schedulers.slurm.select import choose_nodes, least_nodes, tasks_on_nodes, usable_cores
+
+# The cores that nodes offer to a job, as sets of nodes whose sums cost little.
+
+
+class Offer(Struct, frozen=True, eq=False, gc=False):
+    """The cores that each node offers to a job.
+
+    Attributes:
+        cores: int64[nodes], cores.
+        nodes: nodes that offer any.
+        planes: powers of two, and the nodes whose number of cores has that bit.
+    """
+
+    cores: Ints
+    nodes: NodeSet
+    planes: tuple[tuple[int, NodeSet], ...]
+
+    @classmethod
+    def of(cls, cores: Ints) -> Offer:
+        """Return the offer of the given int64[nodes]."""
+        nodes = set_of_mask(cores > 0)
+        most = int(cores.max(initial=0))
+        if most <= 1:
+            return cls(cores, nodes, ((1, nodes),))
+        bits = [1 << bit for bit in range(most.bit_length())]
+        return cls(cores, nodes, tuple((bit, set_of_mask(cores & bit > 0)) for bit in bits))
+
+    @property
+    def single(self) -> bool:
+        """Whether no node offers more than one core."""
+        return len(self.planes) == 1
+
+    def total(self, nodes: NodeSet) -> int:
+        """Return the number of cores that some nodes offer together."""
+        total = 0
+        for weight, plane in self.planes:
+            total += weight * (plane & nodes).bit_count()
+        return total
+
+    def count(self, nodes: NodeSet) -> int:
+        """Return the number of nodes among `nodes` that offer cores."""
+        return (self.nodes & nodes).bit_count()
+
+
+def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
+    """Return `count` nodes that offer one core each, as `select.choose_nodes` chooses them.
+
+    The smallest sufficient run of consecutive nodes, or else the largest runs first.
+
+    Args:
+        nodes: free nodes, at least `count`.
+        count: number of nodes.
+
+    Returns:
+        The nodes in the order in which the job fills them, and their set.
+    """
+    runs = []  # length and first node
+    begin = 0
+    while nodes:
+        gap = (nodes & -nodes).bit_length() - 1
+        nodes >>= gap
+        length = (~nodes & (nodes + 1)).bit_length() - 1
+        runs.append((length, begin + gap))
+        nodes >>= length
+        begin += gap + length
+    chosen: list[int] = []
+    as_set = 0
+    while count > 0:
+        sufficient = [run for run in runs if run[0] >= count]
+        run = min(sufficient) if sufficient else max(runs, key=_length)
+        taken = min(run[0], count)
+        chosen += range(run[1], run[1] + taken)
+        as_set |= ((1 << taken) - 1) << run[1]
+        count -= taken
+        runs.remove(run)
+    return chosen, as_set
+
+
+def _length(run: tuple[int, int]) -> int:
+    return run[0]
+
+
+# The nodes of jobs with `--gpus`: devices of the whole job decide with the cores.
+
+
+def choose_for_devices(placing: Placing, cores: Ints, order: NodeOrder) -> Ints | None:
+    """Return the nodes of a job with `gres_per_job`, in the order in which it fills them.
+
+    They are the fewest that `choose_nodes` returns and that have the devices. If the limits of
+    their number prevent that, nodes with few devices are left out step by step.
+
+    Args:
+        placing: the job.
+        cores: int64[nodes], cores offered to it on each node; 0: none.
+        order: what the choice prefers.
+
+    Returns:
+        int64[n], node numbers; None: what is offered is not sufficient.
+    """
+    job, request = placing.job, placing.demand.request
+    devices = devices_of_job(placing.demand, placing.amounts, placing.slots)
+    most = job.cores // request.cores_per_task
+    if job.placement == "one_node":
+        most = 1
+    most = min(most, request.nodes_max or most)
+    fewest = np.minimum.reduce([free for free, _ in devices])
+    required = np.isin(np.arange(len(cores)), request.required_nodes)
+    for few in [0, *np.unique(fewest[(cores > 0) & (fewest > 0)]).tolist()]:
+        left = np.where((fewest > few) | required, cores, 0)
+        usable = left > 0
+        least = least_nodes(job, placing.demand)
+        for free, needed in devices:
+            best = np.sort(free[usable])[::-1].cumsum()
+            least = max(least, int(best.searchsorted(needed)) + 1)
+        for count in range(least, min(most, int(usable.sum())) + 1):
+            nodes = _chosen(placing, left, order, count)
+            if nodes is not None:
+                return nodes
+    return None
+
+
+def _chosen(placing: Placing, cores: Ints, order: NodeOrder, count: int) -> Ints | None:
+    """Return at least `count` nodes with the devices of a job; None: those have too few."""
+    job, demand, choice = placing.job, placing.demand, placing.choice
+    if int(cores.sum()) < job.cores:
+        return None
+    larger = replace(demand, request=structs.replace(demand.request, nodes_min=count))
+    nodes = choose_nodes(job, larger, choice, cores, order)
+    if nodes is None:
+        return None
+    tasks = tasks_on_nodes(job, demand.request.cores_per_task, cores[nodes])
+    return nodes if allocation_of(placing, nodes, tasks) is not None else None
+
 
 FIRST_WINDOW_S = 30
 """Running jobs whose ends are this close are taken away together; doubled each time (`_will_run_

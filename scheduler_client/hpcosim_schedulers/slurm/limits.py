@@ -6,22 +6,279 @@ See https://slurm.schedmd.com/resource_limits.html. Limits of associations and Q
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
-from hpcosim_protocol import Platform
-from hpcosim_schedulers.slurm import limit_checks as checks
+from hpcosim_protocol import Partition, Platform
 from hpcosim_schedulers.slurm import limit_reasons as reasons
-from hpcosim_schedulers.slurm.accounts import Limited, Qos
+from hpcosim_schedulers.slurm.accounts import Limited, Qos, Tres
 from hpcosim_schedulers.slurm.charges import BILLING, WALL, Charges
 from hpcosim_schedulers.slurm.checks import associations
 from hpcosim_schedulers.slurm.group_limits import Group, GroupKey, Groups
-from hpcosim_schedulers.slurm.limit_checks import Check, Wanted
-from hpcosim_schedulers.slurm.partition_limits import PartitionLimits
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_schedulers.slurm.tres import NO_REQUEST
+
+# Limits of partitions on jobs; see the section PARTITIONS of slurm.conf(5).
+
+
+class PartitionLimits:
+    """Tells which limit of a partition refuses or holds a job.
+
+    Args:
+        site: the settings.
+        platform: the cluster.
+        charges: for the QOS of jobs.
+    """
+
+    def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
+        self._site, self._charges = site, charges
+        self._by_name = {each.name: each for each in platform.partitions}
+
+    def refusal(self, job: Job) -> str:
+        """Return the reason for which a job is refused at its submission; empty: none.
+
+        A partition refuses jobs in state `drain` and `inactive`, and accounts, groups and QOS that
+        it does not allow. EnforcePartLimits extends that to its limits: `all` to those of all
+        partitions of the job, `any` to those of at least one.
+        """
+        names = self._charges.tres_of.partitions_of(job)
+        partitions = [self._by_name[name] for name in names if name in self._by_name]
+        never = [self._refused(job, each) for each in partitions]
+        if never and all(never):
+            return never[0]
+        beyond = [self._beyond(job, each) for each in partitions]
+        enforced = self._site.enforce_part_limits
+        if enforced == "all":
+            return next(filter(None, beyond), "")
+        return beyond[0] if enforced == "any" and beyond and all(beyond) else ""
+
+    def held(self, job: Job, partition: str = "") -> str:
+        """Return the reason for which a job waits in a partition; empty: none.
+
+        Args:
+            job: the job.
+            partition: name of the partition; empty: the job's first.
+        """
+        found = self._by_name.get(partition or self._charges.tres_of.partitions_of(job)[0])
+        if found is None:
+            return ""
+        if found.state == "down":
+            return "PartitionDown"
+        if found.state == "inactive":
+            return "PartitionInactive"
+        return self._not_allowed(job, found) or self._beyond(job, found)
+
+    def _refused(self, job: Job, partition: Partition) -> str:
+        if partition.state in ("drain", "inactive"):
+            return "PartitionInactive"
+        return self._not_allowed(job, partition)
+
+    def _not_allowed(self, job: Job, partition: Partition) -> str:
+        """Return the reason of AllowAccounts, AllowGroups, AllowQos and their opposites."""
+        association = self._charges.association(job, partition.name)
+        nodes = self._charges.associations.nodes
+        account = job.account if association is None else nodes[association].account
+        if _excluded(account, partition.allow_accounts, partition.deny_accounts):
+            return "AccountNotAllowed"
+        if _excluded(job.group, partition.allow_groups, ()):
+            return "GroupNotAllowed"
+        if _excluded(self._charges.own_qos(job), partition.allow_qos, partition.deny_qos):
+            return "QOSNotAllowed"
+        return ""
+
+    def _beyond(self, job: Job, partition: Partition) -> str:
+        """Return the reason of the limits on nodes and time; flags of the QOS lift them."""
+        qos = self._site.qos.get(self._charges.own_qos(job))
+        flags = () if qos is None else qos.flags
+        request = job.request or NO_REQUEST
+        least = max(request.nodes_min, len(request.required_nodes), 1)
+        most = request.nodes_max
+        if "partition_max_nodes" not in flags and 0 < partition.max_nodes < least:
+            return "PartitionNodeLimit"
+        if "partition_min_nodes" not in flags and 0 < most < partition.min_nodes:
+            return "PartitionNodeLimit"
+        limit_s = partition.max_time_s
+        if limit_s is not None and job.requested_s > limit_s:
+            return "" if "partition_time_limit" in flags else "PartitionTimeLimit"
+        return ""
+
+
+def _excluded(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
+    """Return whether a name is not allowed; a list of denied names has no effect beside one."""
+    return name not in allowed if allowed else name in denied
+
+
+# Comparisons of limits with what a job would bring about.
+
+ROUNDING = 1e-9
+"""Relative rounding error of sums of shares of devices."""
+
+
+class Check(NamedTuple):
+    """A limit compared with what a job would bring about.
+
+    Attributes:
+        name: name of the limit, and the TRES if it is one; the first source of a limit counts.
+        reason: Slurm's name.
+        amount: what the job would bring about, with the jobs that run.
+        limit: the limit.
+        alone: the amount for the job alone, for `deny_on_limit`.
+    """
+
+    name: tuple[str, ...]
+    reason: str
+    amount: float
+    limit: float
+    alone: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the limit holds the job."""
+        return self.amount > self.limit + abs(self.limit) * ROUNDING
+
+    @property
+    def denies(self) -> bool:
+        """Whether the job alone exceeds the limit."""
+        return self.alone > self.limit + abs(self.limit) * ROUNDING
+
+
+class Wanted(NamedTuple):
+    """What a job wants.
+
+    Attributes:
+        tres: its TRES.
+        requested_s: its requested time, s.
+        now_s: simulated time, s.
+        safe: whether jobs start only if they can end within limits on minutes (`enforce: safe`).
+    """
+
+    tres: Tres
+    requested_s: float
+    now_s: float
+    safe: bool
+
+    def amount(self, name: str) -> float:
+        """Return the amount of a TRES."""
+        return self.tres.get(name, 0.0)
+
+    def minutes(self, name: str) -> float:
+        """Return the TRES-minutes of the job by its requested time."""
+        return self.amount(name) * self.requested_s / 60.0
+
+
+def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Check]:
+    """Yield the check of a number of jobs, if there is a limit.
+
+    Args:
+        name: name of the limit.
+        reason: Slurm's name.
+        present: jobs that count already.
+        limit: the limit; None: none.
+    """
+    if limit is not None:
+        yield Check((name,), reason, present + 1, limit, 1)
+
+
+def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
+    """Yield the limits on the size of a job: TRES, TRES on a node, minutes, requested time.
+
+    Args:
+        owner: `Assoc` or `QOS`, the begin of the reasons.
+        rules: the limits.
+        wanted: what the job wants.
+    """
+    if rules.max_wall_s is not None:
+        reason = f"{owner}MaxWallDurationPerJobLimit"
+        requested_s = wanted.requested_s
+        yield Check(("max_wall",), reason, requested_s, rules.max_wall_s, requested_s)
+    for name, limit in rules.max_tres_per_job.items():
+        amount = wanted.amount(name)
+        yield Check(("max_tres", name), reasons.per_job(owner, name), amount, limit, amount)
+    for name, limit in rules.max_tres_per_node.items():
+        amount = wanted.amount(name) / wanted.tres["node"]
+        yield Check(("max_node_tres", name), reasons.per_node(owner, name), amount, limit, amount)
+    if wanted.safe:
+        for name, limit in rules.max_tres_mins_per_job.items():
+            amount = wanted.minutes(name)
+            reason = reasons.minutes_per_job(owner, name)
+            yield Check(("max_tres_mins", name), reason, amount, limit, amount)
+
+
+def of_group(
+    owner: str, rules: Limited, group: Group, used: Mapping[str, float], wanted: Wanted
+) -> Iterator[Check]:
+    """Yield the limits of all jobs of an association or a QOS together, except of their number.
+
+    Args:
+        owner: `Assoc` or `QOS`.
+        rules: the limits.
+        group: the jobs.
+        used: decayed usage in TRES-seconds by TRES, and `wall`.
+        wanted: what the job wants.
+    """
+    if rules.grp_wall_s is not None:
+        amount = _reached(used["wall"], rules.grp_wall_s)
+        yield Check(("grp_wall",), f"{owner}GrpWallLimit", amount, rules.grp_wall_s, 0.0)
+    for name, limit in rules.grp_tres_mins.items():
+        amount = _reached(used[name] / 60.0, limit)
+        if wanted.safe:
+            amount = used[name] / 60.0 + group.run_minutes(name, wanted.now_s)
+            amount += wanted.minutes(name)
+        reason = reasons.group_minutes(owner, name)
+        yield Check(("grp_tres_mins", name), reason, amount, limit, wanted.minutes(name))
+    yield from with_running(
+        "grp_tres_run_mins",
+        rules.grp_tres_run_mins,
+        lambda name: reasons.group_minutes(owner, name, running=True),
+        lambda name: group.run_minutes(name, wanted.now_s),
+        wanted.minutes,
+    )
+    yield from with_running(
+        "grp_tres",
+        rules.grp_tres,
+        lambda name: reasons.group(owner, name),
+        group.amount,
+        wanted.amount,
+    )
+
+
+def with_running(
+    kind: str,
+    most: Tres,
+    reason: Callable[[str], str],
+    running: Callable[[str], float],
+    own: Callable[[str], float],
+) -> Iterator[Check]:
+    """Yield limits on what the running jobs of a group have together with a job, by TRES.
+
+    Args:
+        kind: name of the limits.
+        most: the limits.
+        reason: returns Slurm's name.
+        running: returns the amount of the running jobs.
+        own: returns the amount of the job; 0: the limit does not concern it.
+    """
+    for name, limit in most.items():
+        alone = own(name)
+        if alone:
+            yield Check((kind, name), reason(name), running(name) + alone, limit, alone)
+
+
+def least(qos: Qos, wanted: Wanted) -> Iterator[Check]:
+    """Yield the least TRES of a job of a QOS."""
+    for name, limit in qos.min_tres_per_job.items():
+        amount = -wanted.amount(name)
+        yield Check(("min_tres", name), reasons.least(name), amount, -limit, amount)
+
+
+def _reached(used: float, limit: float) -> float:
+    """Return an amount that exceeds the limit as soon as the usage has reached it."""
+    return math.inf if used >= limit else used
+
 
 SCALED = frozenset({"grp_tres", "max_tres", "max_node_tres"})
 """The limits of associations that `Qos.limit_factor` scales."""
@@ -219,22 +476,22 @@ class Limits:
         """Yield the limits of a QOS."""
         qos, group = self._site.qos[name], self._groups["qos", name]
         used = self._used(self._charges.qos_rows[name])
-        yield from checks.jobs("grp_jobs", "QOSGrpJobsLimit", len(group.ends_s), qos.grp_jobs)
+        yield from jobs("grp_jobs", "QOSGrpJobsLimit", len(group.ends_s), qos.grp_jobs)
         user = self._groups["qos", name, "user", job.user]
         account = self._groups["qos", name, "account", job.account]
         running = len(account.ends_s)
         most = qos.max_jobs_per_account
-        yield from checks.jobs("max_jobs_per_account", "MaxJobsPerAccount", running, most)
+        yield from jobs("max_jobs_per_account", "MaxJobsPerAccount", running, most)
         running, most = len(user.ends_s), qos.max_jobs_per_user
-        yield from checks.jobs("max_jobs", "QOSMaxJobsPerUserLimit", running, most)
+        yield from jobs("max_jobs", "QOSMaxJobsPerUserLimit", running, most)
         if "enforce_usage_threshold" in qos.flags and qos.usage_threshold is not None:
             association = self._charges.association(job)
             factor = 0.0 if association is None else self._charges.fair_share()[association]
             yield Check(("thres",), "QOSUsageThreshold", -factor, -qos.usage_threshold, -1.0)
-        yield from checks.of_group("QOS", qos, group, used, wanted)
-        yield from checks.of_one_job("QOS", qos, wanted)
+        yield from of_group("QOS", qos, group, used, wanted)
+        yield from of_one_job("QOS", qos, wanted)
         yield from self._of_members(qos, account, user, wanted)
-        yield from checks.least(qos, wanted)
+        yield from least(qos, wanted)
 
     def _of_members(self, qos: Qos, account: Group, user: Group, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of a QOS on the running jobs of an account and of a user."""
@@ -249,8 +506,8 @@ class Limits:
         ):
             reason = reasons.per_account if of == "Account" else reasons.per_user
             kind = f"{of.lower()}_tres"
-            yield from checks.with_running(kind, tres, reason, group.amount, wanted.amount)
-            yield from checks.with_running(
+            yield from with_running(kind, tres, reason, group.amount, wanted.amount)
+            yield from with_running(
                 f"{of}_mins",
                 minutes,
                 partial(reasons.run_minutes, of),
@@ -262,14 +519,14 @@ class Limits:
         """Yield the limits of an association and of the accounts above it."""
         effective = self._charges.associations.effective(association)
         running = len(self._groups["assoc", association].ends_s)
-        yield from checks.jobs("max_jobs", "AssocMaxJobsLimit", running, effective.max_jobs)
-        yield from checks.of_one_job("Assoc", effective, wanted)
+        yield from jobs("max_jobs", "AssocMaxJobsLimit", running, effective.max_jobs)
+        yield from of_one_job("Assoc", effective, wanted)
         for number in self._charges.associations.ancestors(association):
             rules = self._charges.associations.nodes[number].rules
             group, used = self._groups["assoc", number], self._used(self._charges.rows[number])
             running = len(group.ends_s)
-            yield from checks.jobs("grp_jobs", "AssocGrpJobsLimit", running, rules.grp_jobs)
-            yield from checks.of_group("Assoc", rules, group, used, wanted)
+            yield from jobs("grp_jobs", "AssocGrpJobsLimit", running, rules.grp_jobs)
+            yield from of_group("Assoc", rules, group, used, wanted)
 
     def _submitted(self, job: Job, association: int) -> Iterator[Check]:
         """Yield the limits on the number of waiting and running jobs."""
@@ -305,7 +562,7 @@ class Limits:
             yield from self._submit("grp", "AssocGrpSubmitJobsLimit", ("assoc", number), most)
 
     def _submit(self, name: str, reason: str, key: GroupKey, limit: int | None) -> Iterator[Check]:
-        return checks.jobs(name, reason, self._groups[key].submitted, limit)
+        return jobs(name, reason, self._groups[key].submitted, limit)
 
     def _keys(self, job: Job, partition: str) -> Iterator[GroupKey]:
         """Yield the groups of a job."""

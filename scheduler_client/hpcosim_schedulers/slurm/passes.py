@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet
 from hpcosim_schedulers.slurm.future import Future
-from hpcosim_schedulers.slurm.node_sets import NodeSet
 
 
 class Windows(Protocol):

@@ -8,30 +8,264 @@ from collections.abc import Callable, Iterable
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
-from hpcosim_schedulers.slurm.admission import Admission
-from hpcosim_schedulers.slurm.backfill import BackfillSettings, backfill
-from hpcosim_schedulers.slurm.candidate import Candidate, Found
+from hpcosim_schedulers.slurm.backfill import BackfillSettings, Planned, backfill
+from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet
 from hpcosim_schedulers.slurm.candidates import Candidates, nodes_available
-from hpcosim_schedulers.slurm.clock import ROUNDING_S, SiteClock
-from hpcosim_schedulers.slurm.deadlines import Deadlines
-from hpcosim_schedulers.slurm.explanations import explain_plan, explain_reasons
+from hpcosim_schedulers.slurm.clock import ROUNDING_S, SiteClock, whole_seconds
 from hpcosim_schedulers.slurm.future import Future
 from hpcosim_schedulers.slurm.limits import Limits, counted_tres
-from hpcosim_schedulers.slurm.main_pass import MainLimits, main_pass
 from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.node_sets import NodeSet
 from hpcosim_schedulers.slurm.passes import PassContext
-from hpcosim_schedulers.slurm.preempt import Preemptor
-from hpcosim_schedulers.slurm.requeues import RequeueDelays, waited_for_time
-from hpcosim_schedulers.slurm.reserving import ReservingJobs
-from hpcosim_schedulers.slurm.responses import NodeResponses
+from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor
+from hpcosim_schedulers.slurm.reserving import MainLimits, ReservingJobs, main_pass
 from hpcosim_schedulers.slurm.select import tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_schedulers.slurm.switch_waits import SwitchWaits
 from hpcosim_schedulers.slurm.time_limits import TimeLimits
-from hpcosim_schedulers.slurm.timers import BackfillTimer, MainTimer
+from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer
 from hpcosim_schedulers.slurm.windows import ReservationWindows
+
+# How long jobs wait for the number of leaf switches that they prefer.
+
+
+class SwitchWaits:
+    """The times until which jobs wait for their preferred switches, from when they are eligible.
+
+    Args:
+        clock: the site's clock.
+        most_s: greatest time, s; also that of jobs that state none (`max_switch_wait`).
+    """
+
+    def __init__(self, clock: SiteClock, most_s: float) -> None:
+        self._clock, self._most_s = clock, most_s
+        self._ends: dict[int, int] = {}
+        self._now_s = -math.inf
+
+    def note(self, view: View) -> None:
+        """Note the time, the jobs that began to wait, and those that wait no more."""
+        self._now_s = view.now_s
+        if self._ends:
+            for job in view.left:
+                self._ends.pop(job.job_id, None)
+        for job in view.arrived:
+            if job.request is not None and job.request.switches:
+                wait_s = min(job.request.switches_wait_s or math.inf, self._most_s)
+                end = self._clock.second(view.now_s) + whole_seconds(wait_s)
+                self._ends.setdefault(job.job_id, end)
+
+    def waits(self, job_id: int) -> bool:
+        """Return whether a job still waits for its switches."""
+        end = self._ends.get(job_id)
+        return end is not None and self._clock.second(self._now_s) < end
+
+    def next_s(self, view: View) -> float:
+        """Return when the next job gives up, simulated seconds; infinity: none waits."""
+        if not self._ends:
+            return math.inf
+        self._ends = {each: end for each, end in self._ends.items() if each in view.queue}
+        late_s = view.now_s + ROUNDING_S
+        times = map(self._clock.simulated, self._ends.values())
+        return min((at_s for at_s in times if at_s > late_s), default=math.inf)
+
+
+# Nodes that an administrator resumed, which jobs get only after they have responded.
+
+PING_S = 0.004
+"""Time from the begin of the iteration to the response of the node, s; measured."""
+
+
+class NodeResponses:
+    """The nodes that are unavailable because they failed, are drained, or have yet to respond.
+
+    Args:
+        clock: the site's clock.
+
+    Attributes:
+        unavailable: numbers of these nodes.
+    """
+
+    def __init__(self, clock: SiteClock) -> None:
+        self._clock = clock
+        self._out: list[int] = []  # failed or drained
+        self._responses_s: dict[int, float] = {}
+        self.unavailable: list[int] = []
+
+    def note(self, view: View) -> bool:
+        """Note the states of the nodes; return whether a node changed or responded."""
+        out, now_s = view.nodes.unavailable(), view.now_s
+        if out == self._out and not self._responses_s:
+            return False
+        resumed = set(self._out).difference(out)
+        responds_s = self._clock.tick_from(now_s) + PING_S
+        due_s = self._responses_s | dict.fromkeys(resumed, responds_s)
+        waited = {node: at_s for node, at_s in due_s.items() if at_s > now_s + ROUNDING_S}
+        changed = out != self._out or len(waited) < len(due_s)
+        self._out, self._responses_s = out, waited
+        self.unavailable = sorted({*out, *waited})
+        return changed
+
+    @property
+    def next_s(self) -> float:
+        """When the next node responds, simulated seconds; infinity: none is about to."""
+        return min(self._responses_s.values(), default=math.inf)
+
+
+# Jobs that wait again after a failure of a node, which slurmctld starts only after a delay.
+
+
+class RequeueDelays:
+    """The begin times of requeued jobs: `REQUEUE_DELAY_S` after their requeue."""
+
+    def __init__(self) -> None:
+        self._begins_s: dict[int, float] = {}
+
+    def note(self, view: View) -> None:
+        """Note the jobs whose run ended and that wait again."""
+        for job in view.left:
+            if job.allocation is None and (job.job_id in view.pending or job.job_id in view.queue):
+                self._begins_s[job.job_id] = view.now_s + REQUEUE_DELAY_S
+            else:
+                self._begins_s.pop(job.job_id, None)
+
+    def next_s(self, now_s: float) -> float:
+        """Return the next begin time after now, simulated seconds; infinity: none."""
+        later = (at_s for at_s in self._begins_s.values() if at_s > now_s + ROUNDING_S)
+        return min(later, default=math.inf)
+
+    def ready(self, jobs: list[Job], now_s: float) -> list[Job]:
+        """Return the jobs that may start now."""
+        if not self._begins_s:
+            return jobs
+        late = now_s + ROUNDING_S
+        return [job for job in jobs if self._begins_s.get(job.job_id, late) <= late]
+
+
+def waited_for_time(job: Job) -> bool:
+    """Return whether a job of the queue may have become eligible by the passing of time."""
+    request = job.request
+    if request is None or (request.begin_s is None and not request.dependencies and not job.runs):
+        return False
+    delayed = any(each.delay_s for each in request.dependencies)
+    return request.begin_s is not None or delayed or job.runs > 0
+
+
+# Why jobs wait, by Slurm's names of the reasons, and when they are planned to start.
+
+
+def explain_reasons(
+    view: View, queue: Iterable[Candidate], limits: Limits, blocked: Iterable[Candidate]
+) -> None:
+    """Explain why jobs wait after a pass of the main scheduler.
+
+    Args:
+        view: the view.
+        queue: the candidates of the pass.
+        limits: the limits, whose reasons come first.
+        blocked: the jobs at which the pass stopped.
+    """
+    lacking = {candidate.job.job_id for candidate in blocked}
+    for candidate in queue:
+        job = candidate.job
+        if job.job_id in view.queue:
+            reason = limits.held(job, view.now_s, candidate.partition)
+            expected_s = None if job.explanation is None else job.explanation[1]
+            view.explain(
+                job,
+                reason or ("Resources" if job.job_id in lacking else "Priority"),
+                expected_s if expected_s is None or expected_s > view.now_s else None,
+            )
+
+
+def explain_plan(view: View, plan: Iterable[Planned], clock: SiteClock) -> None:
+    """Add the planned starts of a pass of the backfill scheduler to the explanations."""
+    for planned in plan:
+        job = view.queue.get(planned.job_id)
+        if job is not None:
+            reason = "Priority" if job.explanation is None else job.explanation[0]
+            view.explain(job, reason, clock.simulated(planned.start))
+
+
+# Deadlines of jobs (`sbatch --deadline`), which slurmctld checks with the time limits.
+
+
+class Deadlines:
+    """Ends waiting jobs that cannot end before their deadlines.
+
+    Args:
+        clock: the site's clock.
+    """
+
+    def __init__(self, clock: SiteClock) -> None:
+        self._clock = clock
+        self._timer = LimitTimer(clock)
+        self._latest_s: dict[int, float] = {}  # latest start of waiting jobs with a deadline
+
+    def end_jobs(self, view: View) -> None:
+        """End the jobs whose latest start has passed, if a check is due now."""
+        for job in view.arrived:
+            if job.deadline_s < math.inf:
+                self._latest_s[job.job_id] = job.deadline_s - job.requested_s
+        for job_id, latest_s in list(self._latest_s.items()):
+            job = view.queue.get(job_id) or view.pending.get(job_id)  # type: ignore[assignment]
+            if job is None:
+                del self._latest_s[job_id]
+            elif self._due_s(latest_s) <= view.now_s + ROUNDING_S:
+                del self._latest_s[job_id]
+                view.reject(job, state="deadline")
+                view.queue.pop(job_id, None)
+
+    def next_s(self, view: View) -> float:
+        """Return the time of the next check that could end a job; infinity: none."""
+        del view
+        return min(map(self._due_s, self._latest_s.values()), default=math.inf)
+
+    def _due_s(self, latest_s: float) -> float:
+        return self._timer.after(self._clock.second(latest_s) + 1)
+
+
+# Jobs that slurmctld refuses at their submission.
+
+
+class Admission:
+    """Rejects the jobs that a limit or the size of the cluster refuses, and counts the others.
+
+    Args:
+        limits: the limits.
+        candidates: the candidates of jobs.
+        empty: the resources if no job ran.
+    """
+
+    def __init__(self, limits: Limits, candidates: Candidates, empty: Future) -> None:
+        self._limits, self._candidates, self._empty = limits, candidates, empty
+        self._submitted: set[int] = set()
+
+    def admit(self, view: View) -> None:
+        """Check the jobs that were submitted since the last call."""
+        pending = view.pending.keys() - self._submitted if view.pending else set[int]()
+        for job in [*view.arrived, *(view.pending[job_id] for job_id in sorted(pending))]:
+            if job.job_id in self._submitted:
+                continue  # it waits again
+            self._submitted.add(job.job_id)
+            if reason := self._limits.refusal(job, view) or self.misfit(job):
+                view.reject(job, reason=reason)
+                view.queue.pop(job.job_id, None)
+            else:
+                self._limits.submit(job)
+
+    def misfit(self, job: Job, partition: str = "") -> str:
+        """Return Slurm's reason if the cluster is too small for a job, although nothing ran.
+
+        Args:
+            job: the job.
+            partition: the partition that counts; empty: each of the job's.
+        """
+        candidates = self._candidates.of(job)
+        if partition:
+            candidates = [each for each in candidates if each.partition == partition]
+        if any(self._empty.fits(each, each.suitable) for each in candidates):
+            return ""
+        return "BadConstraints"
+
 
 EPILOG_S = 0.04
 """Time from the end of a job that does not end by itself to the report of its nodes, s; measured.

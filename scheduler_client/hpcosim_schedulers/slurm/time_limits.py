@@ -6,9 +6,9 @@ from heapq import heappop, heappush
 
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
+from hpcosim_schedulers.slurm.candidate import set_of
 from hpcosim_schedulers.slurm.clock import ROUNDING_S, SiteClock, whole_seconds
 from hpcosim_schedulers.slurm.future import RunningEnd
-from hpcosim_schedulers.slurm.node_sets import set_of
 from hpcosim_schedulers.slurm.timers import LimitTimer
 
 ENDED_BY_ITSELF = frozenset({"completed", "failed"})

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 
 from hpcosim_client.nodes import NodePool
-from hpcosim_schedulers.slurm.candidate import Candidate
+from hpcosim_schedulers.slurm.candidate import Candidate, NodeSet, set_of_mask
 from hpcosim_schedulers.slurm.clock import SiteClock
-from hpcosim_schedulers.slurm.node_sets import NodeSet, set_of_mask
 
 EVERYWHERE = -1
 """The set of all nodes."""

@@ -9,8 +9,7 @@ from typing import Any
 from hpcosim_batsim.bridge import messages, replies
 from hpcosim_batsim.bridge.event_handlers import handle_events, start_next_phase
 from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
-from hpcosim_batsim.bridge.phases import phases
-from hpcosim_batsim.bridge.run import BatsimRun
+from hpcosim_batsim.bridge.run import BatsimRun, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.intervals import parse_intervals
 from hpcosim_batsim.inputs.progress import progress

@@ -8,8 +8,7 @@ from typing import Any
 
 from hpcosim_batsim.bridge import messages
 from hpcosim_batsim.bridge.event_queue import EventRank
-from hpcosim_batsim.bridge.final_states import FINAL
-from hpcosim_batsim.bridge.jobs import RunJob
+from hpcosim_batsim.bridge.jobs import FINAL, RunJob
 from hpcosim_batsim.bridge.run import FIRST_CALL_ID, BatsimRun
 from hpcosim_batsim.inputs.external_events import AVAILABLE, UNAVAILABLE, ExternalEvent
 from hpcosim_protocol import (

@@ -6,17 +6,30 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from hpcosim_batsim.bridge.final_states import FinalState
 from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
 from hpcosim_batsim.inputs.tasks import HostTask
 from hpcosim_batsim.inputs.workload_json import in_order, parse_job
-from hpcosim_batsim.inputs.workload_model import (
-    BatsimJob,
-    BatsimProfile,
-    BatsimWorkload,
-    Delay,
-)
+from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload, Delay
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
+
+# Final states of jobs in Batsim's terms.
+
+FinalState = Literal[
+    "COMPLETED_SUCCESSFULLY",
+    "COMPLETED_FAILED",
+    "COMPLETED_WALLTIME_REACHED",
+    "COMPLETED_KILLED",
+    "REJECTED",
+]
+FINAL: Mapping[str, FinalState] = {
+    "completed": "COMPLETED_SUCCESSFULLY",
+    "timeout": "COMPLETED_WALLTIME_REACHED",
+    "killed": "COMPLETED_KILLED",
+    "node_failed": "COMPLETED_FAILED",
+    "rejected": "REJECTED",
+}
+"""Batsim's final state for each final `JobState` of the simulator."""
+
 
 STOPPED, CANCELLED = -1, -2
 """Return codes of jobs that do not complete: at the walltime or in a delay, and in a computation.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -12,14 +12,26 @@ from hpcosim_batsim.bridge.executions import Executions
 from hpcosim_batsim.bridge.host_states import HostStates
 from hpcosim_batsim.bridge.jobs import JobRegistry
 from hpcosim_batsim.bridge.node_kinds import cluster_of
-from hpcosim_batsim.bridge.phases import Loads
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions, simulation_begins_data
 from hpcosim_batsim.bridge.stepping import SteppedEngine
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.demand import capacity_of
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
+from hpcosim_batsim.inputs.tasks import HostTask, parts
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_sim.engine.rules import Rules
+
+# Phases of a task: the load of its hosts over time.
+
+Loads = Mapping[int, float]
+
+
+def phases(task: HostTask) -> Iterator[tuple[float, Loads]]:
+    """Yield the phases of a task in order: duration, s, and load by host number, 0 to 1."""
+    for part in parts(task):
+        yield part.latency_s, {}
+        yield part.duration_s - part.latency_s, part.loads
+
 
 SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
 FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs

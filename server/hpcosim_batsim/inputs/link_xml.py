@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from hpcosim_batsim.inputs.units import BANDWIDTHS, TIMES
-from hpcosim_batsim.inputs.xml_tree import Element
+from hpcosim_batsim.inputs.xml_tree import BANDWIDTHS, TIMES, Element
 from hpcosim_batsim.network.model import Link, Links
 
 SPLIT = ("SPLITDUPLEX", "FULLDUPLEX")

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hpcosim_batsim.bridge.final_states import FinalState
+from hpcosim_batsim.bridge.jobs import FinalState
 from hpcosim_batsim.bridge.switch_log import PstateChange
 
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]

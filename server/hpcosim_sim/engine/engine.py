@@ -6,20 +6,25 @@ The engine does not advance time and does not call a scheduler. Its front ends d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
 from hpcosim_protocol import (
+    Alarm,
+    Event,
     JobAllocated,
     JobCompleted,
     JobStarted,
     JobState,
+    NodeGroup,
+    NodePowerChanged,
     NoMoreJobs,
     Platform,
+    PowerState,
     SimulationBegan,
 )
-from hpcosim_sim.engine.alarms import Alarms
 from hpcosim_sim.engine.availability_changes import change_node
 from hpcosim_sim.engine.clock import Clock, Rank, Timer
 from hpcosim_sim.engine.dependencies import Histories
@@ -29,25 +34,303 @@ from hpcosim_sim.engine.job_actions import JobActions
 from hpcosim_sim.engine.job_events import ineligible_submission_of, start_of, submission_of
 from hpcosim_sim.engine.job_runs import LOST, Graces, leave, lost_work
 from hpcosim_sim.engine.jobs import JobRegister, SimulatedJob
-from hpcosim_sim.engine.node_changes import NodeChanges
-from hpcosim_sim.engine.node_kinds import NodeKinds
 from hpcosim_sim.engine.outbox import Outbox
 from hpcosim_sim.engine.rules import Rules
 from hpcosim_sim.engine.signals import Signal, Signals
-from hpcosim_sim.engine.site_events import NO_SITE_EVENTS, SiteEvents
-from hpcosim_sim.engine.switching import Switching
+from hpcosim_sim.engine.site_events import (
+    NO_SITE_EVENTS,
+    Distribution,
+    FailureModel,
+    NodeChangeKind,
+    SiteEvents,
+)
 from hpcosim_sim.engine.validation import check_cores, check_energy, check_jobs, check_resources
+from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.availability import Availability
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.physics.execution import Execution
 from hpcosim_sim.physics.grants import Grant
-from hpcosim_sim.physics.node_power import NodePower
+from hpcosim_sim.physics.node_power import NEXT, NodePower
 from hpcosim_sim.physics.resources import Resources
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_sim.record.recording import Recording
 from hpcosim_sim.record.run_record import RunRecord, record_of
-from hpcosim_workloads.table import JobSpec, JobTable
+from hpcosim_workloads.table import MAX_TIME_S, JobSpec, JobTable
+
+# Failures, drains and repairs of nodes: from a list, and drawn at random.
+
+MIN_TIME_S = 1e-3
+"""Shortest drawn time, s: shorter ones would let no time pass."""
+
+
+class NodeChanges:
+    """Lets nodes fail, drain and be repaired at the times of the site's events.
+
+    A node that failed by a model is repaired by the model, unless the list repairs it before. A
+    node that failed by the list is repaired by the list. The next failure of a model is drawn at
+    the begin and at each repair of the node.
+
+    Args:
+        clock: clock of the simulation.
+        events: the site's events.
+        rng: generator of the drawn times.
+        apply: called with the kind of the change and a node; returns False if the change had no
+            effect, such as the failure of a node that has failed.
+
+    Attributes:
+        count: number of changes so far.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        events: SiteEvents,
+        rng: np.random.Generator,
+        apply: Callable[[NodeChangeKind, int], bool],
+    ) -> None:
+        self._clock = clock
+        self._rng = rng
+        self._apply = apply
+        self._next: dict[int, Timer] = {}  # of the model of each node
+        self.count = 0
+        for change in sorted(events.node_changes, key=lambda change: change.at_s):
+            at_s = max(change.at_s, clock.now)
+            clock.at(at_s, Rank.NODE, self._on_change, change)
+        self._model_of: Mapping[int, FailureModel] = {
+            node: model for model in events.failure_models for node in model.nodes
+        }
+        for node in self._model_of:
+            self._plan(node, "fail")
+
+    def _on_change(self, timer: Timer) -> None:
+        change = timer.subject
+        for node in change.nodes:
+            if self._change(change.kind, node) and change.kind != "drain":
+                self._drop(node)
+                if change.kind == "repair" and node in self._model_of:
+                    self._plan(node, "fail")
+
+    def _on_model(self, timer: Timer) -> None:
+        node, kind = timer.subject
+        del self._next[node]
+        self._change(kind, node)
+        self._plan(node, "repair" if kind == "fail" else "fail")
+
+    def _change(self, kind: NodeChangeKind, node: int) -> bool:
+        has_effect = self._apply(kind, node)
+        self.count += has_effect
+        return has_effect
+
+    def _plan(self, node: int, kind: NodeChangeKind) -> None:
+        model = self._model_of[node]
+        after = model.until_failure if kind == "fail" else model.until_repair
+        now_s = self._clock.now
+        at_s = now_s + max(draw_s(after, self._rng), MIN_TIME_S)
+        at_s = max(at_s, math.nextafter(now_s, math.inf))  # late times have no milliseconds
+        if at_s <= MAX_TIME_S:
+            self._next[node] = self._clock.at(at_s, Rank.NODE, self._on_model, (node, kind))
+
+    def _drop(self, node: int) -> None:
+        timer = self._next.pop(node, None)
+        if timer is not None:
+            self._clock.cancel(timer)
+
+
+def draw_s(distribution: Distribution, rng: np.random.Generator) -> float:
+    """Return a random time, s; its mean is `distribution.mean_s`."""
+    mean_s, shape = distribution.mean_s, distribution.shape
+    if distribution.kind == "exponential":
+        return float(rng.exponential(mean_s))
+    if distribution.kind == "weibull":  # mean = scale * gamma(1 + 1/shape)
+        return float(rng.weibull(shape)) * mean_s / math.gamma(1.0 + 1.0 / shape)
+    if distribution.kind == "lognormal":  # mean = exp(mu + shape^2 / 2)
+        return float(rng.lognormal(math.log(mean_s) - shape**2 / 2.0, shape))
+    return mean_s
+
+
+# Transitions of node power states: their timers, and the jobs that wait for nodes to be on.
+
+
+class Switching:
+    """Switches nodes between power states and starts jobs when their nodes are on.
+
+    Args:
+        clock: clock of the simulation.
+        power: power states of the nodes.
+        recording: receives every change of a power state.
+        emit: called with a `NodePowerChanged` event at each change.
+        start: called with an allocated job when the last of its nodes is on.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        power: NodePower,
+        recording: Recording,
+        emit: Callable[[Event], None],
+        start: Callable[[SimulatedJob], None],
+    ) -> None:
+        self._clock = clock
+        self._power = power
+        self._recording = recording
+        self._emit = emit
+        self._start = start
+        self._waiting_for: dict[int, list[SimulatedJob]] = {}
+        self._timers: dict[int, Timer] = {}  # of nodes in transitional states
+
+    def switch(self, node: int, after: PowerState) -> None:
+        """Move a node to a power state and set the timer that ends a transitional state."""
+        now_s = self._clock.now
+        lasts_s = self._power.enter(now_s, node, after)
+        self._recording.powered(now_s, node, after)
+        self._emit(NodePowerChanged(now_s, node, after))
+        if lasts_s < math.inf:
+            end = (node, NEXT[after])
+            self._timers[node] = self._clock.at(now_s + lasts_s, Rank.POWER, self._on_switched, end)
+
+    def cancel(self, node: int) -> None:
+        """Cancel the transition of a node, for which no job waits; nothing happens without one."""
+        timer = self._timers.pop(node, None)
+        if timer is not None:
+            self._clock.cancel(timer)
+
+    def complete(self, node: int) -> None:
+        """End the transition of a node now; nothing happens without one."""
+        timer = self._timers.get(node)
+        if timer is not None:
+            self._clock.cancel(timer)
+            self._on_switched(timer)
+
+    def switch_on_for(self, job: SimulatedJob) -> None:
+        """Switch on the sleeping nodes of an allocated job and start it when all are on."""
+        state = self._power.state
+        off = [node for node in job.nodes if state[node] != "on"]
+        job.nodes_off = len(off)
+        for node in off:
+            self._waiting_for.setdefault(node, []).append(job)
+            if state[node] == "sleeping":
+                self.switch(node, "switching_on")
+
+    def cancel_wait(self, job: SimulatedJob) -> None:
+        """Remove an allocated job from the waiting lists; started transitions continue."""
+        for node in job.nodes:
+            if job in self._waiting_for.get(node, ()):
+                self._waiting_for[node].remove(job)
+
+    def _on_switched(self, timer: Timer) -> None:
+        node, after = timer.subject
+        del self._timers[node]
+        self.switch(node, after)
+        if after == "on":
+            for job in self._waiting_for.pop(node, ()):
+                job.nodes_off -= 1
+                if not job.nodes_off:
+                    self._start(job)
+
+
+# Changes of the kinds of nodes while a simulation runs.
+
+
+class NodeKinds:
+    """Changes the kinds of nodes and records the changes.
+
+    Args:
+        clock: clock of the simulation.
+        cluster: the nodes.
+        recording: receives the new kinds and the changes.
+    """
+
+    def __init__(self, clock: Clock, cluster: Cluster, recording: Recording) -> None:
+        self._clock = clock
+        self._cluster = cluster
+        self._recording = recording
+        self._number_of: dict[NodeGroup, int] = {}  # of the added kinds
+
+    def change(self, nodes: Iterable[int], kind: NodeGroup) -> None:
+        """Change the kind of nodes: their speed, their power and their power states.
+
+        The nodes are on. Every node has one processor, and the number of cores stays the same. The
+        end times of running jobs do not change.
+        """
+        cluster, now_s = self._cluster, self._clock.now
+        number = self._number_of.get(kind)
+        if number is None:
+            number = self._number_of[kind] = cluster.add_kind(kind, now_s)
+            self._recording.kinds.append(kind)
+        changed = [node for node in nodes if cluster.group_of[node] != number]
+        if changed:
+            cluster.change_kind(now_s, changed, number)
+            for node in changed:
+                self._recording.changed_kind(now_s, node, number)
+
+
+# Alarms: a scheduler sets an alarm to be called at a given simulation time.
+
+MAX_ALARMS = 100_000
+"""Maximum number of alarms that are set at the same time."""
+
+
+class Alarms:
+    """The pending alarms of a simulation.
+
+    Args:
+        clock: clock of the simulation.
+        emit: called with an `Alarm` event when an alarm goes off.
+    """
+
+    def __init__(self, clock: Clock, emit: Callable[[Event], None]) -> None:
+        self._clock = clock
+        self._emit = emit
+        self._timers: dict[int, Timer] = {}
+
+    def __len__(self) -> int:
+        return len(self._timers)
+
+    def times_s(self) -> dict[int, float]:
+        """Return the time of each pending alarm, s, by alarm id."""
+        return {alarm_id: timer.at_s for alarm_id, timer in self._timers.items()}
+
+    def set(self, alarm_id: int, at_s: float) -> None:
+        """Set an alarm. It replaces a pending alarm with the same id.
+
+        Args:
+            alarm_id: number of the alarm, chosen by the scheduler.
+            at_s: simulation time at which it goes off, s; above now, at most `MAX_TIME_S`.
+
+        Raises:
+            Rejection: `at_s` is out of range, or `MAX_ALARMS` alarms are pending.
+        """
+        now_s = self._clock.now
+        if not now_s < at_s <= MAX_TIME_S:
+            raise Rejection(
+                "bad_time",
+                f"set_alarm.at_s is {at_s}; expected a time above {now_s} (now) and at most "
+                f"{MAX_TIME_S}",
+            )
+        previous = self._timers.get(alarm_id)
+        if previous is not None:
+            self._clock.cancel(previous)
+        elif len(self._timers) >= MAX_ALARMS:
+            raise Rejection(
+                "not_allowed", f"{MAX_ALARMS} alarms are pending, the maximum of a session"
+            )
+        self._timers[alarm_id] = self._clock.at(at_s, Rank.ALARM, self._on_alarm, alarm_id)
+
+    def cancel(self, alarm_id: int) -> None:
+        """Cancel a pending alarm.
+
+        Raises:
+            Rejection: no pending alarm has this id.
+        """
+        timer = self._timers.pop(alarm_id, None)
+        if timer is None:
+            raise Rejection("unknown_alarm", f"cancel_alarm: alarm {alarm_id} is not pending")
+        self._clock.cancel(timer)
+
+    def _on_alarm(self, timer: Timer) -> None:
+        del self._timers[timer.subject]
+        self._emit(Alarm(self._clock.now, timer.subject))
 
 
 class Engine:

@@ -2,22 +2,255 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
 from math import ceil
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpcosim_protocol import FeatureError, JobRequest, ResourceError
+from hpcosim_protocol import FeatureError, JobRequest, NodeReservation, ResourceError
 from hpcosim_protocol.features import Choice, choices
-from hpcosim_protocol.node_access import may_use
+from hpcosim_protocol.node_access import first_window, may_use, numbers_in
 from hpcosim_protocol.resources import WHOLE_DEVICE, provides, thousandths
-from hpcosim_sim.physics.node_counts import NodeType, Wanted, can_choose
 from hpcosim_sim.physics.resources import UNLIMITED, memory_parts
 from hpcosim_sim.physics.room import NodeRoom, room_on
 from hpcosim_sim.physics.site import NO_REQUEST, NodeSet, Site
-from hpcosim_sim.physics.windows import closed_nodes
 from hpcosim_workloads.table import JobSpec
+
+# Nodes whose repeated reservations never leave a job enough time.
+
+MAX_WINDOWS = 10_000
+"""Maximum number of windows to look at for a set of reservations. Beyond it, a job is admitted."""
+
+Reservations = tuple[NodeReservation, ...]
+
+
+def closed_nodes(site: Site, job: JobSpec) -> frozenset[int]:
+    """Return the nodes on which a job can never run, by its requested time.
+
+    These are nodes with reservations other than the job's own whose repeated windows leave too
+    little time between each other, and the job is too late to run before them.
+
+    Args:
+        site: the cluster.
+        job: the job.
+    """
+    if all(each.repeat_s is None for each in site.platform.reservations):
+        return frozenset()
+    own = job.request.reservation if job.request is not None else ""
+    if own not in site.repeated:
+        site.repeated[own] = _nodes_by_reservations(site, own)
+    closed = [
+        nodes
+        for reservations, (nodes, gap_s) in site.repeated[own].items()
+        if job.requested_s > gap_s and not _fits_before(reservations, job)
+    ]
+    return frozenset().union(*closed)
+
+
+def _nodes_by_reservations(
+    site: Site, own: str
+) -> dict[Reservations, tuple[frozenset[int], float]]:
+    """Return the nodes with repeated reservations, and the longest gap between windows there, s.
+
+    Args:
+        site: the cluster.
+        own: name of a reservation that does not count.
+    """
+    others = [each for each in site.platform.reservations if each.name != own]
+    of_node: dict[int, list[NodeReservation]] = defaultdict(list)
+    for reservation in others:
+        for node in numbers_in(reservation.nodes):
+            of_node[node].append(reservation)
+    nodes_of: dict[Reservations, list[int]] = defaultdict(list)
+    for node, reservations in of_node.items():
+        if any(each.repeat_s is not None for each in reservations):
+            nodes_of[tuple(reservations)].append(node)
+    return {each: (frozenset(nodes), longest_gap_s(each)) for each, nodes in nodes_of.items()}
+
+
+def longest_gap_s(reservations: Reservations) -> float:
+    """Return the longest time between windows of repeated reservations, once all have begun, s.
+
+    It is exact if the times of repetition are whole seconds with a common multiple of at most
+    `MAX_WINDOWS` windows. If they are not, it is the shortest of the reservations' own gaps, which
+    is at least as long. Reservations with one window do not count.
+    """
+    spans = [
+        (each.start_s, each.end_s - each.start_s, each.repeat_s)
+        for each in reservations
+        if each.repeat_s is not None
+    ]
+    own_s = min(max(repeat_s - length_s, 0.0) for _, length_s, repeat_s in spans)
+    if len(spans) == 1 or not all(repeat_s.is_integer() for *_, repeat_s in spans):
+        return own_s
+    period_s = math.lcm(*(int(repeat_s) for *_, repeat_s in spans))
+    if sum(period_s // int(repeat_s) for *_, repeat_s in spans) > MAX_WINDOWS:
+        return own_s
+    windows = sorted(
+        (start_s % repeat_s + number * repeat_s, length_s)
+        for start_s, length_s, repeat_s in spans
+        for number in range(-1, 2 * period_s // int(repeat_s) + 1)
+    )
+    longest_s, over_s = 0.0, windows[0][0]
+    for begin_s, length_s in windows:
+        longest_s = max(longest_s, begin_s - over_s)
+        over_s = max(over_s, begin_s + length_s)
+    return min(longest_s, own_s)
+
+
+def _fits_before(reservations: Reservations, job: JobSpec) -> bool:
+    """Return whether a job could run on nodes before all their reservations have begun."""
+    start_s, last_s = job.submit_s, max(each.start_s for each in reservations)
+    for _ in range(MAX_WINDOWS):
+        if start_s >= last_s:
+            return False
+        windows = [first_window(each, start_s, start_s + job.requested_s) for each in reservations]
+        ends_s = [window[1] for window in windows if window is not None]
+        if not ends_s:
+            return True
+        start_s = max(ends_s)
+    return True
+
+
+# How many nodes of which type are right for a job: a small integer programme.
+
+MAX_STEPS = 20_000
+"""Maximum number of partial choices that `can_choose` tries."""
+
+
+class NodeType(NamedTuple):
+    """Nodes that are equal for a job.
+
+    Attributes:
+        available: number of nodes that the job may use.
+        required: number of nodes that it must use.
+        cores: number of cores that it may have on a node.
+        meets: which conditions with a least number of nodes the nodes meet.
+        devices: number of devices of a node for each resource that the job needs on all nodes
+            together.
+    """
+
+    available: int
+    required: int
+    cores: int
+    meets: tuple[bool, ...] = ()
+    devices: tuple[int, ...] = ()
+
+
+class Wanted(NamedTuple):
+    """What the chosen nodes must have together.
+
+    Attributes:
+        cores: number of cores.
+        counts: least number of nodes for each condition. A node counts for one condition only.
+        devices: number of devices of each resource.
+    """
+
+    cores: int
+    counts: tuple[int, ...] = ()
+    devices: tuple[int, ...] = ()
+
+
+def can_choose(
+    node_types: Sequence[NodeType], wanted: Wanted, *, least: int, most: int, tasks: int
+) -> bool:
+    """Return whether a choice of nodes is right for a job.
+
+    More nodes never make a choice worse, so the choice has as many as are permitted. With
+    conditions or devices, choices are tried one by one; after `MAX_STEPS` the answer is yes.
+
+    Args:
+        node_types: the nodes.
+        wanted: what the chosen nodes must have together.
+        least: least number of nodes.
+        most: greatest number of nodes; 0: no limit.
+        tasks: number of tasks of the job; each node has at least one.
+    """
+    types = _merged(each for each in node_types if each.cores > 0 and each.available > 0)
+    if any(each.required > (each.available if each.cores > 0 else 0) for each in node_types):
+        return False
+    available = sum(each.available for each in types)
+    number = min(most or available, tasks, available)
+    if number < max(least, sum(each.required for each in types)) or not number:
+        return False
+    if number == available:
+        return _suffice(types, [each.available for each in types], wanted)
+    types.sort(key=lambda each: -each.cores)
+    if not (wanted.counts or wanted.devices):
+        return _greatest_cores(types, number) >= wanted.cores
+    return _Search(types, wanted).finds(number)
+
+
+def _merged(node_types: Iterable[NodeType]) -> list[NodeType]:
+    """Return the types with equal ones joined."""
+    available: Counter[tuple[object, ...]] = Counter()
+    required: Counter[tuple[object, ...]] = Counter()
+    kinds = {}
+    for each in node_types:
+        kinds[each[2:]] = each
+        available[each[2:]] += each.available
+        required[each[2:]] += each.required
+    return [
+        each._replace(available=available[kind], required=required[kind])
+        for kind, each in kinds.items()
+    ]
+
+
+def _greatest_cores(types: Sequence[NodeType], number: int) -> int:
+    """Return the greatest number of cores on a number of nodes, with all required ones."""
+    cores = sum(each.required * each.cores for each in types)
+    left = number - sum(each.required for each in types)
+    for each in types:  # by cores, the largest first
+        more = min(each.available - each.required, left)
+        cores += more * each.cores
+        left -= more
+    return cores
+
+
+def _suffice(types: Sequence[NodeType], chosen: Sequence[int], wanted: Wanted) -> bool:
+    """Return whether a choice has the cores, the devices and the nodes for each condition."""
+    pairs = list(zip(types, chosen, strict=True))
+    if sum(each.cores * count for each, count in pairs) < wanted.cores:
+        return False
+    for resource, needed in enumerate(wanted.devices):
+        if sum(each.devices[resource] * count for each, count in pairs) < needed:
+            return False
+    # Hall's theorem: each condition gets nodes of its own if every set of conditions has enough.
+    for size in range(1, len(wanted.counts) + 1):
+        for some in combinations(range(len(wanted.counts)), size):
+            found = sum(count for each, count in pairs if any(each.meets[i] for i in some))
+            if found < sum(wanted.counts[i] for i in some):
+                return False
+    return True
+
+
+class _Search:
+    """Tries choices of nodes, type by type, with more nodes of a type first."""
+
+    def __init__(self, types: Sequence[NodeType], wanted: Wanted) -> None:
+        self._types = types
+        self._wanted = wanted
+        self._steps = 0
+
+    def finds(self, number: int, chosen: tuple[int, ...] = ()) -> bool:
+        """Return whether `number` nodes of the types after `chosen` complete a right choice."""
+        self._steps += 1
+        if self._steps > MAX_STEPS:
+            return True
+        rest = self._types[len(chosen) :]
+        if not rest:
+            return number == 0 and _suffice(self._types, chosen, self._wanted)
+        later = rest[1:]
+        most = min(rest[0].available, number - sum(each.required for each in later))
+        least = max(rest[0].required, number - sum(each.available for each in later))
+        return any(
+            self.finds(number - count, (*chosen, count)) for count in range(most, least - 1, -1)
+        )
+
 
 NOTHING: frozenset[int] = frozenset()
 

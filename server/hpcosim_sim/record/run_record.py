@@ -3,16 +3,182 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.physics.cluster import Cluster, places
 from hpcosim_sim.physics.power import NODE_STATES, NodeState
-from hpcosim_sim.record.attribution import job_energies_j
 from hpcosim_sim.record.economics import UNKNOWN, Rates, rated_by_state
 from hpcosim_sim.record.recording import Recording
+from hpcosim_sim.record.replay import JobChange, KindChange, Replay, changes_of
+
+# Energy attribution: the energy of each job, computed from the recording.
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intc]  # 32 bits: a run may have many placements
+
+
+class _Placements(NamedTuple):
+    """Placements: a job has tasks on a processor in a computing period. One entry each.
+
+    Attributes:
+        period: intc[placements], number of the computing period.
+        processor: intc[placements], number of the processor; nodes number their processors
+            consecutively, from node 0.
+        tasks: intc[placements], number of tasks of the job on the processor.
+    """
+
+    period: Ints
+    processor: Ints
+    tasks: Ints
+
+
+def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> array[float]:
+    """Return the energy attributed to each job up to `end_s`, J.
+
+    The power of a job is the dynamic power of its tasks plus, for each processor with its tasks,
+    the static power divided by the number of jobs on the processor (equation 1 of Lopez, Stafford,
+    Bosque 2025, with shares that change over time). Idle processors are attributed to no job. The
+    energies of all jobs and of idle processors add up to the energy of the platform.
+
+    Args:
+        platform: description of the cluster.
+        recording: the recording of the run.
+        end_s: simulation time up to which running jobs are charged, s.
+
+    Returns:
+        float64[jobs], by row of the recording; 0 for a job that has not started.
+    """
+    if recording.kind_at:
+        return _energies_by_replay(platform, recording, end_s)
+    periods, changes = recording.periods, np.array(recording.changes)
+    starts = changes >= 0
+    of = np.where(starts, changes, ~changes)
+    start_s, ended_s = np.array(periods.start_s), np.array(periods.end_s)
+    # Times of all changes; the last element is the end of jobs that are still running.
+    times_s = np.append(np.where(starts, start_s[of], ended_s[of]), end_s)
+    first = np.flatnonzero(starts).astype(np.intc)  # periods are numbered in order of their starts
+    last = np.full(len(periods), len(changes), np.intc)
+    last[of[~starts]] = np.flatnonzero(~starts)
+
+    period, processor, tasks = _placements(platform, recording)
+    begin, end = first[period], last[period]
+    run_s = times_s[end] - times_s[begin]
+    static_w, dynamic_w, cores = _processors(platform)
+    energies_j = dynamic_w[processor] * tasks * run_s
+    shared = tasks < cores[processor]  # a job that fills a processor has it alone
+    run_s[shared] = _share_s(processor[shared], begin[shared], end[shared], times_s)
+    energies_j += static_w[processor] * run_s
+    row = np.array(periods.row)[period]
+    return array("d", np.bincount(row, energies_j, len(recording)).tobytes())
+
+
+def _placements(platform: Platform, recording: Recording) -> _Placements:
+    """Return the placements of all jobs.
+
+    Args:
+        platform: description of the cluster.
+        recording: the recording of the run.
+    """
+    if all(len(group.processors) == 1 for group in platform.nodes):
+        counts, nodes, tasks = recording.periods.placements()
+        return _Placements(np.repeat(np.arange(len(counts), dtype=np.intc), counts), nodes, tasks)
+    # With several processors per node, the placement of tasks depends on the earlier tasks.
+    slots = [len(group.processors) for group in platform.nodes for _ in range(group.count)]
+    first_of_node = (np.cumsum(slots) - slots).tolist()
+
+    def found() -> Iterator[tuple[int, int, int]]:
+        replay = Replay(platform, recording)
+        for change in changes_of(recording):
+            replay.apply(change)
+            if isinstance(change, JobChange) and change.starts:
+                for slot, _, node, tasks in places(replay.parts[change.row]):
+                    yield change.period, first_of_node[node] + slot, tasks
+
+    return _Placements(*np.fromiter(found(), np.dtype((np.intc, 3))).T)
+
+
+def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
+    """Return for each placement the integral of 1 / (number of jobs on the processor), s.
+
+    Args:
+        processor: intc[placements], number of the processor.
+        begin: intc[placements], index of the start in `times_s`.
+        end: intc[placements], index of the end in `times_s`.
+        times_s: float64[changes + 1], ascending simulation times, s.
+    """
+    count = len(processor)
+    if not count:
+        return np.zeros(0)
+    # All starts, then all ends; `order` sorts them by processor and time.
+    at = np.concatenate((begin, end))
+    order = np.argsort(np.tile(processor.astype(np.int64) * len(times_s), 2) + at)
+    begins = order < count
+    jobs = np.cumsum(np.where(begins, 1, -1))[:-1]  # between consecutive changes
+    each_s = np.diff(times_s[at[order]]) / np.maximum(jobs, 1)
+    place = np.empty_like(order)
+    place[order] = np.arange(2 * count)
+    # Each placement has its own sum: the difference of two running sums would be less precise.
+    started = order[begins]
+    spans = np.column_stack((place[started], place[started + count])).ravel()
+    share_s = np.empty(count)
+    share_s[started] = np.add.reduceat(np.append(each_s, 0.0), spans)[::2]
+    return share_s
+
+
+def _energies_by_replay(platform: Platform, recording: Recording, end_s: float) -> array[float]:
+    """Return `job_energies_j` for a run in which nodes, with one processor each, changed kind."""
+    replay, periods = Replay(platform, recording), recording.periods
+    cluster = replay.cluster
+    energies_j = array("d", bytes(8 * len(recording)))
+    tasks_of: list[dict[int, int]] = [{} for _ in cluster.capacity]  # by node, then by row
+    since_s = [0.0] * len(tasks_of)  # time up to which the jobs of each node are charged
+
+    def charge(node: int, now_s: float) -> None:
+        jobs, processor = tasks_of[node], cluster.kinds[cluster.group_of[node]].processors[0]
+        for row, tasks in jobs.items():
+            power_w = processor.static_w / len(jobs) + processor.dynamic_w * tasks
+            energies_j[row] += power_w * (now_s - since_s[node])
+        since_s[node] = now_s
+
+    for change in changes_of(recording):
+        if isinstance(change, KindChange):
+            for node in change.nodes:
+                charge(node, change.time_s)
+        elif isinstance(change, JobChange):
+            row = change.row
+            placed = periods.nodes_of(change.period), periods.tasks_of(change.period)
+            for node, tasks in zip(*placed, strict=True):
+                charge(node, change.time_s)
+                if change.starts and tasks:
+                    tasks_of[node][row] = tasks
+                else:
+                    tasks_of[node].pop(row, None)
+        replay.apply(change)
+    for node in range(len(tasks_of)):
+        charge(node, end_s)
+    return energies_j
+
+
+def _processors(platform: Platform) -> tuple[Floats, Floats, Ints]:
+    """Return the static power, W, the dynamic power, W, and the cores of each processor."""
+    processors = [
+        processor
+        for group in platform.nodes
+        for _ in range(group.count)
+        for processor in group.processors
+    ]
+    return (
+        np.array([processor.static_w for processor in processors]),
+        np.array([processor.dynamic_w for processor in processors]),
+        np.array([processor.cores for processor in processors]),
+    )
 
 
 @dataclass(frozen=True)

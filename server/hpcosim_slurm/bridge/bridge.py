@@ -15,17 +15,15 @@ from hpcosim_protocol import (
     ServerStatus,
     encode,
 )
+from hpcosim_protocol.server_messages import SessionStatus
 from hpcosim_server import log
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.requests import decode_request, error_reply, too_large
 from hpcosim_server.service.sessions import new_name
+from hpcosim_server.wire.address import address_of, key_of
 from hpcosim_slurm.bridge.acting import Acting
-from hpcosim_slurm.bridge.caller import Caller
 from hpcosim_slurm.bridge.course import Course
-from hpcosim_slurm.bridge.refusing import refusal_of
 from hpcosim_slurm.bridge.session import SchedulerSession
-from hpcosim_slurm.bridge.status import status_of
-from hpcosim_slurm.bridge.succession import Succession
 from hpcosim_slurm.commands import Order
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.ledger.journal import Journal
@@ -46,6 +44,170 @@ from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.promises import releases_of
 from hpcosim_slurm.worlds.site import chosen
+
+# A scheduler that replaces another one waits until Slurm has started the jobs of the other.
+
+
+class Succession:
+    """The hello of a scheduler that waits for its turn.
+
+    The scheduler would see the jobs that were placed by the one before wait, and their nodes free,
+    and start them a second time.
+
+    Args:
+        course: the state of the bridge.
+    """
+
+    def __init__(self, course: Course) -> None:
+        self._course = course
+        self._starting: frozenset[int] = frozenset()  # jobs of a scheduler that is gone
+        self._waiting: tuple[Hello, Envelope, float] | None = None  # until then at the latest
+
+    def note(self) -> None:
+        """Note which jobs of the open session Slurm still starts."""
+        session = self._course.session
+        if session is not None and isinstance(session.world, LiveWorld):
+            self._starting = session.world.promised()
+
+    def postpones(self, hello: Hello, envelope: Envelope, now_s: float) -> bool:
+        """Return whether a hello must wait; if so, keep it."""
+        until_s = now_s + self._course.site.start_timeout_s
+        if self._waiting is not None:  # it repeats its hello
+            until_s = self._waiting[2]
+        if not self._must_wait(until_s, now_s):
+            return False
+        self._waiting = (hello, envelope, until_s)
+        return True
+
+    def take(self, now_s: float) -> tuple[Hello, Envelope] | None:
+        """Return the hello whose turn it is; None: there is none."""
+        if self._waiting is None or self._must_wait(self._waiting[2], now_s):
+            return None
+        (hello, envelope, _), self._waiting = self._waiting, None
+        return hello, envelope
+
+    def _must_wait(self, until_s: float, now_s: float) -> bool:
+        self.note()
+        jobs = self._course.state.jobs
+        is_pending = any(job in jobs and jobs[job].state == "pending" for job in self._starting)
+        return is_pending and now_s < until_s
+
+
+# The status of a bridge, for operators.
+
+
+def status_of(
+    course: Course, version: str, uptime_s: float, unreachable: str, journal_failed: bool
+) -> ServerStatus:
+    """Return the status of a bridge.
+
+    Args:
+        course: its state.
+        version: name and version of the server.
+        uptime_s: time since its start, s.
+        unreachable: why the state of the cluster cannot be read; empty: it can.
+        journal_failed: whether its journal could not be written.
+    """
+    found, session = [], course.session
+    if session is not None:
+        recording = session.world.engine.recording
+        found.append(
+            SessionStatus(
+                label=session.label,
+                scenario=course.site.name,
+                scheduler=session.hello.client,
+                now_s=session.world.engine.now_s,
+                jobs_over=recording.over,
+                jobs=len(recording),
+            )
+        )
+    return ServerStatus(
+        server=version,
+        uptime_s=uptime_s,
+        scenarios=[course.site.name],
+        max_sessions=1,
+        sessions=found,
+        sessions_active=len(found),
+        sessions_over=course.sessions_over,
+        journal="failing" if journal_failed else "ok",
+        failures={"slurm_unreachable": 1} if unreachable else {},
+    )
+
+
+# Hellos that a bridge refuses.
+
+
+def refusal_of(hello: Hello, course: Course, *, is_connected: bool) -> bytes:
+    """Return the encoded error for a hello that cannot open a session; empty: it can.
+
+    Args:
+        hello: a hello without the name of a session.
+        course: the state of the bridge.
+        is_connected: whether the scheduler of the open session is connected.
+    """
+    if (session := course.session) is not None and is_connected:
+        what = (
+            f"the bridge serves one scheduler at a time; {session.hello.client!r} is connected "
+            f"(session {session.label})"
+        )
+        return error_reply("too_many_sessions", what)
+    if hello.scenario not in ("", course.site.name):
+        what = f"the cluster is {course.site.name!r}; got {hello.scenario!r}"
+        return error_reply("unknown_scenario", what)
+    if hello.overrides:
+        return error_reply("invalid_scenario", "a live cluster has no values to override")
+    if not course.state.nodes:
+        return error_reply("too_many_sessions", "the state of the cluster is not known yet")
+    return b""
+
+
+# The scheduler at the other end: where replies go, and since when it is silent.
+
+
+class Caller:
+    """The scheduler of the open session.
+
+    Attributes:
+        envelope: return address of its last message; empty: it has sent none to this bridge.
+        silent_since_s: Unix time since which it should say something, s; None: it need not.
+    """
+
+    def __init__(self, silent_since_s: float | None) -> None:
+        self.envelope: Envelope = ()
+        self.silent_since_s = silent_since_s
+        self._address: bytes | None = None  # None: its connection is closed
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether its connection is open."""
+        return self._address is not None
+
+    def heard(self, envelope: Envelope) -> None:
+        """Note the return address of a message."""
+        self.envelope, self._address = envelope, address_of(envelope)
+
+    def owns(self, envelope: Envelope) -> bool:
+        """Return whether a message can be from it: with keys, only if it has the same key."""
+        owner = key_of(address_of(self.envelope)) if self.envelope else b""
+        return not owner or key_of(address_of(envelope)) == owner
+
+    def left(self, address: bytes, now_s: float) -> bool:
+        """Note that a connection was closed; return whether it was that of the scheduler."""
+        if address != self._address:
+            return False
+        self._address = None
+        if self.silent_since_s is None:
+            self.silent_since_s = now_s
+        return True
+
+    def forget(self, silent_since_s: float | None) -> None:
+        """Note that the session is over.
+
+        Args:
+            silent_since_s: the present time, s: nobody decides; None: nobody needs to.
+        """
+        self.envelope, self._address, self.silent_since_s = (), None, silent_since_s
+
 
 QUIET_S = 60.0
 """Longest time without a record while the cluster can be read, s: a report ends with the last."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import queue
 import sys
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -16,15 +18,16 @@ from hpcosim_server import log
 from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
 from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.course import MakeWorld
-from hpcosim_slurm.bridge.polling import Polling
-from hpcosim_slurm.bridge.restoring import began_now, course_of
+from hpcosim_slurm.bridge.course import Course, MakeWorld
 from hpcosim_slurm.bridge.serving import listening, serve
 from hpcosim_slurm.checks import CheckedCluster, Wanted, check_cluster
 from hpcosim_slurm.commands import Carrier
+from hpcosim_slurm.errors import JournalError, SlurmError
 from hpcosim_slurm.exclusive import exclusive, lock_folder
 from hpcosim_slurm.hooks.bell import Bell
 from hpcosim_slurm.hooks.heard import Heard
+from hpcosim_slurm.ledger.journal import Journal, read
+from hpcosim_slurm.ledger.records import FORMAT, Began
 from hpcosim_slurm.reading.config import ClusterConfig
 from hpcosim_slurm.reading.rights import Mode
 from hpcosim_slurm.reading.state import read_state
@@ -33,6 +36,121 @@ from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.shadow import ShadowWorld
 from hpcosim_slurm.worlds.site import PowerModel, Site, chosen, shared_with
+
+# The state of a bridge from its journal.
+
+
+def course_of(
+    path: Path | None,
+    began: Began,
+    make_world: MakeWorld,
+    warn: Callable[[str], None],
+) -> tuple[Course, Journal]:
+    """Return the state of a bridge and its open journal.
+
+    Args:
+        path: the journal. If it exists, its records happen first. None: nothing is written.
+        began: the first record of a new journal.
+        make_world: makes the world of each session.
+        warn: called with a sentence about a last record that was cut off.
+
+    Raises:
+        JournalError: the file is no journal, or that of a bridge with other settings.
+        OSError: it cannot be read or written.
+    """
+    course = Course(began.site, make_world)
+    is_old = path is not None and path.exists() and path.stat().st_size > 0
+    if path is not None and is_old:
+        for record in read(path, warn):
+            if isinstance(record, Began):
+                _check_same(path, record, began)
+            course.happen(record)
+    journal = Journal(path)
+    if not is_old:
+        journal.append(began)
+    return course, journal
+
+
+def began_now(site: Site, mode: str, version: str, now_s: float) -> Began:
+    """Return the first record of a new journal."""
+    return Began(at_s=now_s, format=FORMAT, hpcosim=version, mode=mode, site=site)
+
+
+def _check_same(path: Path, old: Began, new: Began) -> None:
+    for what, before, now in (
+        ("mode", old.mode, new.mode),
+        ("cluster", old.site.name, new.site.name),
+        ("partitions", list(old.site.partitions), list(new.site.partitions)),
+        ("settings", old.site, new.site),
+    ):
+        if before != now:
+            raise JournalError(
+                f"{path}: the journal is of a bridge with another {what}, {before}; this one has "
+                f"{now}; expected the same, or another --journal"
+            )
+
+
+# Reads the state of the cluster at intervals, in a thread.
+
+STOP_S = 0.5  # longest time until a thread that waits for hooks ends, s
+Read = Callable[[], ClusterState]
+"""Reads the state of the cluster. It raises a `SlurmError` if it cannot."""
+
+
+class Polling:
+    """Reads the state of the cluster at intervals, and when a hook of Slurm rings.
+
+    Args:
+        read: reads the state.
+        interval_s: time from the end of one reading to the begin of the next, s.
+        wait: waits for a time, or until a hook of Slurm rings, and returns whether one has rung;
+            None: there are no hooks.
+    """
+
+    def __init__(
+        self, read: Read, interval_s: float, wait: Callable[[float], bool] | None = None
+    ) -> None:
+        self._read = read
+        self._interval_s = interval_s
+        self._found: queue.SimpleQueue[ClusterState | SlurmError] = queue.SimpleQueue()
+        self._wait = wait
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="polling", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, after the reading that it is doing."""
+        self._over.set()
+        self._thread.join()
+
+    def take(self) -> ClusterState | SlurmError | None:
+        """Return the next result of a reading; None: there is no new one."""
+        try:
+            return self._found.get_nowait()
+        except queue.Empty:
+            return None
+
+    def _run(self) -> None:
+        while not self._over.is_set():
+            try:
+                self._found.put(self._read())
+            except SlurmError as error:
+                self._found.put(error)
+            except OSError as error:  # no process or file can be had now
+                self._found.put(SlurmError(f"the cluster cannot be read: {error}"))
+            if self._wait is None:
+                self._over.wait(self._interval_s)
+            else:
+                self._wait_for_ring(self._wait)
+
+    def _wait_for_ring(self, wait: Callable[[float], bool]) -> None:
+        until_s = time.monotonic() + self._interval_s
+        while not self._over.is_set() and (left_s := until_s - time.monotonic()) > 0.0:
+            if wait(min(left_s, STOP_S)):
+                return
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
+from hpcosim_protocol import JobState
+from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.physics.power import RECORDED_STATES
 from hpcosim_sim.record.folder import write_together
+from hpcosim_sim.record.forecasts import errors_by_lead
+from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.results import Run, to_json, write_results
-from hpcosim_slurm.ledger.records import AnyRecord, Began
+from hpcosim_slurm.bridge.course import Course
+from hpcosim_slurm.bridge.session import SchedulerSession
+from hpcosim_slurm.errors import JournalError
+from hpcosim_slurm.ledger.records import AnyRecord, Asked, Began, Closed, Opened, Seen
 from hpcosim_slurm.report.acted import ActedRows, acted
 from hpcosim_slurm.report.acting import (
     ActingFigures,
@@ -20,11 +30,280 @@ from hpcosim_slurm.report.acting import (
     table_of,
     text_of_acting,
 )
-from hpcosim_slurm.report.comparison import Comparison, compare, text_of_comparison
-from hpcosim_slurm.report.rows import SessionRows
+from hpcosim_slurm.report.figures import SideFigures, Spread, part, power_of, side_of, wait_s
+from hpcosim_slurm.report.rows import JobRow, OneRun, PowerChange, SessionRows
 from hpcosim_slurm.report.scripted import ScriptedRun, run_of
-from hpcosim_slurm.report.texts import shown_time
-from hpcosim_slurm.report.watched import last_session
+from hpcosim_slurm.report.texts import shown_part, shown_spread, shown_time, text_of
+from hpcosim_slurm.report.witness import Witness, real_run, said_in, shown_spec
+from hpcosim_slurm.state import LiveJob
+from hpcosim_slurm.worlds.shadow import ShadowWorld
+from hpcosim_slurm.worlds.site import Site, with_off_state
+from hpcosim_workloads.table import JobSpec
+
+# The figures of a session: what the scheduler would have done beside what Slurm did.
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """The figures of a session.
+
+    Attributes:
+        cluster: name of the cluster.
+        scheduler: name of the scheduler.
+        start_s, end_s: begin and end of the session, Unix time, s.
+        jobs: number of jobs on which the scheduler could decide.
+        running_at_start: number of jobs that ran already at the begin.
+        not_copied: number of those that could not be copied.
+        requests, decisions: number of requests and of decisions of the scheduler.
+        started_by_both: number of jobs that both sides have started.
+        tolerance_s: largest difference of two starts that match, s.
+        start_match: part of the jobs that either side has started whose starts match, 0 to 1;
+            null: there are none.
+        node_match: part of the jobs that both have started that have the same nodes; null: none.
+        start_error_s: start in the shadow minus the real one, s.
+        absolute_start_error_s: its absolute value, s.
+        shadow, slurm: the figures of each side.
+        power: how the energy is calculated.
+        predicted_shadow: errors of the starts that the scheduler expected (`--explain`), against
+            those in the shadow: metrics of `hpcosim_sim.record.forecasts`. Empty: it expected
+            none.
+        predicted_slurm: the same against the real starts.
+    """
+
+    cluster: str
+    scheduler: str
+    start_s: float
+    end_s: float
+    jobs: int
+    running_at_start: int
+    not_copied: int
+    requests: int
+    decisions: int
+    started_by_both: int
+    tolerance_s: float
+    start_match: float | None
+    node_match: float | None
+    start_error_s: Spread
+    absolute_start_error_s: Spread
+    shadow: SideFigures
+    slurm: SideFigures
+    power: str
+    predicted_shadow: dict[str, int | float]
+    predicted_slurm: dict[str, int | float]
+
+
+def compare(
+    session: SessionRows, shadow: ScriptedRun, real: ScriptedRun, tolerance_s: float
+) -> Comparison:
+    """Return the figures of a session.
+
+    Args:
+        session: the session.
+        shadow: its run in the shadow.
+        real: its real run.
+        tolerance_s: largest difference of two starts that match, s.
+    """
+    rows = [row for row in session.rows if not row.was_running]
+    both = [row for row in rows if row.shadow.has_started and row.real.has_started]
+    either = [row for row in rows if row.shadow.has_started or row.real.has_started]
+    errors_s = [row.shadow.start_s - row.real.start_s for row in both]
+    near = sum(abs(error_s) <= tolerance_s for error_s in errors_s)
+    same = sum(set(row.shadow.nodes) == set(row.real.nodes) for row in both)
+    return Comparison(
+        cluster=session.cluster,
+        scheduler=session.scheduler,
+        start_s=session.start_s,
+        end_s=session.end_s,
+        jobs=len(rows),
+        running_at_start=len(session.rows) - len(rows),
+        not_copied=session.not_copied,
+        requests=session.requests,
+        decisions=session.decisions,
+        started_by_both=len(both),
+        tolerance_s=tolerance_s,
+        start_match=part(near, len(either)),
+        node_match=part(same, len(both)),
+        start_error_s=Spread.of(errors_s),
+        absolute_start_error_s=Spread.of([abs(error_s) for error_s in errors_s]),
+        shadow=side_of(
+            sum(row.shadow.has_started for row in rows),
+            [wait_s(row.spec, row.shadow) for row in both],
+            shadow,
+        ),
+        slurm=side_of(
+            sum(row.real.has_started for row in rows),
+            [wait_s(row.spec, row.real) for row in both],
+            real,
+        ),
+        power=power_of(session),
+        predicted_shadow=_predicted(session, lambda row: row.shadow.start_s),
+        predicted_slurm=_predicted(session, lambda row: row.real.start_s),
+    )
+
+
+def _predicted(session: SessionRows, start_of: Callable[[JobRow], float]) -> dict[str, int | float]:
+    """Return the errors of the expected starts against some starts; NaN: a job has none."""
+    start_s = {row.spec.job_id: start_of(row) for row in session.rows}
+    known = [
+        said
+        for said in session.said
+        if not math.isnan(said.expected_s) and not math.isnan(start_s[said.job_id])
+    ]
+    errors_s = [start_s[said.job_id] - said.expected_s for said in known]
+    return errors_by_lead(
+        np.array(errors_s), np.array([said.expected_s - said.at_s for said in known])
+    )
+
+
+def text_of_comparison(comparison: Comparison) -> str:
+    """Return the figures for people."""
+    it = comparison
+    hours = (it.end_s - it.start_s) / 3600.0
+    title = (
+        f"{it.scheduler or 'scheduler'} in the shadow of {it.cluster}, from "
+        f"{shown_time(it.start_s)}, {hours:.2f} h"
+    )
+    lines = [
+        ("jobs", f"{it.jobs} (and {it.running_at_start} that ran at the start)"),
+        ("decisions", f"{it.decisions} in {it.requests} requests"),
+        (
+            "started",
+            f"{it.shadow.started} in the shadow, {it.slurm.started} by Slurm, "
+            f"{it.started_by_both} by both",
+        ),
+        (
+            f"starts within {it.tolerance_s:g} s",
+            f"{shown_part(it.start_match)} of the started jobs",
+        ),
+        ("same nodes", f"{shown_part(it.node_match)} of the jobs that both started"),
+        ("start, shadow - Slurm", shown_spread(it.start_error_s)),
+        ("absolute difference", shown_spread(it.absolute_start_error_s)),
+        ("wait, shadow", shown_spread(it.shadow.wait_s)),
+        ("wait, Slurm", shown_spread(it.slurm.wait_s)),
+        (
+            "utilization",
+            f"{it.shadow.utilization:.1%} in the shadow, {it.slurm.utilization:.1%} by Slurm",
+        ),
+    ]
+    for name, errors in (("shadow", it.predicted_shadow), ("Slurm", it.predicted_slurm)):
+        if errors:
+            mean_s = errors["mean_abs_start_error_s"]
+            expected = f"{errors['start_forecasts']:.0f}, {mean_s:.1f} s from those of {name}"
+            lines.append(("expected starts", f"{expected} in the mean"))
+    for day, (shadow, slurm) in enumerate(
+        zip(it.shadow.energy_kwh_per_day, it.slurm.energy_kwh_per_day, strict=True), start=1
+    ):
+        shown = f"{shadow:.3f} kWh in the shadow, {slurm:.3f} kWh by Slurm"
+        lines.append((f"energy, day {day}", shown))
+    lines.append(("energy", it.power))
+    return text_of(title, lines)
+
+
+# The last session of a journal in mode shadow.
+
+
+def last_session(records: Iterable[AnyRecord]) -> SessionRows:
+    """Return the rows of the last session of a journal in mode shadow.
+
+    Raises:
+        JournalError: no scheduler has opened a session.
+    """
+    course, witness = Course(Site(), ShadowWorld), None
+    session: SchedulerSession | None = None
+    requests = 0
+    end_s = 0.0
+    for record in records:
+        if isinstance(record, Began):
+            course = Course(record.site, ShadowWorld)
+        if isinstance(record, Opened):
+            witness, requests = Witness(course.state, record.at_s), 0
+        course.happen(record)
+        if isinstance(record, Seen) and witness is not None and course.session is not None:
+            witness.see(record)
+        if course.session is not None or isinstance(record, Closed):
+            end_s = record.at_s
+        session = course.session or session
+        requests += isinstance(record, Asked)
+    if session is None or witness is None:
+        raise JournalError("the journal has no session: no scheduler has connected")
+    world = session.world
+    assert isinstance(world, ShadowWorld)
+    world.pass_to(end_s)
+    return _rows(course, session, world, witness, end_s, requests)
+
+
+def _rows(
+    course: Course,
+    session: SchedulerSession,
+    world: ShadowWorld,
+    witness: Witness,
+    end_s: float,
+    requests: int,
+) -> SessionRows:
+    recording = world.engine.recording
+    waiting = {job.row: job for job in world.engine.jobs.in_order()}
+    rows = [
+        JobRow(
+            _spec(world, row, witness.jobs[job_id]),
+            job_id in witness.running or witness.jobs[job_id].is_outside,
+            _with_real_end(_shadow_run(world, row, waiting.get(row)), real),
+            real,
+        )
+        for row, job_id in enumerate(recording.job_id)
+        if job_id not in world.not_copied
+        for real in [real_run(witness, witness.jobs[job_id])]
+    ]
+    shadow_power = [
+        PowerChange(at_s, node, "sleeping" if found == "down" else found)
+        for at_s, node, state in zip(
+            recording.power_s, recording.power_node, recording.power_state, strict=True
+        )
+        for found in [RECORDED_STATES[state]]
+    ]
+    return SessionRows(
+        session.hello.client,
+        course.site.name,
+        with_off_state(world.engine.cluster.platform, course.site.power),
+        witness.begin_s,
+        end_s,
+        rows,
+        witness.power,
+        shadow_power,
+        session.decisions,
+        requests,
+        len(world.not_copied),
+        said_in(world),
+    )
+
+
+def _spec(world: ShadowWorld, row: int, job: LiveJob) -> JobSpec:
+    recording = world.engine.recording
+    return shown_spec(
+        job, recording.submit_s[row], recording.requested_s[row], recording.cores[row]
+    )
+
+
+def _shadow_run(world: ShadowWorld, row: int, job: SimulatedJob | None) -> OneRun:
+    recording, known = world.engine.recording, world.engine.end_timers.known
+    start_s, end_s = recording.start_s[row], recording.end_s[row]
+    word = STATES[recording.state[row]]
+    state: JobState | None = None if job is not None else word  # type: ignore[assignment]
+    if math.isnan(start_s):
+        return OneRun(end_s=end_s, state=state)
+    run = known.get(recording.job_id[row])
+    if run is not None and state in ("completed", "failed") and row not in recording.suspended_s:
+        end_s = min(end_s, start_s + run.run_s)
+    return OneRun(
+        start_s, end_s, tuple(recording.nodes_of(row)), tuple(recording.tasks_of(row)), state
+    )
+
+
+def _with_real_end(shadow: OneRun, real: OneRun) -> OneRun:
+    """Return a run with its exact end, also if it became known only after the time limit."""
+    run_s = real.end_s - real.start_s
+    if shadow.state != "timeout" or real.state == "cancelled" or math.isnan(run_s):
+        return shadow
+    end_s = min(shadow.end_s, shadow.start_s + run_s)
+    return shadow._replace(end_s=end_s, state=real.state)
 
 
 class NamedRun(msgspec.Struct, frozen=True):

@@ -3,28 +3,109 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
+from numpy.random import Generator
 
+from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.hosts import NodeNames
+from hpcosim_schedulers.slurm.policy import SlurmPolicy, slurm
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_slurm.starts.observation import Observation
-from hpcosim_slurm.starts.phases import slurm_at
-from hpcosim_slurm.starts.state import QueuedJob, QueueState
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.adoption import spread
 from hpcosim_slurm.worlds.reservations import reservations_of
 from hpcosim_slurm.worlds.shown import Shown
 from hpcosim_slurm.worlds.specs import spec_of, spec_with_nodes, waits_for_more
 from hpcosim_workloads.table import JobSpec
+
+# The state of a cluster from which a forecast starts.
+
+
+class QueuedJob(NamedTuple):
+    """A job that waits or runs at the instant of a forecast.
+
+    Attributes:
+        spec: the job as it was submitted; its `run_s` is not used.
+        started_s: time of its start, s; None: it waits.
+        nodes: numbers of its nodes; empty: it waits.
+        cores: number of cores that it has on each of `nodes`; empty: it waits.
+    """
+
+    spec: JobSpec
+    started_s: float | None = None
+    nodes: tuple[int, ...] = ()
+    cores: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """A cluster at an instant.
+
+    Attributes:
+        now_s: the instant, s on the clock of the jobs.
+        platform: the cluster.
+        jobs: the jobs that wait and run.
+        new_policy: returns the scheduler of the site, new for each simulation, as it may be at
+            `now_s`: what is not known of it, such as the phase of its periodic work, is drawn.
+        past: jobs that were submitted and are over, as far as they are known: future submissions
+            are drawn from what was submitted.
+        unavailable: numbers of the nodes on which no further job starts: down or drained.
+    """
+
+    now_s: float
+    platform: Platform
+    jobs: Sequence[QueuedJob]
+    new_policy: Callable[[Generator], Policy]
+    unavailable: tuple[int, ...] = ()
+    past: Sequence[JobSpec] = ()
+
+    @property
+    def waiting(self) -> list[QueuedJob]:
+        """The jobs that wait."""
+        return [job for job in self.jobs if job.started_s is None]
+
+
+# The policy `slurm` as it may be in the middle of its work.
+
+DRIFT_S = 0.3
+"""Most by which a period of Slurm's periodic work is longer than stated, s.
+
+Measured for passes of the backfill scheduler: 0.0 to 0.3 s.
+"""
+
+
+def slurm_at(
+    site: SiteSettings, now_s: float, uptime_s: float | None, generator: Generator
+) -> SlurmPolicy:
+    """Return the policy of a site whose controller has been running for some time.
+
+    The controller calculates priorities every PriorityCalcPeriod from its start on, starts jobs in
+    passes of two schedulers, and checks time limits every 30 s. Each period drifts a little, so
+    that the phase is less known the longer the controller has been running: it is drawn.
+
+    Args:
+        site: its settings; the usage is that at `now_s`.
+        now_s: the present time on the clock of the simulation, s.
+        uptime_s: time since the start of the controller, s; None: unknown.
+        generator: the source of randomness; one number is drawn.
+    """
+    period_s, share = site.priority.calc_period_s, float(generator.random())
+    if uptime_s is None:
+        since_s = period_s * share
+    else:
+        drift_s = min(DRIFT_S * (uptime_s // period_s), period_s)
+        since_s = (uptime_s - drift_s * share) % period_s
+    return slurm(replace(site, dtstart_s=since_s - now_s))
+
 
 HOLDING = frozenset(("running", "suspended", "configuring"))
 """States of jobs that have nodes. Those that complete leave them within seconds."""

@@ -3,18 +3,232 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import defaultdict, deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
+from numpy.random import Generator
 
+from hpcosim_client import play
 from hpcosim_experiments.executors import ParallelMap
-from hpcosim_schedulers.forecast import RunTimes
-from hpcosim_slurm.starts.forward import starts_of
+from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted
+from hpcosim_schedulers.forecast import Arrivals, RunTimes
+from hpcosim_sim.engine.availability_changes import change_node
+from hpcosim_sim.engine.simulation import Batch, Simulation
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_slurm.starts.adopting import QueuedJob, QueueState
+from hpcosim_slurm.starts.errors import ForecastError
 from hpcosim_slurm.starts.run_times import DrawnRunTimes, EndedJob, learned
-from hpcosim_slurm.starts.state import QueueState
-from hpcosim_slurm.starts.submissions import Submissions
+from hpcosim_slurm.worlds.adoption import start_on
+from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
+
+# One simulation of a cluster from an instant on, with given run times.
+
+PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
+
+IDLE_S = 3600.0
+"""Time without running jobs after which the jobs that wait never start, s.
+
+Jobs wait endlessly whose partition is down or whose limits forbid a start. Periodic work of Slurm,
+which could start a job of an idle cluster, has much shorter periods.
+"""
+HORIZON_S = 14 * 86_400.0
+"""Time after which starts are not forecast, s: jobs without time limits may run for a year."""
+
+
+def starts_of(
+    state: QueueState,
+    run_s: Mapping[int, float],
+    generator: Generator,
+    future: Sequence[QueuedJob] = (),
+) -> dict[int, float]:
+    """Return when the waiting jobs start, s.
+
+    The past is simulated as it was: jobs are submitted when they were, and those that run start
+    when they did, on their nodes. Then the site's scheduler joins, as one that resumes a session.
+
+    Args:
+        state: the cluster.
+        run_s: the run time of each job, by number, s; infinity: until the scheduler ends it.
+        generator: draws what is not known of the scheduler.
+        future: jobs that will be submitted.
+
+    Returns:
+        The start of each waiting job, by number; without those that do not start within
+        `HORIZON_S`.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    simulation = Simulation(state.platform, _table([*state.jobs, *future], run_s))
+    _relive(simulation, state)
+    for node in state.unavailable:
+        change_node(simulation, "drain", node)
+    snapshot = (simulation.now_s, simulation.snapshot())
+    policy = state.new_policy(generator)
+
+    waiting = {job.spec.job_id for job in state.waiting}
+    with suppress(SimulationStuck):  # the jobs that are left never start
+        play(policy, state.platform, _Link(simulation, waiting), snapshot)
+    recording = simulation.recording
+    started = dict(zip(recording.job_id, recording.start_s, strict=True))
+    found = {job.spec.job_id: float(started[job.spec.job_id]) for job in state.waiting}
+    return {number: start_s for number, start_s in found.items() if start_s == start_s}
+
+
+class _Link:
+    """Passes decisions to a simulation, until all jobs started or no further start is expected.
+
+    Args:
+        simulation: the simulation, at the instant of the forecast.
+        waiting: numbers of the jobs whose starts are of interest; those that start are removed.
+    """
+
+    def __init__(self, simulation: Simulation, waiting: set[int]) -> None:
+        self._simulation, self._waiting = simulation, waiting
+        self._busy_s = simulation.now_s  # when jobs ran last, or one was to become eligible
+        self._until_s = simulation.now_s + HORIZON_S
+
+    def __call__(
+        self, decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
+        """Carry out decisions; see `Simulation.advance`."""
+        simulation = self._simulation
+        batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+        if simulation.jobs.running or simulation.jobs.allocated or simulation.eligibility.expects:
+            self._busy_s = batch.now_s
+        self._waiting.difference_update(
+            event.job_id for event in batch.events if isinstance(event, JobStarted)
+        )
+        is_over = batch.now_s > min(self._busy_s + IDLE_S, self._until_s) or not self._waiting
+        return batch._replace(ended=True) if is_over else batch
+
+
+def _relive(simulation: Simulation, state: QueueState) -> None:
+    """Let the time up to the instant pass, in which the jobs start that run at it."""
+    running = [job for job in state.jobs if job.started_s is not None]
+    for job in sorted(running, key=lambda job: (job.started_s or 0.0, job.spec.job_id)):
+        assert job.started_s is not None
+        simulation.advance_until(job.started_s, (), elapsed_s=0.0, seq=0)
+        number, free = job.spec.job_id, simulation.cluster.free
+        found = simulation.jobs.waiting.get(number)
+        if found is None or any(free[n] < c for n, c in zip(job.nodes, job.cores, strict=True)):
+            raise ForecastError(f"job {number} cannot run where it does, on nodes {job.nodes}")
+        start_on(simulation, found, job.nodes, list(job.cores))
+    simulation.advance_until(state.now_s, (), elapsed_s=0.0, seq=0)
+
+
+def _table(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
+    """Return the jobs as a workload."""
+    specs = sorted((job.spec for job in jobs), key=lambda job: (job.submit_s, job.job_id))
+    columns: dict[str, Any] = {name: [getattr(each, name) for each in specs] for name in PLAIN}
+    columns["run_s"] = [run_s[each.job_id] for each in specs]
+    names = {}
+    for name in NAMED:
+        columns[name], names[name] = coded([getattr(each, name) for each in specs])
+    requests = [(row, each.request) for row, each in enumerate(specs) if each.request is not None]
+    codes = {row: code for code, (row, _) in enumerate(requests)}
+    return job_table(
+        names=names,
+        requests=tuple(request for _, request in requests),
+        request=[codes.get(row, -1) for row in range(len(specs))],
+        placement=[PLACEMENTS.index(each.placement) for each in specs],
+        **columns,
+    )
+
+
+# Jobs that are not submitted yet, drawn from what users have submitted so far.
+
+LONGEST_S = 86_400.0
+"""Longest time for which submissions are drawn, s."""
+MOST = 5000
+"""Maximum number of submissions of a simulation, the first ones."""
+REMEMBERED = 16
+"""Number of last jobs of each kind of which a drawn job may be a copy."""
+
+END = 0.1
+"""Probability that submissions have ended with the last one."""
+
+
+class Submissions:
+    """Future submissions of a cluster, as copies of past ones at other times.
+
+    `hpcosim_schedulers.forecast.Arrivals` draws time, user, number of cores and requested time. The
+    job is a copy of one of the last that asked for the same, of the same user if possible, with
+    its account, partition and requirements.
+
+    Submissions may end, which `Arrivals` does not know, such as with a semester or an experiment.
+    With probability `END` the last submission was the end. If x submissions were expected since
+    (`Arrivals.missed`) and none came, the probability of the end is, by Bayes' rule,
+    END / (END + (1 - END) exp(-x)). In a simulation after the end, nothing is submitted.
+
+    Args:
+        state: the cluster; all that has been submitted is taken from it.
+    """
+
+    def __init__(self, state: QueueState) -> None:
+        self._now_s = state.now_s
+        self._arrivals = Arrivals()
+        self._copies: dict[tuple[str | None, float, float], deque[JobSpec]]
+        self._copies = defaultdict(lambda: deque(maxlen=REMEMBERED))
+        every = [*state.past, *(job.spec for job in state.jobs)]
+        # Without a partition of the platform a job is none that could run.
+        known = [job for job in every if job.partition or not state.platform.partitions]
+        for job in sorted(known, key=lambda job: (job.submit_s, job.job_id)):
+            submit_s = min(job.submit_s, state.now_s)
+            self._arrivals.submitted(submit_s, job.user, float(job.cores), job.requested_s)
+            for user in (job.user, None):
+                self._copies[user, float(job.cores), job.requested_s].append(job)
+        self._goes_on = (1.0 - END) * math.exp(-self._arrivals.missed(state.now_s))
+        self._first = 1 + max((job.job_id for job in every), default=0)
+        self._copies.default_factory = None  # which could not be sent to other processes
+
+    def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:
+        """Return the submissions of one simulation, in the order of time.
+
+        Args:
+            horizon_s: duration from now on, s; at most `LONGEST_S`.
+            generator: the source of randomness.
+        """
+        has_ended = generator.random() * (END + self._goes_on) < END
+        if has_ended or not self._copies:
+            return []
+        horizon_s = min(horizon_s, LONGEST_S)
+        found = self._arrivals.scenarios(self._now_s, horizon_s, 1, generator)
+        places = generator.random(len(found.submit_s)).tolist()
+        columns = (found.submit_s, found.user, found.size, found.requested_s)
+        drawn = zip(*(column[:MOST].tolist() for column in columns), places[:MOST], strict=True)
+        jobs = []
+        for number, (submit_s, user, cores, requested_s, place) in enumerate(drawn):
+            name = found.users[user] if user >= 0 else None
+            copies = self._copies.get((name, cores, requested_s), ())
+            copies = copies or self._copies[None, cores, requested_s]
+            jobs.append(
+                QueuedJob(_copy(copies[int(place * len(copies))], self._first + number, submit_s))
+            )
+        return jobs
+
+
+def _copy(job: JobSpec, number: int, submit_s: float) -> JobSpec:
+    """Return a new job that asks for the same, without conditions on times and other jobs."""
+    request = job.request
+    if request is not None:
+        request = replace(
+            request,
+            hold=False,
+            begin_s=None,
+            dependencies=(),
+            array_id=None,
+            array_index=0,
+            array_limit=0,
+        )
+        request = None if request == JobRequest() else request
+    return job._replace(job_id=number, submit_s=submit_s, request=request)
+
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")

@@ -38,22 +38,13 @@ from hpcosim_sim.engine.decisions import allocation_of
 from hpcosim_sim.engine.jobs import SimulatedJob
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.execution import Execution
-from hpcosim_slurm.commands import (
-    Action,
-    Cancel,
-    Order,
-    Place,
-    PowerDown,
-    PowerUp,
-    Withdraw,
-)
-from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.commands import Action, Cancel, Order, Place, PowerDown, PowerUp, Withdraw
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.state import JobState as SlurmJobState
 from hpcosim_slurm.worlds.adoption import place
 from hpcosim_slurm.worlds.copied import CopiedCluster
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds
-from hpcosim_slurm.worlds.live_power import are_on, note_power
 from hpcosim_slurm.worlds.promises import (
     LiveOrder,
     Promise,
@@ -66,6 +57,44 @@ from hpcosim_slurm.worlds.run_changes import CODES as RUN_CODES
 from hpcosim_slurm.worlds.run_changes import RunChanges
 from hpcosim_slurm.worlds.site import Site, start_partition, waits_in
 from hpcosim_slurm.worlds.specs import waits_for_more
+
+# Power states of nodes in a copy, as those of the real ones.
+
+
+def are_on(engine: LiveEngine, nodes: list[int]) -> bool:
+    """Switch nodes of a copy on, because a job runs there in reality; return whether they are."""
+    for node in nodes:
+        _reach(engine, node, "on")
+    return engine.power.are_on(nodes)
+
+
+def note_power(engine: LiveEngine, number: int, node: LiveNode) -> None:
+    """Switch a node of a copy as the real one was switched, if no job of the copy prevents it."""
+    wanted = {"off": "sleeping"}.get(node.power, node.power)
+    is_used = engine.cluster.free[number] < engine.cluster.capacity[number]
+    waits = bool(engine.jobs.allocated)
+    if number in engine.availability.failed or (is_used and wanted != "on" and not waits):
+        return
+    if wanted == "on" or not is_used:
+        _reach(engine, number, wanted)
+
+
+def _reach(engine: LiveEngine, node: int, wanted: str) -> None:
+    """Move a node of the copy through its power states to one of them."""
+    group = engine.cluster.kinds[engine.cluster.group_of[node]]
+    if group.power_states is None:
+        return
+    while engine.power.state[node] != wanted:
+        state = engine.power.state[node]
+        if state in ("switching_on", "switching_off"):
+            engine.switching.complete(node)
+            if engine.power.state[node] == state:  # its timer was cancelled
+                after = "on" if state == "switching_on" else "sleeping"
+                engine.switching.switch(node, after)  # type: ignore[arg-type]
+        else:
+            after = "switching_off" if state == "on" else "switching_on"
+            engine.switching.switch(node, after)  # type: ignore[arg-type]
+
 
 ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
 UNSUPPORTED = (SetCheckpoint, SubmitJob)

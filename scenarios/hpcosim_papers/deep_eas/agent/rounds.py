@@ -11,19 +11,148 @@ paper ends such a run instead.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
-from hpcosim_papers.deep_eas.agent.known_moment import known_moment
-from hpcosim_papers.deep_eas.agent.scene import NEVER, Scene
+from hpcosim_papers.deep_eas.agent.scene import NEVER, WINDOWS, Counts, Scene
 from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_runs import Moment
-from hpcosim_papers.deep_eas.agent.waiting import WaitingJobs
-from hpcosim_schedulers.heuristics.esjf import check_jobs_fit, least
-from hpcosim_schedulers.heuristics.step_plan import StepPlan
+from hpcosim_papers.deep_eas.agent.step_jobs import StepJobs
+from hpcosim_papers.deep_eas.agent.step_runs import FAR_FUTURE, UNSET, Moment
+from hpcosim_schedulers.heuristics.esjf import check_jobs_fit, eligible, least
+from hpcosim_schedulers.heuristics.step_plan import INSTANT_S, StepPlan
+
+# The waiting jobs that an agent sees: those in slots, and figures of the whole queue.
+
+Figures = tuple[NDArray[np.int32], NDArray[np.int32], Counts]
+
+
+class WaitingJobs:
+    """The waiting jobs that are not bound to a machine.
+
+    Args:
+        settings: number and kind of the slots.
+        plan: the plan of the machines.
+
+    Attributes:
+        recent: jobs submitted within the longest of `WINDOWS`.
+    """
+
+    def __init__(self, settings: DeepEas, plan: StepPlan) -> None:
+        self._settings, self._plan = settings, plan
+        self.recent: list[Job] = []
+        self._steps: dict[int, int] = {}
+
+    def follow(self, view: View) -> None:
+        """Apply the events since the last call."""
+        since_s = view.now_s - WINDOWS[-1] * self._settings.step_s
+        self.recent += view.arrived
+        self.recent = [job for job in self.recent if job.submit_s > since_s]
+        nodes = range(len(view.nodes.capacity))
+        for job in view.arrived:
+            self._steps[job.job_id] = min(self._plan.steps(job, node) for node in nodes)
+        if len(self._steps) > 2 * len(view.queue) + 100:
+            self._steps = {one: steps for one, steps in self._steps.items() if one in view.queue}
+
+    def slots(self, view: View) -> list[Job]:
+        """Return the jobs in slots, see `DeepEas.sees`."""
+        settings = self._settings
+        if not settings.newest:
+            return eligible(view, self._plan, settings.queue)
+        shortest = self._by_length(view)[: settings.queue - settings.newest]
+        taken = {job.job_id for job in shortest}
+        rest = [job for job in self._all(view) if job.job_id not in taken]
+        return shortest + rest[::-1][: settings.newest]
+
+    def figures(self, view: View, slots: Sequence[Job]) -> Figures:
+        """Return `ahead`, `work` and `recent` of a `Scene`; zeros where an agent does not see them.
+
+        Args:
+            view: the view.
+            slots: the jobs in slots.
+        """
+        settings = self._settings
+        ahead = np.zeros((1, settings.queue), dtype=np.int32)
+        recent = np.zeros((1, len(WINDOWS)), dtype=np.int16)
+        if settings.sees != "queue":
+            return ahead, np.zeros(1, dtype=np.int32), recent
+        jobs = self._by_length(view)
+        sums = list(accumulate((self._steps[job.job_id] * job.cores for job in jobs), initial=0))
+        before = {job.job_id: total for job, total in zip(jobs, sums, strict=False)}
+        ahead[0, : len(slots)] = [before[job.job_id] for job in slots]
+        ago = (view.now_s - np.array([job.submit_s for job in self.recent])) / settings.step_s
+        recent[0] = [(ago < window).sum() for window in WINDOWS]
+        return ahead, np.array(sums[-1:], dtype=np.int32), recent
+
+    def _all(self, view: View) -> list[Job]:
+        return eligible(view, self._plan, len(view.queue))
+
+    def _by_length(self, view: View) -> list[Job]:
+        return sorted(self._all(view), key=lambda job: self._steps[job.job_id])
+
+
+# The state of a cluster as a scheduler knows it, as arrays from which runs go on.
+
+
+def known_moment(
+    view: View, plan: StepPlan, recent: Sequence[Job], settings: DeepEas, idle_s: float
+) -> Moment:
+    """Return the state of one run: recently submitted, running and waiting jobs.
+
+    Args:
+        view: the view.
+        plan: the plan of the machines.
+        recent: recently submitted jobs; those that ended have their expected run times, and a start
+            and an end in the past.
+        settings: length of a step.
+        idle_s: since when the agent holds on an idle cluster, infinite if it does not.
+    """
+    every = {job.job_id: job for job in (*recent, *view.running.values(), *view.queue.values())}
+    jobs = sorted(every.values(), key=lambda job: (job.submit_s, job.job_id))
+    nodes, count = range(len(view.nodes.capacity)), len(jobs)
+    now = _step(view.now_s, settings)
+    submit = np.array([_step(job.submit_s, settings) for job in jobs], dtype=np.int64)
+    expected = np.array([[plan.steps(job, node) for job in jobs] for node in nodes], dtype=np.int16)
+    machine, start, turn = (np.full(count, UNSET, dtype=np.int64) for _ in range(3))
+    actual = expected.copy()
+    place = {job_id: number for number, job_id in enumerate(plan.bound)}
+    for column, job in enumerate(jobs):
+        if job.job_id in place:
+            machine[column] = plan.bound[job.job_id].node
+            turn[column] = place[job.job_id]
+        elif job.job_id in view.running:
+            assert job.allocation is not None
+            machine[column] = next(job.allocation.by_node())[0]
+            start[column] = _step(job.start_s, settings)
+            actual[:, column] = np.maximum(expected[:, column], now - start[column] + 1)
+        elif job.job_id not in view.queue:
+            machine[column], start[column], actual[:, column] = 0, submit[column], 1
+    cores = np.array([job.cores for job in jobs], dtype=np.int16)
+    idle = FAR_FUTURE if math.isinf(idle_s) else _step(idle_s, settings)
+    return Moment(
+        StepJobs(
+            np.ones((1, count), dtype=np.bool_),
+            submit[None],
+            cores[None],
+            expected[None],
+            actual[None],
+        ),
+        np.array([now]),
+        machine[None],
+        start[None],
+        turn[None],
+        np.array([idle]),
+    )
+
+
+def _step(time_s: float, settings: DeepEas) -> int:
+    return math.floor((time_s + INSTANT_S) / settings.step_s)
+
 
 MOST = 2**15 - 1
 """Upper bound of the steps or jobs in an observation, that of an int16."""

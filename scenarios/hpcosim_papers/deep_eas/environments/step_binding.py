@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium.error import InvalidAction, ResetNeeded
-from gymnasium.spaces import Discrete
+from gymnasium.spaces import Box, Discrete
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -32,12 +32,41 @@ from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
-from hpcosim_papers.deep_eas.environments.step_observations import (
-    Observation,
-    observation_of,
-    observation_space,
-)
 from hpcosim_scenarios.model.scenario import Scalar
+
+# The observations of `hpcosim/StepBinding-v1`.
+
+Observation = dict[str, NDArray[np.int16]]
+
+MAX_STEPS = np.iinfo(np.int16).max
+OBSERVED = ("used", "cores", "waited", "steps", "rows", "behind", "since_arrival")
+
+
+def observation_of(runs: StepRuns) -> Observation:
+    """Return the observations of runs, with the runs as first dimension."""
+    parts = runs.scene._asdict()
+    return {
+        name: parts[name][:, None] if parts[name].ndim == 1 else parts[name] for name in OBSERVED
+    }
+
+
+def observation_space(settings: DeepEas) -> gymnasium.spaces.Dict:
+    """Return the space of the observations of one run."""
+    machines, queue, horizon = settings.machines, settings.queue, settings.horizon
+    bounds = {
+        "used": (0, MAX_STEPS, (machines, horizon)),
+        "cores": (0, settings.cores, (queue,)),
+        "waited": (0, MAX_STEPS, (queue,)),
+        "steps": (0, MAX_STEPS, (machines, queue)),
+        "rows": (-1, horizon - 1, (machines, queue)),
+        "behind": (0, MAX_STEPS, (1,)),
+        "since_arrival": (0, MAX_STEPS, (1,)),
+    }
+    boxes: dict[str, gymnasium.Space[Any]] = {
+        name: Box(low, high, shape, np.int16) for name, (low, high, shape) in bounds.items()
+    }
+    return gymnasium.spaces.Dict(boxes)
+
 
 Bools = NDArray[np.bool_]
 

@@ -9,8 +9,7 @@ from hpcosim_papers.ineps.agent.choices import Choices
 from hpcosim_papers.ineps.agent.model import load_pairing
 from hpcosim_papers.ineps.agent.network import best, logits_of
 from hpcosim_papers.ineps.agent.rounds import PairingRounds
-from hpcosim_schedulers.agents.rounds import by_rounds
-from hpcosim_schedulers.agents.sampling import sampled
+from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 
 
 def pairing(model: Path | str, *, sample: bool = False) -> Policy:

@@ -3,26 +3,296 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import torch
+from safetensors.torch import load, save
 
-from hpcosim_experiments.executors import parallel_map
+from hpcosim_client.job import Floats, Ints
+from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.environments.arguments import check_power
-from hpcosim_gym.learning.session import OnIteration, TrainingSession
-from hpcosim_gym.learning.settings import flat_settings
+from hpcosim_gym.learning.agent import weights_of
+from hpcosim_gym.learning.rollout import Rollout, collect, joined, parts_of
+from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
+from hpcosim_gym.learning.settings import checksum, description, flat_settings
 from hpcosim_gym.learning.threads import use_one_thread
+from hpcosim_gym.learning.update import behaviour_cloning, learn
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
+from hpcosim_papers.ineps.agent.rule import RULES, Rule
 from hpcosim_papers.ineps.agent.settings import Pairing
-from hpcosim_papers.ineps.learners.learner import PairingLearner
-from hpcosim_papers.ineps.learners.settings import PairingTraining
+from hpcosim_papers.ineps.agent.site import Kind, kind_of
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_papers.ineps.environments.pairing_task import PairingTask, task_of
+from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
+from hpcosim_papers.ineps.learners.networks import PairingActor, actor_of
+from hpcosim_papers.ineps.learners.play import make_sampler, play_greedy, side_by_side
+from hpcosim_papers.ineps.learners.settings import PairingTraining, Windows
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.table import JobTable
+
+# The learner of pairing agents: episodes, behaviour cloning and validation.
+
+# Teachers: rules on predicted costs that provide the demonstrations for behaviour cloning.
+
+
+def run_teacher(teacher: Rule, env: JobNodePairingEnv) -> float:
+    """Run an environment with a teacher's choices, and return the objective."""
+    env.reset()
+    while not env.done:
+        env.choose(teacher.choose(env.choices))
+    return env.objective
+
+
+class TeacherAssignment(NamedTuple):
+    """The teachers of several environments.
+
+    Attributes:
+        best: the teacher with the lowest mean ratio of its objective to the best one.
+        by_environment: the better of two teachers for each environment: `best`, and the teacher
+            that improves most on it. More than two teachers would contradict each other.
+    """
+
+    best: Rule
+    by_environment: list[Rule]
+
+
+def assign_teachers(envs: Sequence[JobNodePairingEnv]) -> TeacherAssignment:
+    """Run all teachers in all environments, and return the best ones."""
+    found = np.array([[run_teacher(teacher, env) for teacher in RULES] for env in envs])
+    ratios = found / found.min(axis=1, keepdims=True)
+    best = int(ratios.mean(axis=0).argmin())
+    second = int(np.minimum(ratios, ratios[:, [best]]).mean(axis=0).argmin())
+    is_second = ratios[:, second] < ratios[:, best]
+    return TeacherAssignment(RULES[best], [RULES[second if it else best] for it in is_second])
+
+
+RANDOM_CHOICE_PROBABILITY = 0.1  # random choices let demonstrations cover more states
+
+
+def demonstrate(
+    runs: Sequence[tuple[JobNodePairingEnv, Rule]], rng: np.random.Generator
+) -> Rollout[PairBatch]:
+    """Return demonstrations: the teachers' choices in the visited states, and the rewards.
+
+    Args:
+        runs: pairs of environment and teacher; each environment is run once.
+        rng: generator of the random choices.
+    """
+    seen, chosen, rewards, episode = [], [], [], []
+    for number, (env, teacher) in enumerate(runs):
+        env.reset()
+        while not env.done:
+            choice = teacher.choose(env.choices)
+            seen.append(env.choices)
+            chosen.append(choice)
+            episode.append(number)
+            if rng.random() < RANDOM_CHOICE_PROBABILITY:
+                choice = int(rng.integers(len(env.choices.rows)))
+            rewards.append(env.choose(choice))
+    return Rollout(
+        batch_of(seen),
+        torch.tensor(chosen),
+        torch.zeros((len(chosen), 1)),
+        np.array(rewards),
+        np.array(episode),
+        None,
+        np.zeros(len(runs), dtype=np.bool_),
+    )
+
+
+def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Rule) -> JobNodePairingEnv:
+    """Return the environment of a workload, with rewards relative to a teacher's.
+
+    Rewards are divided by the teacher's objective. Under the reward `foreseen`, the teacher's mean
+    cost of a job of the same kind is the baseline of each placement.
+
+    Raises:
+        PolicyError: a job needs more than one node.
+    """
+    settings = Pairing(
+        objective=task.settings.objective,
+        wait_s=None,
+        time_s=task.settings.time_s,
+        energy_j=task.settings.energy_j,
+    )
+    reference = JobNodePairingEnv(
+        task=replace(task, settings=settings, reward="foreseen"), jobs=jobs
+    )
+    spent: dict[Kind, list[float]] = {}
+    reference.reset()
+    while not reference.done:
+        choice = teacher.choose(reference.choices)
+        pair, reward = reference.choices.pair(choice), reference.choose(choice)
+        if pair is not None:
+            spent.setdefault(kind_of(pair[0]), []).append(-reward)
+    baseline = {kind: float(np.mean(costs)) for kind, costs in spent.items()}
+    return JobNodePairingEnv(
+        task=task,
+        jobs=jobs,
+        reward_scale=max(reference.objective, 1e-9),
+        baseline_costs=baseline if task.reward == "foreseen" else None,
+    )
+
+
+UPDATE, CLONING, VALIDATION = 1_000_001, 1_000_002, 1_000_003  # random number streams
+
+EPISODES_TOGETHER = 4  # in a task of a worker
+WHOLE_DEMONSTRATIONS = 16  # demonstrations if episodes are the whole workload
+PART_DEMONSTRATIONS = 32  # demonstrations if episodes are windows of it
+
+
+class EpisodeSource(NamedTuple):
+    """The distribution of training episodes.
+
+    Attributes:
+        task: the task.
+        jobs: the workload.
+        windows: the distribution of windows.
+        seed: seed of the random number streams.
+        teacher: rewards are relative to this teacher's objective.
+    """
+
+    task: PairingTask
+    jobs: JobTable
+    windows: Windows
+    seed: int
+    teacher: Rule
+
+    def rng(self, *stream: int) -> np.random.Generator:
+        """Return the generator of a stream; the same numbers give the same generator."""
+        return np.random.default_rng([self.seed, *stream])
+
+    def draw(self, rng: np.random.Generator) -> JobNodePairingEnv:
+        """Return the environment of a random window of the workload."""
+        return scaled_environment(self.task, self.windows.draw(rng, self.jobs), self.teacher)
+
+
+class PairingLearner(Learner):
+    """Learner of a pairing agent.
+
+    Args:
+        scenario: provides platform and rules.
+        jobs: the training workload.
+        validation_jobs: the validation workload.
+        training: settings of the training.
+        parallel: map that collects rollouts.
+    """
+
+    settings: PairingTraining
+    measures = ("objective", "least_objective")
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        jobs: JobTable,
+        validation_jobs: JobTable,
+        training: PairingTraining,
+        parallel: ParallelMap,
+    ) -> None:
+        self.settings, self.iterations = training, training.iterations
+        self._map = parallel
+        task = task_of(training.pairing, training.reward, scenario)
+        self._parts = _demonstrated_parts(jobs, training.windows)
+        self._teachers = _choose_teachers(task, self._parts, training)
+        self._source = EpisodeSource(
+            task, jobs, training.windows, training.seed, self._teachers.best
+        )
+        self.agent = new_agent(training, scenario.platform.node_count)
+        self._validation = _validation(self._source, validation_jobs, training)
+        self.description = description(
+            training,
+            scenario=scenario.name,
+            inputs=checksum(scenario.platform, (jobs, validation_jobs)),
+        )
+
+    def clone(self) -> IterationOutcome:
+        """Train by behaviour cloning on demonstrations of the teachers."""
+        source, rng = self._source, self._source.rng(0, CLONING)
+        envs = [scaled_environment(source.task, part, source.teacher) for part in self._parts]
+        shown = demonstrate(list(zip(envs, self._teachers.by_environment, strict=True)), rng)
+        losses = behaviour_cloning(self.agent, shown, self.settings, rng)
+        return IterationOutcome("cloning", len(shown), losses=losses)
+
+    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+        """Collect new episodes with the current actor and update the agent."""
+        settings, source = self.settings, self._source
+        weights = save(weights_of(self.agent.actor))
+        parts = parts_of(settings.episodes, EPISODES_TOGETHER)
+        found = self._map(partial(_episodes, source, weights, done), parts)
+        rollout = joined([part for part, _ in found], join)
+        objectives = np.concatenate([each for _, each in found])
+        losses = learn(self.agent, rollout, settings, source.rng(done, UPDATE), remaining)
+        measures = {"objective": float(objectives.mean()), "least_objective": objectives.min()}
+        mean_return = float(rollout.rewards.sum() / settings.episodes)
+        return IterationOutcome("", len(rollout), mean_return, losses, measures)
+
+    def validate(self, actor: PairingActor) -> float:
+        """Return the mean objective of greedy actions, divided by the teacher's."""
+        play_greedy(actor, self._validation)
+        return float(_objectives(self._validation).mean())
+
+
+def _episodes(
+    source: EpisodeSource, weights: bytes, iteration: int, numbers: Ints
+) -> tuple[Rollout[PairBatch], Floats]:
+    """Sample some episodes of an iteration; return also their objectives over the teacher's."""
+    use_one_thread()
+    actor = actor_of(source.task.settings)
+    actor.load_state_dict(load(weights))
+    rngs = [source.rng(iteration, number) for number in numbers.tolist()]
+    envs = [source.draw(rng) for rng in rngs]
+    return collect(side_by_side(envs), make_sampler(actor, rngs), join), _objectives(envs)
+
+
+def _objectives(envs: Sequence[JobNodePairingEnv]) -> Floats:
+    return np.array([env.objective / env.reward_scale for env in envs])
+
+
+def _demonstrated_parts(jobs: JobTable, windows: Windows) -> list[JobTable]:
+    """Return the workloads of the demonstrations, the same for all seeds."""
+    if windows == Windows():
+        return [jobs] * WHOLE_DEMONSTRATIONS
+    rng = np.random.default_rng(CLONING)
+    return [windows.draw(rng, jobs) for _ in range(PART_DEMONSTRATIONS)]
+
+
+def _choose_teachers(
+    task: PairingTask, parts: Sequence[JobTable], training: PairingTraining
+) -> TeacherAssignment:
+    """Return the teacher of each demonstration.
+
+    Evaluating all teachers on many windows takes a minute, so this is done only for behaviour
+    cloning.
+    """
+    if training.windows != Windows() and not training.cloning_epochs:
+        return TeacherAssignment(RULES[0], [RULES[0]] * len(parts))
+    pairing = msgspec.structs.replace(training.pairing, sees="foreseen", wait=True, wait_s=None)
+    foreseeing = dataclasses.replace(task, settings=pairing, reward="foreseen")
+    tried = parts[:1] if training.windows == Windows() else parts
+    best, by_part = assign_teachers(
+        [JobNodePairingEnv(task=foreseeing, jobs=part) for part in tried]
+    )
+    return TeacherAssignment(best, by_part if len(tried) == len(parts) else [best] * len(parts))
+
+
+def _validation(
+    source: EpisodeSource, jobs: JobTable, training: PairingTraining
+) -> list[JobNodePairingEnv]:
+    """Return the validation environments, the same for all seeds."""
+    if not training.validation_windows:
+        return [scaled_environment(source.task, jobs, source.teacher)]
+    rng = np.random.default_rng(VALIDATION)
+    return [source.draw(rng) for _ in range(training.validation_windows)]
+
 
 ACTOR = "actor.safetensors"
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import torch
 
 from hpcosim_client import Policy
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
 from hpcosim_experiments.statistics.rows import Row, Rows, where, write_rows
 from hpcosim_experiments.statistics.statistic import mean
+from hpcosim_gym.learning.agent import weights_of
+from hpcosim_gym.learning.rollout import Rollout, joined
+from hpcosim_gym.learning.threads import use_one_thread
+from hpcosim_gym.learning.update import behaviour_cloning
+from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
+from hpcosim_papers.ineps.agent.plan_search import PlanSearch
 from hpcosim_papers.ineps.agent.rule import Rule, pairing_rule
+from hpcosim_papers.ineps.agent.settings import Objective, Pairing
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_papers.ineps.environments.pairing_task import task_of
+from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
+from hpcosim_papers.ineps.learners.settings import FORESEEING
 from hpcosim_papers.ineps.study.local_search import lower_bound
-from hpcosim_papers.ineps.study.unseen_training import distil
-from hpcosim_papers.ineps.study.unseen_workloads import (
-    INSTANCES,
-    KINDS,
-    SEEDS,
-    STUDY,
-    Unseen,
-    unseen,
-)
 from hpcosim_papers.studies.papers import papers_folder, scenario_path
 from hpcosim_papers.studies.pool import in_parallel
 from hpcosim_papers.studies.study import Request
@@ -33,6 +38,129 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.record.folder import prepare
+from hpcosim_workloads.table import JobTable
+
+# Workloads of Experiments 1 to 4 that no agent was trained on: other orders, mixes and loads.
+
+STUDY = "pairing-unseen"
+
+KINDS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
+"""Names of the scenarios that the workloads are drawn from."""
+
+Split = Literal["training", "validation", "final"]
+SEEDS: dict[Split, int] = {"training": 22_000_000, "validation": 22_000_001, "final": 20_261_123}
+"""Seeds of the workloads. Networks learn from `training`, all choices use `validation`, and `final`
+is for the last table only."""
+
+INSTANCES = 20
+LOADS = (1.0, 2.0, 0.25)
+"""Submission rates relative to the scenario's; a workload's number selects one in turn."""
+
+
+class Unseen(NamedTuple):
+    """A workload drawn from a scenario's.
+
+    Attributes:
+        kind: name of the scenario.
+        split: what the workload is used for.
+        number: number of the workload, from 0.
+    """
+
+    kind: str
+    split: Split
+    number: int
+
+    @property
+    def load(self) -> float:
+        """Submission rate relative to the scenario's."""
+        return LOADS[self.number % len(LOADS)]
+
+    @property
+    def resampled(self) -> bool:
+        """Whether jobs are drawn with replacement; otherwise they are in random order."""
+        return self.number // len(LOADS) % 2 == 1
+
+    def draw(self, jobs: JobTable) -> JobTable:
+        """Return the workload: the scenario's submission times, divided by the load.
+
+        Args:
+            jobs: the jobs of the scenario.
+        """
+        rng = np.random.default_rng([SEEDS[self.split], KINDS.index(self.kind), self.number])
+        count = len(jobs)
+        order = rng.integers(count, size=count) if self.resampled else rng.permutation(count)
+        first_s = float(jobs.submit_s[0])
+        drawn = replace(jobs.take(order), job_id=np.arange(count))
+        return drawn.at(first_s + (jobs.submit_s - first_s) / self.load)
+
+
+def unseen(kind: str, split: Split) -> list[Unseen]:
+    """Return the workloads of a scenario for one use."""
+    return [Unseen(kind, split, number) for number in range(INSTANCES)]
+
+
+# Distillation: one network for all experiments learns the decisions of the search.
+
+DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp": 4, "exp4_mixed": 0}
+"""Number of workloads by experiment; Experiment 4 mixed has the jobs of the two before it."""
+
+EPOCHS = 20
+TRAINING = replace(FORESEEING, iterations=0, cloning_epochs=EPOCHS)
+
+
+def distil(objective: Objective, path: Path, workers: int | None = None) -> None:
+    """Train a network on the decisions of the search, and write it.
+
+    Args:
+        objective: minimised quantity.
+        path: the model file.
+        workers: number of processes; None: one per core.
+    """
+    use_one_thread()
+    tasks = [
+        (Unseen(kind, "training", number), objective)
+        for kind in KINDS
+        for number in range(DEMONSTRATIONS[kind])
+    ]
+    shown = in_parallel(_demonstration, tasks, workers, f"pairing-unseen, {objective}")
+    training = replace(TRAINING, pairing=Pairing(objective=objective))
+    agent = new_agent(training, nodes=1)
+    rollout = joined(shown, join)
+    losses = behaviour_cloning(agent, rollout, training, np.random.default_rng(training.seed))
+    about = {"decisions": len(rollout), "cross_entropy": losses.policy, "epochs": EPOCHS}
+    metadata = PairingMetadata(pairing=training.pairing, training=about)
+    save_pairing(path, arrays_of(weights_of(agent.actor)), metadata)
+
+
+def _demonstration(task: tuple[Unseen, Objective]) -> Rollout[PairBatch]:
+    """Return the decisions of the search on a workload, with zero rewards."""
+    one, objective = task
+    library = Library([scenario_path("ineps", one.kind)])
+    pairing = task_of(Pairing(objective=objective), "foreseen", library.first)
+    env = JobNodePairingEnv(task=pairing, jobs=one.draw(library.first_jobs))
+    env.reset()
+    search = PlanSearch(objective, env.view)
+    seen, chosen = [], []
+    while not env.done:
+        choice = search.choose(env.view, env.choices, env.forecast)
+        seen.append(env.choices)
+        chosen.append(choice)
+        env.choose(choice)
+    return _rollout(batch_of(seen), chosen)
+
+
+def _rollout(batch: PairBatch, chosen: Sequence[int]) -> Rollout[PairBatch]:
+    count = len(chosen)
+    return Rollout(
+        batch,
+        torch.tensor(chosen),
+        torch.zeros((count, 1)),
+        np.zeros(count),
+        np.zeros(count, dtype=np.int64),
+        None,
+        np.zeros(1, dtype=np.bool_),
+    )
+
 
 HEURISTIC, TUNED, RULE, AGENT, DISTILLED, SEARCH, BOUND = (
     *("best heuristic", "best rule", "rule", "agent", "distilled", "search", "lower bound"),

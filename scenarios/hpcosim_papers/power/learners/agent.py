@@ -3,21 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.nn import functional
 
 from hpcosim_client.job import Ints
 from hpcosim_gym.learning.agent import Agent
 from hpcosim_gym.learning.distributions import Evaluation, sample_switches, switches
+from hpcosim_gym.learning.layers import dense
 from hpcosim_gym.learning.rollout import Sample, SideBySide
-from hpcosim_papers.power.agent.network import Shape
+from hpcosim_papers.power.agent.network import HEAD, Shape
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
-from hpcosim_papers.power.learners.networks import NodePowerActor, NodePowerCritic, new_network
 from hpcosim_papers.power.learners.settings import PowerTraining
+
+# The networks of the node-power agent in PyTorch. Policies evaluate actors with NumPy.
+
+
+class Layer(nn.Module):
+    """A layer of self-attention and feed-forward, each with residual and post-normalisation."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width = shape.embedding
+        self.heads = shape.heads
+        self.look = nn.Linear(width, 3 * width)
+        self.mix = nn.Linear(width, width)
+        self.widen = nn.Linear(width, width)
+        self.narrow = nn.Linear(width, width)
+        self.after_look = nn.LayerNorm(width)
+        self.after_think = nn.LayerNorm(width)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """Map float32[batch, nodes, embedding] to the same shape."""
+        nodes = self.after_look(nodes + self.mix(self._attend(nodes)))
+        thought: Tensor = self.narrow(functional.relu(self.widen(nodes)))
+        after: Tensor = self.after_think(nodes + thought)
+        return after
+
+    def _attend(self, nodes: Tensor) -> Tensor:
+        batch, count, width = nodes.shape
+        parts = self.look(nodes).view(batch, count, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(query, key, value)
+        return seen.transpose(1, 2).reshape(batch, count, width)
+
+
+def _encoder(shape: Shape) -> nn.Sequential:
+    embed = nn.Linear(shape.features, shape.embedding)
+    return nn.Sequential(embed, *(Layer(shape) for _ in range(shape.layers)))
+
+
+class NodePowerActor(nn.Module):
+    """The actor: logits of the actions off and on for every node."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.encoder = _encoder(shape)
+        self.head = dense(nn.ReLU, shape.embedding, *HEAD)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return logits, float32[batch, nodes, 2], for float32[batch, nodes, features]."""
+        logits: Tensor = self.head(self.encoder(seen))
+        return logits
+
+
+class NodePowerCritic(nn.Module):
+    """The critic: the value of a state is the mean of an output for each node."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.encoder = _encoder(shape)
+        self.head = dense(nn.ReLU, shape.embedding, 20, 20, 1)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return values, float32[batch], for float32[batch, nodes, features]."""
+        values: Tensor = self.head(self.encoder(seen)).mean(dim=(1, 2))
+        return values
+
+
+AnyNetwork = TypeVar("AnyNetwork", NodePowerActor, NodePowerCritic)
+
+
+def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
+    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
+
+    Args:
+        kind: class of the network.
+        shape: sizes of the network.
+        generator: the only source of random numbers.
+    """
+    with torch.device("meta"):
+        network = kind(shape)
+    network.to_empty(device="cpu")
+    for part in network.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight, generator=generator)
+            nn.init.zeros_(part.bias)
+        elif isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+            nn.init.zeros_(part.bias)
+    return network
 
 
 class NodeBatch(NamedTuple):

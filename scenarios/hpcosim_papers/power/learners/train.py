@@ -2,21 +2,189 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
 
 from hpcosim_gym.learning.agent import weights_of
 from hpcosim_gym.learning.curve import Iteration
-from hpcosim_gym.learning.session import OnIteration, TrainingSession
+from hpcosim_gym.learning.rollout import collect
+from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
+from hpcosim_gym.learning.settings import checksum, description, flat_settings
 from hpcosim_gym.learning.threads import use_one_thread
+from hpcosim_gym.learning.update import learn, mean_losses
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.power.agent.network import save_actor
-from hpcosim_papers.power.environments.power_task import check_power_states, task_of
-from hpcosim_papers.power.learners.curriculum import origin_s, workloads
-from hpcosim_papers.power.learners.learner import PowerLearner
+from hpcosim_papers.power.agent.network import NodePowerMetadata, Shape, save_actor
+from hpcosim_papers.power.environments.node_power import NodePowerEnv
+from hpcosim_papers.power.environments.power_task import PowerTask, check_power_states, task_of
+from hpcosim_papers.power.learners.agent import join, make_sampler, new_agent, side_by_side
 from hpcosim_papers.power.learners.settings import PowerTraining
-from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
+from hpcosim_workloads.logs.catalogue import find_trace
+from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.synthetic.imitation import sampled, seasonal
+from hpcosim_workloads.table import JobTable
+
+# The workloads of a curriculum.
+
+Source = Literal["real", "sampled", "synthetic"]
+
+WORKLOADS = 1  # random number stream, separate from that of the training
+
+
+class CurriculumWorkload(NamedTuple):
+    """A training workload.
+
+    Attributes:
+        name: its name in the learning curve.
+        jobs: its jobs.
+        origin_s: second of the week, from Monday 00:00, at its time 0.
+    """
+
+    name: str
+    jobs: JobTable
+    origin_s: float = 0.0
+
+
+def workloads(
+    real: JobTable, names: Sequence[str], seed: int, origin_s: float = 0.0, days: int = 365
+) -> list[CurriculumWorkload]:
+    """Return the named workloads.
+
+    Args:
+        real: the workload that the others are generated from.
+        names: `real`, `sampled` or `synthetic`, in order.
+        seed: seed of the generated workloads; each name has its own random number stream.
+        origin_s: second of the week at time 0 of the real workload.
+        days: length of the synthetic workload, days.
+
+    Raises:
+        ScenarioError: a name is unknown.
+        WorkloadError: the real workload is too short to sample from.
+    """
+    make: dict[str, Callable[[np.random.Generator], CurriculumWorkload]] = {
+        "real": lambda _: CurriculumWorkload("real", real, origin_s),
+        "sampled": lambda rng: CurriculumWorkload("sampled", sampled(rng, real, jobs=len(real))),
+        "synthetic": lambda rng: CurriculumWorkload(
+            "synthetic", seasonal(rng, real, days=days, start_s=origin_s)
+        ),
+    }
+    for name in names:
+        if name not in make:
+            known = ", ".join(get_args(Source))
+            raise ScenarioError(f"curriculum: expected workloads among {known}, got {name!r}")
+    numbers = {name: number for number, name in enumerate(make)}
+    return [make[name](np.random.default_rng([seed, WORKLOADS, numbers[name]])) for name in names]
+
+
+def origin_s(scenario: Scenario, folder: Path) -> float:
+    """Return the second of the week at time 0 of the workload, from the header of the log.
+
+    The time of a window starts at its first job. The result is exact only if that is also the
+    first job of the log.
+
+    Args:
+        scenario: the scenario.
+        folder: folder of the scenario file.
+    """
+    workload = scenario.workload
+    if workload.trace is not None:
+        return log_start_s(find_trace(workload.trace)) or 0.0
+    return 0.0 if workload.swf is None else log_start_s(folder / workload.swf) or 0.0
+
+
+def split_by_time(jobs: JobTable, count: int) -> list[JobTable]:
+    """Split a workload into `count` parts of equal duration; parts without jobs are left out."""
+    first_s, last_s = float(jobs.submit_s[0]), float(jobs.submit_s[-1])
+    bounds = np.linspace(first_s, last_s, count + 1)[1:-1]
+    ends = [0, *np.searchsorted(jobs.submit_s, bounds).tolist(), len(jobs)]
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    return [jobs.take(part) for part in parts if part.stop > part.start]
+
+
+# The learner of power managers: a curriculum of workloads, and additional metrics.
+
+
+class PowerLearner(Learner):
+    """Learner of a power manager.
+
+    Args:
+        task: the task.
+        curriculum: the workloads, in training order.
+        training: settings of the training.
+        shape: sizes of the networks; the task sets the number of features.
+
+    Attributes:
+        shape: sizes of the networks.
+    """
+
+    settings: PowerTraining
+    measures = ("mean_reward", "wasted_j", "mean_wait_s")
+
+    def __init__(
+        self,
+        task: PowerTask,
+        curriculum: Sequence[CurriculumWorkload],
+        training: PowerTraining,
+        shape: Shape | None = None,
+    ) -> None:
+        self.settings = training
+        self.iterations = len(curriculum) * training.iterations
+        self._task, self._curriculum = task, curriculum
+        self.shape = (shape or Shape())._replace(features=task.columns)
+        self.agent = new_agent(training, self.shape)
+        jobs = [len(workload.jobs) for workload in curriculum]
+        inputs = checksum(task.platform, [workload.jobs for workload in curriculum])
+        self.description = description(training, shape=self.shape, jobs=jobs, inputs=inputs)
+
+    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+        """Train on a workload once, from its beginning to its end."""
+        settings = self.settings
+        workload = self._curriculum[done // settings.iterations]
+        calendar = None if self._task.origin_s is None else workload.origin_s
+        task = dataclasses.replace(self._task, origin_s=calendar)
+        parts = split_by_time(workload.jobs, settings.runs)
+        envs = [NodePowerEnv(task=task, jobs=part) for part in parts]
+        runs, rng = side_by_side(envs), np.random.default_rng([settings.seed, done])
+        losses, decisions, rewards = [], 0, 0.0
+        while runs.active.any():
+            rollout = collect(runs, make_sampler(self.agent.actor, rng), join, settings.steps)
+            losses.append(learn(self.agent, rollout, settings, rng, remaining))
+            decisions, rewards = decisions + len(rollout), rewards + float(rollout.rewards.sum())
+        return IterationOutcome(
+            workload.name,
+            decisions,
+            rewards / len(envs),
+            mean_losses(losses),
+            {"mean_reward": rewards / decisions, **_totals(envs)},
+        )
+
+    def about(self) -> NodePowerMetadata:
+        """Return the metadata of the actor's file."""
+        training = flat_settings(self.settings, {"interval_s", "calendar"})
+        return NodePowerMetadata(
+            shape=self.shape,
+            interval_s=self._task.interval_s,
+            origin_s=self._task.origin_s,
+            training=training,
+        )
+
+
+def _totals(envs: Sequence[NodePowerEnv]) -> dict[str, float]:
+    """Return the energy not spent computing, J, and the mean wait of all jobs, s."""
+    accounts = [env.account for env in envs]
+    waited_s = sum(account.waited_s for account in accounts)
+    return {
+        "wasted_j": float(sum(account.wasted_j.sum() for account in accounts)),
+        "mean_wait_s": waited_s / max(sum(account.submissions.count for account in accounts), 1),
+    }
+
 
 ACTOR = "actor.safetensors"
 

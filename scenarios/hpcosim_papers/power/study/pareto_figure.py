@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import GREY, PALE, panels, text_on_white
+from hpcosim_experiments.statistics.pareto import front as undominated
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_papers.power.study.managers import (
     ALWAYS_ON,
@@ -15,13 +17,57 @@ from hpcosim_papers.power.study.managers import (
     KIND_MARKERS,
     ORACLE,
     PRICED,
+    RULE,
     SLURM,
     TIMEOUT,
+    run_table,
 )
-from hpcosim_papers.power.study.paper import AWARENESSES, PEER, WAIT, WASTED
+from hpcosim_papers.power.study.paper import (
+    AWARENESSES,
+    FILLING,
+    MAX_WAIT,
+    PEER,
+    SHUTDOWNS,
+    WAIT,
+    WASTED,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+# Wait and wasted energy of every manager and setting; not in the paper.
+
+MEASURES = (WASTED, WAIT, MAX_WAIT, SHUTDOWNS, FILLING)
+
+
+def front(rows: Rows) -> list[Row]:
+    """Return the Pareto front: runs that no other run dominates.
+
+    The oracle is left out, because it knows the future. The rows are sorted by wasted energy,
+    ascending; of equal runs the first is returned.
+    """
+    compared = [row for row in rows if row["kind"] != ORACLE]
+    return [compared[at] for at in undominated([(WASTED.of(r), WAIT.of(r)) for r in compared])]
+
+
+def summary(rows: Rows, left_out: Sequence[str]) -> str:
+    """Return the tables as Markdown."""
+    peer = [
+        [f"{point['timeout_s'] / 60:g} min", WASTED.spread([point]), WAIT.spread([point])]
+        for point in PEER
+    ]
+    return document(
+        ["# Wait and wasted energy"],
+        list(left_out),
+        ["## Pareto front, without the oracle"],
+        run_table(front(rows), MEASURES),
+        ["## SPARS, planned, by timeout"],
+        table(["timeout", WASTED.named, WAIT.named], peer, RULE),
+        ["## All runs"],
+        run_table(rows, MEASURES),
+    )
+
 
 FRONT = "#cfcfcf"
 LINEAR_S = 100.0

@@ -8,14 +8,8 @@ from typing import NamedTuple
 from hpcosim_experiments.model.combinations import combinations_of
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_experiments.statistics.rows import Row, Rows
-from hpcosim_papers.power.study import (
-    curricula,
-    pareto,
-    pareto_figure,
-    radar,
-    sensitivity,
-    timeouts,
-)
+from hpcosim_papers.power.study import curricula, pareto_figure, radar, sensitivity, timeouts
+from hpcosim_papers.power.study import pareto_figure as pareto
 from hpcosim_papers.power.study.managers import columns_of, missing
 from hpcosim_papers.power.study.paper import COLUMNS
 from hpcosim_papers.studies.papers import papers_folder

@@ -18,13 +18,87 @@ minimum over all makespans.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+from hpcosim_scenarios.errors import OptimumError
 from hpcosim_scenarios.planning.optimum.instance import Counts, Instance, Instant
-from hpcosim_scenarios.planning.optimum.nodes import NodeState
-from hpcosim_scenarios.planning.optimum.prices import Price, prices
+from hpcosim_scenarios.planning.optimum.nodes import NodeModel, NodeState
+
+# Prices: lower bounds of the energy of work on a node, independent of other jobs there.
+
+MAX_MIXES = 100_000
+
+
+class Price(NamedTuple):
+    """Lower bounds for jobs of one kind on a node.
+
+    Attributes:
+        work_w: energy per second of work at full speed, J/s.
+        job_j: energy of a whole job, J.
+        each_s: time per job if the node runs as many at a time as is fastest, s.
+    """
+
+    work_w: float
+    job_j: float
+    each_s: float
+
+
+def prices(model: NodeModel, most: Counts) -> dict[int, Price]:
+    """Return the price of each kind that fits on a node, by kind.
+
+    Args:
+        model: properties of the node.
+        most: number of jobs of each kind.
+    """
+    mixes = [(mix, *_rates_and_power(model, mix)) for mix in _mixes(model, most)]
+    able = [kind for kind, cores in enumerate(model.cores) if cores <= model.capacity]
+    able.sort(key=lambda kind: -model.idle.start(kind, 0.0).extra_j(0.0))
+    work_w = [0.0] * len(most)
+    priced: set[int] = set()
+    found: dict[int, Price] = {}
+    for kind in able:
+        priced.add(kind)
+        prices_w = []
+        for mix, rates, power_w in mixes:
+            if mix[kind] and priced.issuperset(other for other, count in enumerate(mix) if count):
+                rest_w = power_w - sum(map(float.__mul__, work_w, rates))
+                prices_w.append(rest_w / rates[kind])
+        work_w[kind] = min(prices_w)
+        fastest = max(rates[kind] for _, rates, _ in mixes)
+        alone_s = model.alone_s[kind]
+        found[kind] = Price(work_w[kind], work_w[kind] * alone_s, alone_s / fastest)
+    return found
+
+
+def _mixes(model: NodeModel, most: Counts) -> Iterator[Counts]:
+    """Yield every mix of at least one job that fits on a node."""
+    counts = [
+        range(min(count, model.capacity // cores) + 1)
+        for count, cores in zip(most, model.cores, strict=True)
+    ]
+    if math.prod(map(len, counts)) > MAX_MIXES:
+        what = f"at most {MAX_MIXES} combinations of jobs on a node"
+        raise OptimumError(f"the search supports {what}; use fewer kinds of jobs")
+    for mix in itertools.product(*counts):
+        if 0 < _cores(model, mix) <= model.capacity:
+            yield mix
+
+
+def _rates_and_power(model: NodeModel, mix: Counts) -> tuple[list[float], float]:
+    """Return the work of a mix per second, by kind, and its power above idle power, W."""
+    running = [(kind, model.cores[kind]) for kind, count in enumerate(mix) for _ in range(count)]
+    rates = [0.0] * len(mix)
+    for (kind, _), speed in zip(running, model.speeds(running), strict=True):
+        rates[kind] += speed
+    return rates, model.extra_w[_cores(model, mix)]
+
+
+def _cores(model: NodeModel, mix: Counts) -> int:
+    return sum(count * cores for count, cores in zip(mix, model.cores, strict=True))
+
 
 Objective = Literal["energy", "edp"]
 

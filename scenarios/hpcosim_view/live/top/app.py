@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,14 +18,228 @@ from textual.coordinate import Coordinate
 from textual.css.query import NoMatches
 from textual.widgets import DataTable, Footer, Label, Sparkline, Static
 
-from hpcosim_view.live.top.figures import Histories, figures_of
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_view.live.top.source import FACTOR, Source
-from hpcosim_view.live.top.tables import RUNNING, WAITING, Order, Rows, running_rows, waiting_rows
 from hpcosim_view.run.frame import Frame
-from hpcosim_view.run.moment import Moment, moment
-from hpcosim_view.runs import clean, printable
-from hpcosim_view.terminal.text import duration
+from hpcosim_view.run.moment import Moment, RunningJobs, moment
+from hpcosim_view.runs import Floats, clean, printable
+from hpcosim_view.steps import power_of, queue_of, used_cores_of
+from hpcosim_view.terminal.text import duration, node_list, node_names
 from hpcosim_view.units import POWER_UNITS, with_unit
+
+# The rows of the tables of running and waiting jobs.
+
+ROWS = 200
+"""Maximum number of rows of a table."""
+WIDTH = 24
+"""Maximum number of characters of a name."""
+
+RUNNING = ("JOBID", "USER", "CORES", "TIME", "LEFT", "NODES", "NODELIST")
+WAITING = ("JOBID", "USER", "CORES", "WAITED", "LIMIT", "START", "REASON")
+
+
+SUSPENDED = "suspended on "
+
+
+class Rows(NamedTuple):
+    """The first rows of a table.
+
+    Attributes:
+        cells: the cells of each row.
+        total: number of rows of the whole table.
+    """
+
+    cells: Sequence[Sequence[str]]
+    total: int
+
+
+class Order(NamedTuple):
+    """The order of a table.
+
+    Attributes:
+        column: number of the column; -1: the order of the queue, or of the starts.
+        descending: whether the highest value is first.
+    """
+
+    column: int = -1
+    descending: bool = False
+
+
+def running_rows(frame: Frame, then: Moment, order: Order) -> Rows:
+    """Return the rows of `RUNNING`, unknown values last; suspended jobs follow the running ones."""
+    running, rests = _with_suspended(then), len(then.running.job)
+    widths = np.array([sum(b - a + 1 for a, b in each) for each in running.nodes], np.int64)
+    first = np.array([each[0][0] if each else -1 for each in running.nodes], np.int64)
+    keys = [*_keys(frame, running.job), running.used_s, running.left_s, widths, first]
+    chosen = _sorted(keys, order)
+    users = _names(frame, "users", "job.user", running.job[chosen])
+    names = node_names(frame)
+    cells = [
+        (
+            *_first(frame, int(running.job[index]), user),
+            duration(running.used_s[index]),
+            duration(running.left_s[index]),
+            str(widths[index]),
+            f"{SUSPENDED if index >= rests else ''}{node_list(running.nodes[index][:20], names)}",
+        )
+        for index, user in zip(chosen.tolist(), users, strict=True)
+    ]
+    return Rows(cells, len(running.job))
+
+
+def _with_suspended(then: Moment) -> RunningJobs:
+    running, suspended = then.running, then.suspended
+    nodes = [*running.nodes, *suspended.nodes]
+    numbers = zip(running[:-1], suspended[:-1], strict=True)
+    job, start_s, used_s, left_s = (np.concatenate(pair) for pair in numbers)
+    return RunningJobs(job, start_s, used_s, left_s, nodes)
+
+
+def waiting_rows(frame: Frame, then: Moment, order: Order) -> Rows:
+    """Return the rows of `WAITING`, unknown values last."""
+    waiting = then.waiting
+    columns = frame.columns
+    waited_s = then.at_s - columns["job.submit_s"][waiting.job]
+    requested_s = columns["job.requested_s"][waiting.job]
+    left_s = waiting.expected_start_s - then.at_s
+    reasons = _ranks(frame.about["reasons"])[waiting.reason]
+    keys = [*_keys(frame, waiting.job), waited_s, requested_s, left_s, reasons]
+    chosen = _sorted(keys, order)
+    users = _names(frame, "users", "job.user", waiting.job[chosen])
+    names = [*(_name(name) for name in frame.about["reasons"]), ""]
+    cells = [
+        (
+            *_first(frame, int(waiting.job[index]), user),
+            duration(waited_s[index]),
+            duration(requested_s[index]),
+            "" if np.isnan(left_s[index]) else f"in {duration(left_s[index])}",
+            names[waiting.reason[index]],
+        )
+        for index, user in zip(chosen.tolist(), users, strict=True)
+    ]
+    return Rows(cells, len(waiting.job))
+
+
+def _keys(frame: Frame, jobs: NDArray[np.int64]) -> list[NDArray[Any]]:
+    columns = frame.columns
+    users = _ranks(frame.about["users"])[columns["job.user"][jobs]]
+    return [columns["job.id"][jobs], users, columns["job.cores"][jobs]]
+
+
+def _sorted(keys: Sequence[NDArray[Any]], order: Order) -> NDArray[np.int64]:
+    """Return the indices of the first `ROWS` rows."""
+    if order.column < 0:
+        return np.arange(min(len(keys[0]), ROWS))
+    key = np.asarray(keys[order.column], float)
+    return np.argsort(-key if order.descending else key, kind="stable")[:ROWS]
+
+
+def _ranks(names: Iterable[object]) -> NDArray[np.float64]:
+    """Return the place of each name in their order; the last element is for unknown ones."""
+    texts = list(map(str, names))
+    ranks = np.full(len(texts) + 1, np.nan)
+    ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
+    return ranks
+
+
+def _names(frame: Frame, key: str, column: str, jobs: NDArray[np.int64]) -> list[str]:
+    names = frame.about[key]
+    return [
+        _name(names[index]) if index >= 0 else "" for index in frame.columns[column][jobs].tolist()
+    ]
+
+
+def _name(name: object) -> str:
+    text = printable(clean(name)[: WIDTH + 1])
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 1]}…"
+
+
+def _first(frame: Frame, job: int, user: str) -> tuple[str, str, str]:
+    columns = frame.columns
+    return str(columns["job.id"][job]), user, str(columns["job.cores"][job])
+
+
+# The figures above the tables: nodes by state, cores, power and queue, with their histories.
+
+POINTS = 60
+"""Number of points of a history."""
+
+
+class Histories:
+    """Power, queue length and cores in use of a run over time.
+
+    Args:
+        frame: the run so far.
+    """
+
+    def __init__(self, frame: Frame) -> None:
+        self._start_s = float(frame.about["start_s"])
+        self._power = [power_of(frame, state) for state in NODE_STATES]
+        self._queue, self._cores = queue_of(frame), used_cores_of(frame)
+        self._power_until_s = _power_until_s(frame)
+
+    def power_is_known(self, at_s: float) -> bool:
+        """Return whether the run has the power at a time.
+
+        The periods of a results folder end at the end of the run, so the power after the last
+        event is not among them.
+        """
+        return at_s < self._power_until_s
+
+    def at(self, now_s: float) -> Mapping[str, Floats]:
+        """Return `POINTS` values from the begin of the run to a time, by name.
+
+        Args:
+            now_s: simulated time, s.
+
+        Returns:
+            `cores`: cores that jobs hold. `power`: power of all nodes, W. `queue`: waiting jobs.
+        """
+        times_s = np.linspace(self._start_s, now_s, POINTS)
+        return {
+            "cores": self._cores.at(times_s),
+            "power": sum((each.at(times_s) for each in self._power), np.zeros(POINTS)),
+            "queue": self._queue.at(times_s),
+        }
+
+
+class Figures(NamedTuple):
+    """Figures of a moment.
+
+    Attributes:
+        nodes: number of nodes by state: `allocated`, `mixed`, `idle`, or a power state.
+        cores: number of cores, and of those that jobs hold.
+    """
+
+    nodes: Mapping[str, int]
+    cores: tuple[int, int]
+
+
+def figures_of(then: Moment) -> Figures:
+    """Return the figures of a moment."""
+    nodes = then.nodes
+    is_on = nodes.power == POWER_STATES.index("on")
+    full, empty = nodes.allocated >= nodes.cores, nodes.allocated == 0
+    counts: dict[str, NDArray[np.bool_]] = {
+        "allocated": is_on & full & ~empty,
+        "mixed": is_on & ~full & ~empty,
+        "idle": is_on & empty,
+        **{name: nodes.power == POWER_STATES.index(name) for name in POWER_STATES if name != "on"},
+    }
+    found = {name: int(chosen.sum()) for name, chosen in counts.items()}
+    return Figures(found, (int(nodes.cores.sum()), int(nodes.allocated.sum())))
+
+
+def _power_until_s(frame: Frame) -> float:
+    """Return the time from which the power is unknown, s: never, or the end of the run."""
+    columns, end_s = frame.columns, frame.about["now_s"]
+    changes = ("start.time_s", "pause.time_s", "end.time_s", "power.time_s")
+    changed = any((columns[name] == end_s).any() for name in changes)
+    recorded = (columns["watts.time_s"] == end_s).any()
+    over = bool(frame.about.get("ended_because"))
+    return float(end_s) if over and changed and not recorded else math.inf
+
 
 REFRESH_S = 0.5
 TITLES: Mapping[str, tuple[str, tuple[str, ...]]] = {

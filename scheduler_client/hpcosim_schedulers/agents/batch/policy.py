@@ -7,8 +7,7 @@ from pathlib import Path
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.agents.batch.model import best, load_batch, scores
 from hpcosim_schedulers.agents.batch.rounds import BatchRounds, QueueChoices
-from hpcosim_schedulers.agents.rounds import by_rounds
-from hpcosim_schedulers.agents.sampling import sampled
+from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 
 
 def batch(model: Path | str, *, sample: bool = False) -> Policy:

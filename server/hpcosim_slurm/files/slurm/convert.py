@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,19 +14,190 @@ from hpcosim_slurm.files.errors import FieldError, InputError
 from hpcosim_slurm.files.output import check_outputs, write_files
 from hpcosim_slurm.files.report import ImportReport, Kind
 from hpcosim_slurm.files.slurm.accounts import read_accounts, read_qos
-from hpcosim_slurm.files.slurm.failures import failures
-from hpcosim_slurm.files.slurm.nodes import NodePower, node_groups
-from hpcosim_slurm.files.slurm.other import NODE_MODELLED, NODE_WITHOUT_EFFECT, WITHOUT_EFFECT
+from hpcosim_slurm.files.slurm.nodes import AWAY, NodePower, hosts_of, node_groups
 from hpcosim_slurm.files.slurm.partitions import partitions, switches
 from hpcosim_slurm.files.slurm.power_saving import KEYS as POWER_SAVING
 from hpcosim_slurm.files.slurm.power_saving import power_saving
-from hpcosim_slurm.files.slurm.qos_names import name_all_qos
 from hpcosim_slurm.files.slurm.reservations import read_reservations
 from hpcosim_slurm.files.slurm.scheduling import OWN, SITE, scheduler_settings
 from hpcosim_slurm.files.slurm.statements import Statement, read_statements
 from hpcosim_slurm.files.slurm.values import optional_whole
 from hpcosim_slurm.files.times import as_text, origin_of, zone_of
 from hpcosim_slurm.files.units import device_counts, shown
+
+# Qualities of service that accounts and partitions name.
+
+NORMAL = "normal"  # exists even if no file describes it
+KEYS = ("qos", "allowqos", "denyqos")
+"""Keys of partitions that name QOS."""
+
+
+def name_all_qos(
+    settings: dict[str, Any],
+    statements: Sequence[Statement],
+    dump: Path | None,
+    described: Path | None,
+    report: ImportReport,
+) -> None:
+    """Report the QOS that are named and not described; they have no limits.
+
+    Those of accounts and users are added to the settings, which are invalid otherwise. Those of
+    partitions are not: `hpcosim validate` warns of them, too.
+
+    Args:
+        settings: the settings of the scheduler.
+        statements: those of slurm.conf.
+        dump: file of the accounts.
+        described: file of the QOS; None: there is none.
+        report: lists the names.
+    """
+    known = {NORMAL, *settings.get("qos", {})}
+    where = f"in {described.name}" if described else "(see --qos)"
+    for name in _of_accounts(settings):
+        if name not in known:
+            place = dump.name if dump else ""
+            report.add("guessed", f"QOS {name} is not described {where}: no limits", place)
+            settings.setdefault("qos", {})[name] = {}
+    for statement in (each for each in statements if each.key == "partitionname"):
+        for name in _of_partition(statement):
+            if name not in known:
+                what = f"QOS {name} is not described {where}: no limits"
+                report.add("guessed", what, statement.place)
+
+
+def _of_accounts(settings: dict[str, Any]) -> list[str]:
+    """Return the QOS that accounts and users name, each once."""
+    found: dict[str, None] = {}
+    for account in settings.get("accounts", {}).values():
+        users = account.get("users", {}).values()
+        parts = (part for user in users for part in user.get("partitions", {}).values())
+        for each in (account, *users, *parts):
+            default = [each["default_qos"]] if "default_qos" in each else []
+            found |= dict.fromkeys([*each.get("qos", ()), *default])
+    return list(found)
+
+
+def _of_partition(statement: Statement) -> list[str]:
+    """Return the QOS that a partition names, each once."""
+    texts = (name for key in KEYS for name in statement.get(key).split(","))
+    found = dict.fromkeys(text.strip() for text in texts)
+    return [name for name in found if name and name.upper() not in ("ALL", "N/A")]
+
+
+# Settings of slurm.conf without effect on a simulation.
+
+WITHOUT_EFFECT = frozenset(
+    (
+        *("accountingstoragebackuphost", "accountingstorageexternalhost"),
+        *("accountingstoragehost", "accountingstorageparameters", "accountingstoragepass"),
+        *("accountingstorageport", "accountingstoragetres", "accountingstoragetype"),
+        *("accountingstorageuser", "accountingstoreflags", "acctgatherenergytype"),
+        *("acctgatherfilesystemtype", "acctgatherinterconnecttype", "acctgathernodefreq"),
+        *("acctgatherprofiletype", "allowspecresourcesusage", "authaltparameters"),
+        *("authalttypes", "authinfo", "authtype", "backupaddr", "backupcontroller"),
+        *("batchstarttimeout", "bcastexclude", "bcastparameters", "burstbuffertype"),
+        *("clifilterplugins", "clustername", "commtype", "communicationparameters"),
+        *("controladdr", "controlmachine", "corespecplugin", "cpufreqdef", "cpufreqgovernors"),
+        *("credtype", "cryptotype", "debugflags", "defaultstoragehost", "defaultstoragetype"),
+        *("dependencyparameters", "disablerootjobs", "eiotimeout", "epilog", "epilogmsgtime"),
+        *("epilogslurmctld", "extsensorsfreq", "extsensorstype", "federationparameters"),
+        *("firstjobid", "getenvtimeout", "grestypes", "groupupdateforce", "groupupdatetime"),
+        *("hashplugin", "healthcheckinterval", "healthchecknodestate", "healthcheckprogram"),
+        *("inactivelimit", "interactivestepoptions", "jobacctgatherfrequency"),
+        *("jobacctgatherparams", "jobacctgathertype", "jobcomphost", "jobcomploc"),
+        *("jobcompparams", "jobcomppass", "jobcompport", "jobcomptype", "jobcompuser"),
+        *("jobcontainertype", "jobcredentialprivatekey", "jobcredentialpublic"),
+        *("jobcredentialpubliccertificate", "jobfileappend", "jobsubmitplugins", "killonbadexit"),
+        *("launchparameters", "launchtype", "maildomain", "mailprog", "maxarraysize"),
+        *("maxdbdmsgs", "maxjobcount", "maxjobid", "maxstepcount", "maxtaskspernode"),
+        *("mcsparameters", "mcsplugin", "messagetimeout", "minjobage", "mpidefault", "mpiparams"),
+        *("nodefeaturesplugins", "plugindir", "plugstackconfig", "powerparameters"),
+        *("powerplugin", "prepparameters", "prepplugins", "prioritysitefactorparameters"),
+        *("prioritysitefactorplugin", "privatedata", "proctracktype", "prolog"),
+        *("prologepilogtimeout", "prologflags", "prologslurmctld", "propagateprioprocess"),
+        *("propagateresourcelimits", "propagateresourcelimitsexcept", "rebootprogram"),
+        *("reconfigflags", "requeueexit", "requeueexithold", "resumefailprogram"),
+        *("resvepilog", "resvoverrun", "resvprolog", "returntoservice"),
+        *("routeplugin", "sallocdefaultcommand", "sbcastparameters", "sched_logfile"),
+        *("schedulertimeslice", "scronparameters", "selecttype", "slurmctldaddr"),
+        *("slurmctlddebug", "slurmctldhost", "slurmctldlogfile"),
+        *("slurmctldpidfile", "slurmctldplugstack", "slurmctldport", "slurmctldprimaryoffprog"),
+        *("slurmctldprimaryonprog", "slurmctldsyslogdebug", "slurmctldtimeout", "slurmddebug"),
+        *("slurmdlogfile", "slurmdparameters", "slurmdpidfile", "slurmdport", "slurmdspooldir"),
+        *("slurmdsyslogdebug", "slurmdtimeout", "slurmduser", "slurmschedlogfile"),
+        *("slurmschedloglevel", "slurmuser", "srunepilog", "srunportrange", "srunprolog"),
+        *("statesavelocation", "switchparameters", "switchtype", "taskepilog"),
+        *("taskplugin", "taskpluginparam", "taskprolog", "tcptimeout", "tmpfs", "topologyparam"),
+        *("trackwckey", "tresweights", "unkillablestepprogram", "unkillablesteptimeout"),
+        *("usepam", "vsizefactor", "waittime", "x11parameters"),
+    )
+)
+"""Keys in lower case: paths, logging, accounts of processes, messages between daemons."""
+
+NODE_WITHOUT_EFFECT = frozenset(
+    ("bcastaddr", "nodeaddr", "nodehostname", "port", "reason", "state")
+)
+"""Keys of `NodeName` lines, in lower case. `state` is part of the failures section."""
+
+NODE_MODELLED = frozenset(
+    (
+        *("boards", "corespeccount", "corespersocket", "cpus", "feature", "features", "gres"),
+        *("memspeclimit", "nodename", "procs", "realmemory", "sockets", "socketsperboard"),
+        *("threadspercore", "weight"),
+    )
+)
+
+
+# Nodes that slurm.conf states as down or drained, as the failures of a scenario.
+
+KINDS: Mapping[str, str] = {
+    "DOWN": "fail",
+    **dict.fromkeys(("DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"), "drain"),
+}
+"""Kind of the event at second 0 by state. A node in another state is up."""
+
+
+def failures(
+    statements: Sequence[Statement], groups: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """Return the failures section; empty: all nodes are up.
+
+    Args:
+        statements: those of slurm.conf.
+        groups: the node groups.
+
+    Raises:
+        InputError: a `DownNodes` line has a node that does not exist.
+    """
+    known = {name for each in groups for name in hosts_of(each["names"], statements[0])}
+    events = [*_of_nodes(statements), *_of_down_nodes(statements, known)]
+    return {"failures": {"events": events}} if events else {}
+
+
+def _of_nodes(statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
+    default = ""
+    for statement in (each for each in statements if each.key == "nodename"):
+        hosts, state = statement.values["nodename"], statement.values.get("state", default)
+        if hosts.upper() == "DEFAULT":
+            default = state
+        elif state.upper() not in AWAY:
+            yield from _event(hosts, state)
+
+
+def _of_down_nodes(statements: Sequence[Statement], known: set[str]) -> Iterator[dict[str, Any]]:
+    """Yield the events of `DownNodes` lines, whose state is `DOWN` unless they state one."""
+    for statement in (each for each in statements if each.key == "downnodes"):
+        hosts = statement.values["downnodes"]
+        for name in hosts_of(hosts, statement):
+            if name not in known:
+                raise statement.error(f"DownNodes: there is no node {name!r}")
+        yield from _event(hosts, statement.get("state") or "DOWN")
+
+
+def _event(hosts: str, state: str) -> Iterator[dict[str, Any]]:
+    if kind := KINDS.get(state.upper()):
+        yield {"at_s": 0, "nodes": hosts, "kind": kind}
+
 
 MODELLED = frozenset(
     (
