@@ -37,6 +37,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "layers": layers.diagram,
     "metrics": metrics.reference,
     "power-managers": scenario.managers,
+    "python": partial(python_api.reference, ["hpcosim"], python_api.HPCOSIM),
     "python-client": partial(
         python_api.reference, ("hpcosim_client", "hpcosim_schedulers"), python_api.CLIENT
     ),

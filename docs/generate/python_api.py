@@ -8,6 +8,12 @@ from importlib import import_module
 Topics = Mapping[str, Sequence[str]]
 """Public names by the title of the section that describes them, in the order of the page."""
 
+HPCOSIM: Topics = {
+    "Run": ("run", "compare", "experiment", "report", "read"),
+    "Results": ("Run", "Comparison", "Table"),
+    "Schedulers": ("View", "Policy", "main", "make_policy", "managed"),
+}
+
 CLIENT: Topics = {
     "Run a policy": ("main", "run", "play", "Policy"),
     "View": ("View", "JobQueue", "Job", "Allocation", "NodePool", "PolicyAlarm"),

@@ -6,6 +6,7 @@
 | `<!-- file: PATH -->` | the file of the repository is copied |
 | `sh` | runs in bash, and fails with the first command that fails |
 | `python` without a title | runs as a script |
+| `python` in a page with `<!-- notebook -->` | continues the `python` blocks before it |
 | `text` directly after one of these two | must match its output; `...` stands for any text |
 
 `<!-- not run: REASON -->` before a `sh` or `python` block leaves it out. Background processes of a
@@ -31,6 +32,12 @@ from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer, RawFenced
 from support.paths import ROOT
 
 INFO = re.compile(r'(?P<language>\w+)(?: +title="(?P<title>[^"]+)")?[^\n]*\n')
+NOTEBOOK = "<!-- notebook -->"
+REPEATED = """import contextlib, io
+with contextlib.redirect_stdout(io.StringIO()):
+    for cell in {cells!r}:
+        exec(cell)
+"""
 TIMEOUT_S = 120.0
 LOOSELY = ELLIPSIS | NORMALIZE_WHITESPACE
 NOT_OF_A_CHECKOUT = ("results", "site", "build", "dist", "node_modules")
@@ -50,6 +57,8 @@ class Page:
         self._groups: list[int] = []
         self._reason = ""  # why the next block is not run
         self._output: tuple[int, str] | None = None  # where the last block ended, what it printed
+        self._is_notebook = NOTEBOOK in path.read_text(encoding="utf-8")
+        self._cells: list[str] = []  # the blocks before, of a notebook
 
     def run(self) -> None:
         """Run all blocks in order.
@@ -104,7 +113,7 @@ class Page:
 
     def _run(self, example: Example, language: str, source: str) -> str:
         block = self._folder / f"block-{example.line}.{language}"
-        block.write_text(source, encoding="utf-8")
+        block.write_text(self._continued(source) if language == "python" else source, "utf-8")
         command = [sys.executable] if language == "python" else ["bash", "-euo", "pipefail"]
         output, errors = block.with_suffix(".out"), block.with_suffix(".err")
         # Files, not pipes: background processes would keep a pipe open.
@@ -125,6 +134,14 @@ class Page:
             where = f"{self.path}:{example.line}"
             raise AssertionError(f"{where}: exit status {status}:\n{text}{errors.read_text()}")
         return text
+
+    def _continued(self, source: str) -> str:
+        """Return the script of a Python block, which repeats the cells before it in silence."""
+        if not self._is_notebook:
+            return source
+        cells = list(self._cells)
+        self._cells.append(source)
+        return REPEATED.format(cells=cells) + source
 
     def _compare(self, example: Example, expected: str) -> None:
         """Compare the text with the output of the block directly before it."""

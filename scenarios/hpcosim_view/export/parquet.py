@@ -72,23 +72,37 @@ def write_parquet(frame: Frame, files: Mapping[str, Path]) -> None:
     Raises:
         ExportError: pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ExportError(
-            "--parquet needs the package pyarrow: pip install 'hpcosim[experiment]'"
-        ) from None
     about = {key: clean(frame.about[key]) for key in ("scenario", "scheduler", "seed")}
     for name, path in files.items():
-        columns = TABLES[name](frame)
-        schema = pa.schema([_field(*each) for each in columns.items()], metadata=about)
-        arrays = [
-            pa.array(column.values, schema.field(key).type, from_pandas=True)
-            for key, column in columns.items()
-        ]
+        table = arrow_table(TABLES[name](frame), about)
+        import pyarrow.parquet as pq
+
         with writing(path):
-            pq.write_table(pa.table(arrays, schema=schema), path, compression="zstd")
+            pq.write_table(table, path, compression="zstd")
+
+
+def arrow_table(columns: Columns, metadata: Mapping[str, str] | None = None) -> pa.Table:
+    """Return a table for pyarrow.
+
+    Args:
+        columns: its columns.
+        metadata: metadata of the table; None: none.
+
+    Raises:
+        ExportError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise ExportError(
+            "Arrow tables need the package pyarrow: pip install 'hpcosim[experiment]'"
+        ) from None
+    schema = pa.schema([_field(*each) for each in columns.items()], metadata=metadata)
+    arrays = [
+        pa.array(column.values, schema.field(key).type, from_pandas=True)
+        for key, column in columns.items()
+    ]
+    return pa.table(arrays, schema=schema)
 
 
 def _field(name: str, column: Column) -> pa.Field:
