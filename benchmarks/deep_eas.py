@@ -86,12 +86,8 @@ def _play_s(library: Library, decide: Callable[[View], None]) -> float:
     """Return the wall time of the run in one process."""
     scenario = library.first
     simulation = Simulation(scenario.platform, library.first_jobs, rules_of(scenario))
-
-    def ask(decisions, wake_on, elapsed_s):  # type: ignore[no-untyped-def]
-        return simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
-
     began_s = time.perf_counter()
-    play(decide, scenario.platform, ask)
+    play(decide, scenario.platform, simulation.advance)
     return time.perf_counter() - began_s
 
 

@@ -145,13 +145,7 @@ def run(setting: Setting, jobs: JobTable, group: NodeGroup, seed: int) -> Outcom
         policy(view)
         decision_s.append(time.thread_time() - began_s)
 
-    play(
-        decide,
-        platform,
-        lambda decisions, wake_on, elapsed_s: simulation.advance(
-            decisions, wake_on=wake_on, elapsed_s=elapsed_s
-        ),
-    )
+    play(decide, platform, simulation.advance)
     return _outcome(simulation)._replace(decision_s=tuple(decision_s))
 
 
@@ -173,11 +167,7 @@ def clairvoyant(jobs: JobTable, group: NodeGroup) -> Outcome:
     platform = Platform((replace(group, power_states=states),))
     simulation = Simulation(platform, known, Rules(initial_time_s=0.0))
     policy = with_power("snf", AlwaysOn())
-    play(
-        policy,
-        platform,
-        lambda decisions, wake_on, _: simulation.advance(decisions, wake_on=wake_on),
-    )
+    play(policy, platform, simulation.advance)
     plan = cheapest_switching(_lasting(schedule_of(simulation)), group.idle_w, states)
     switch_ons = sum(switch.nodes for switch in plan.switches if switch.state == "on")
     wasted_gj = plan.wasted_j / 1e9

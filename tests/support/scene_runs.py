@@ -43,13 +43,7 @@ def play_scene(scene: Scene) -> tuple[dict[str, list[SceneRun]], SlurmPolicy]:
     """Return what happens to the jobs of a scene under the policy `slurm`."""
     policy = slurm(parse_site(scene.settings))
     simulation = Simulation(scene.platform, job_table_of(scene.jobs), site_events=scene.events)
-    play(
-        policy,
-        scene.platform,
-        lambda decisions, wake_on, elapsed_s: simulation.advance(
-            decisions, wake_on=wake_on, elapsed_s=elapsed_s
-        ),
-    )
+    play(policy, scene.platform, simulation.advance)
     return _simulated(simulation, scene.names), policy
 
 

@@ -56,9 +56,7 @@ def simulate(
     play(
         decide,
         platform,
-        lambda decisions, wake_on, elapsed_s: simulation.advance(
-            decisions, wake_on=wake_on, elapsed_s=elapsed_s
-        ),
+        simulation.advance,
         wake_on_allocation=simulation.rules.wake_on_allocation,
         explains=explain,
     )

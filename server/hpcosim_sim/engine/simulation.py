@@ -101,12 +101,15 @@ class Simulation(Engine):
     def advance(
         self,
         decisions: Sequence[Decision] = (),
-        *,
         wake_on: Iterable[EventKind] | None = None,
         elapsed_s: float = 0.0,
+        *,
         seq: int = 0,
     ) -> Batch:
         """Carry out decisions, then advance time until an event wakes the scheduler.
+
+        It is the link of a scheduler in the same process: `play(policy, platform,
+        simulation.advance)` runs a policy to the end.
 
         Args:
             decisions: carried out in this order.
