@@ -45,7 +45,7 @@ try() {
 [ $# != 0 ] || set -- 3.12 3.13
 set -m  # each in a process group of its own, which can be ended
 for version in "${@:1:$#-1}"; do
-  try "$version" 0 tests/protocol tests/server tests/scenarios tests/cli &
+  try "$version" 0 tests/protocol tests/sim tests/server tests/scenarios tests/cli &
   running+=($!)
 done
 try "${@: -1}" "$(nproc)" &

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a command on a Slurm cluster of this host:
 #
-#     .ci/slurm.sh .venv/bin/python -m pytest tests/executors
+#     .ci/slurm.sh .venv/bin/python -m pytest tests/experiments/executors
 #
 # Debian's packages slurm-wlm and munge are installed if they are missing, only as root on Debian.
 # scenarios/slurm/cluster.py starts the cluster, of one node with the CPUs of this host.
