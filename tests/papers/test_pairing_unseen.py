@@ -1,4 +1,4 @@
-"""Workloads that no agent was trained on, and what is left on a workload."""
+"""Workloads that no agent was trained on."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_papers.ineps.study.local_search import what_is_left
 from hpcosim_papers.ineps.study.unseen import COLUMNS, POLICIES, Unseen, difference, summary, unseen
 from hpcosim_papers.studies.papers import scenario_path
 from hpcosim_scenarios.running.library import Library
@@ -34,13 +33,6 @@ def test_half_of_the_workloads_keep_the_mix_of_jobs() -> None:
             assert sorted(drawn.ops) == sorted(jobs.ops)
         assert np.allclose(drawn.submit_s * one.load, jobs.submit_s)
     assert sum(one.resampled for one in unseen("exp2", "final")) in range(8, 12)
-
-
-def test_the_local_search_is_between_bound_and_search() -> None:
-    """With all submissions known, a schedule is found that is no worse."""
-    for objective in ("energy", "edp"):
-        found = what_is_left(LIBRARY.first, LIBRARY.first_jobs, objective, steps=2000)
-        assert found.bound <= found.local_search <= found.search
 
 
 def test_differences_are_means_of_relative_differences() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from hpcosim_experiments.benchmark.suite import InstanceFile, Suite
-from hpcosim_scenarios.planning.optimum.bound import LowerBound
+from hpcosim_scenarios.planning.optimum.bound import lower_bound
 from hpcosim_scenarios.planning.optimum.instance import Instance
 from hpcosim_scenarios.planning.optimum.search import find_optimum
 from hpcosim_scenarios.running.library import LoadedScenario
@@ -26,7 +26,4 @@ def least_energy_or_edp(suite: Suite, instance: InstanceFile, loaded: LoadedScen
     objective: Literal["energy", "edp"] = "edp" if "edp_js" in suite.file.score else "energy"
     if len(loaded.jobs) <= MOST_SEARCHED:
         return find_optimum(loaded.scenario, loaded.jobs, objective, "any").bound
-    whole = Instance(loaded.scenario, loaded.jobs)
-    idle, none = tuple(model.idle for model in whole.nodes), (0,) * len(whole.kinds)
-    bound = LowerBound(whole, objective)
-    return bound(whole.start_s, idle, none, whole.instants[0], 0.0)
+    return lower_bound(Instance(loaded.scenario, loaded.jobs), objective)

@@ -28,11 +28,10 @@ from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import task_of
 from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
 from hpcosim_papers.ineps.learners.settings import FORESEEING
-from hpcosim_papers.ineps.study.local_search import lower_bound
 from hpcosim_papers.studies.papers import papers_folder, scenario_path
 from hpcosim_papers.studies.pool import in_parallel
 from hpcosim_papers.studies.study import Request
-from hpcosim_scenarios.planning.optimum.bound import LowerBound
+from hpcosim_scenarios.planning.optimum.bound import lower_bound
 from hpcosim_scenarios.planning.optimum.instance import Instance
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
@@ -230,8 +229,7 @@ def run_one(task: Task) -> Row:
     one, library = task.workload, Library([scenario_path("ineps", task.workload.kind)])
     jobs = one.draw(library.first_jobs)
     if task.policy == BOUND:
-        instance = Instance(library.first, jobs)
-        energy_j = lower_bound(instance, LowerBound(instance, "energy"))
+        energy_j = lower_bound(Instance(library.first, jobs), "energy")
     else:
         opened = open_scenario(library.first, jobs, task.policy)
         energy_j = float(run_in_process(opened, _make(task))["energy_j"])

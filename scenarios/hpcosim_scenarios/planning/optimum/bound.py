@@ -269,3 +269,11 @@ def _end_beside(state: NodeState, kind: int, from_s: float) -> float:
             return end_s
         remaining_s -= speed * (state.next_end_s - from_s)
         from_s, state = state.next_end_s, state.after()
+
+
+def lower_bound(instance: Instance, objective: Objective) -> float:
+    """Return the lower bound of all schedules of an instance: energy in J, or EDP in J s."""
+    idle = [node.idle for node in instance.nodes]
+    nothing = (0,) * len(instance.kinds)
+    bound = LowerBound(instance, objective)
+    return bound(instance.start_s, idle, nothing, instance.instants[0], 0.0)
