@@ -105,13 +105,13 @@ def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
     if any(amounts[slot] < count for slot, count in demand.licenses):
         return None
     order = order[cores[order] > 0]
-    first = _indispensable(demand, placing.choice, order)
-    if first is None:
-        return None
-    others = order[~np.isin(order, first)]
     devices = devices_of_job(demand, amounts, slots)
     for sort in (None, cores, *(free for free, _ in devices)):
-        rest = others if sort is None else others[np.argsort(-sort[others], kind="stable")]
+        tried = order if sort is None else order[np.argsort(-sort[order], kind="stable")]
+        first = _indispensable(demand, placing.choice, tried)
+        if first is None:
+            return None
+        rest = tried[~np.isin(tried, first)]
         nodes = _fewest(placing, np.concatenate([first, rest]), len(first), cores, devices)
         if nodes is not None:
             tasks = _filled(job.cores, cores[nodes], demand.request.cores_per_task)

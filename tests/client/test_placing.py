@@ -7,9 +7,10 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from hpcosim_client import View
-from hpcosim_protocol import AllocateJob, JobRequest
+from hpcosim_protocol import AllocateJob, JobRequest, Platform
 from hpcosim_workloads.table import JobSpec
 from support.allocation_oracle import (
     Held,
@@ -22,6 +23,7 @@ from support.allocation_oracle import (
 )
 from support.allocation_oracle import _assign as assign
 from support.examples import examples
+from support.simulating import cluster_of
 from support.site_worlds import jobs, platforms, submissions
 
 
@@ -92,3 +94,16 @@ def test_a_job_starts_exactly_if_some_allocation_is_right(data: st.DataObject) -
                 and free_devices_exist(held, spec, nodes, tasks)
                 for nodes, tasks in allocations(held, spec)
             )
+
+
+def test_a_node_with_more_cores_counts_for_a_feature() -> None:
+    """Of the nodes that meet a count, those are taken with which the others are few enough."""
+    small, large = cluster_of(2).nodes[0], cluster_of(1, cores=2).nodes[0]
+    platform = Platform((replace(small, features=("ib", "fast")), replace(large, features=("ib",))))
+    request = JobRequest(features="[ib*1&fast*1]", nodes_max=2)
+    view = View(platform)
+    view.apply(0.0, submissions([JobSpec(1, 0.0, 2.0, 7.0, 3, "cores", request=request)]))
+    assert view.start(view.queue.first())
+    (decision,) = view.decisions
+    assert isinstance(decision, AllocateJob)
+    assert sorted(decision.nodes) == [0, 2]
