@@ -273,7 +273,7 @@ def _fewest(
     least = max(least, request.nodes_min)
     for amounts, needed in ((cores, job.cores), *devices):
         least = max(least, int(amounts[nodes].cumsum().searchsorted(needed)) + 1)
-    most = job.cores // request.cores_per_task
+    most = 1 if job.placement == "one_node" else job.cores // request.cores_per_task
     if request.nodes_max:
         most = min(most, request.nodes_max)
     return nodes[:least] if least <= min(most, len(nodes)) else None

@@ -96,6 +96,19 @@ def test_a_job_starts_exactly_if_some_allocation_is_right(data: st.DataObject) -
             )
 
 
+def test_a_job_on_one_node_gets_the_devices_of_that_node() -> None:
+    """The first node has the cores, the second one has the cores and the device."""
+    node = cluster_of(1, cores=2).nodes[0]
+    platform = Platform((node, replace(node, gres={"gpu": 1})))
+    request = JobRequest(gres_per_job={"gpu": 0.5})
+    view = View(platform)
+    view.apply(0.0, submissions([JobSpec(1, 0.0, 2.0, 7.0, 2, "one_node", request=request)]))
+    assert view.start(view.queue.first())
+    (decision,) = view.decisions
+    assert isinstance(decision, AllocateJob)
+    assert decision.nodes == [1]
+
+
 def test_a_node_with_more_cores_counts_for_a_feature() -> None:
     """Of the nodes that meet a count, those are taken with which the others are few enough."""
     small, large = cluster_of(2).nodes[0], cluster_of(1, cores=2).nodes[0]

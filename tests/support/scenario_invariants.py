@@ -225,6 +225,9 @@ def _of_reservations(results: Results, pieces: Sequence[Piece]) -> Iterator[str]
             own = results.spec(piece.job).get("reservation")
             if own or piece.job in results.acted_on or not reserved & piece.tasks.keys():
                 continue
+            states = [results.groups[node].get("power_states") or {} for node in piece.tasks]
+            if any(each.get("switch_on_sd_s") for each in states):
+                continue  # it may have been allocated earlier, to a node that took longer to boot
             at_s, length_s = piece.start_s, each["end_s"] - each["start_s"]
             begin_s = each["start_s"]
             if each.get("repeat_s") and at_s >= begin_s:
