@@ -100,7 +100,6 @@ if TYPE_CHECKING:
     from hpcosim_protocol.server_messages import SessionStatus as SessionStatus
     from hpcosim_protocol.server_messages import SimulationEnded as SimulationEnded
     from hpcosim_protocol.server_messages import Welcome as Welcome
-    from hpcosim_protocol.versions import PROTOCOL_EDITION as PROTOCOL_EDITION
     from hpcosim_protocol.versions import PROTOCOL_VERSION as PROTOCOL_VERSION
 
 __all__, __getattr__, __dir__ = lazy_names(
@@ -135,6 +134,6 @@ __all__, __getattr__, __dir__ = lazy_names(
             "Error ErrorCode Events Exchange Goodbye Held History Options ServerMessage "
             "ServerStatus SessionStatus SimulationEnded Welcome"
         ),
-        "versions": "PROTOCOL_EDITION PROTOCOL_VERSION",
+        "versions": "PROTOCOL_VERSION",
     },
 )

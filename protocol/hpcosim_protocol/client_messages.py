@@ -34,7 +34,8 @@ class Hello(Struct, tag_field="type", tag=snake_case, kw_only=True):
             `settings`, `model_sha256`, `packages`. Limits: see `check_policy`.
         held_replies: whether the client understands `held`.
         workload_manager: whether the client understands the events of jobs that are not eligible,
-            are requeued, suspended or updated. For other clients the server translates them.
+            are requeued, suspended or updated. Other clients receive the events of the basic
+            profile instead.
         history: whether a client that resumes a session asks for its history instead of a
             snapshot. A server that has no history sends a snapshot.
     """

@@ -193,7 +193,7 @@ WORKLOAD_MANAGER_EVENTS: frozenset[EventKind] = frozenset(
 )
 """Event kinds that only sessions with the option `workload_manager` have.
 
-A client must not name them in `wake_on` without the option: servers of earlier editions reject
+A client must not name them in `wake_on` without the option: a server without the extension rejects
 them.
 """
 

@@ -9,7 +9,6 @@ from hpcosim_protocol.errors import DecodeError
 
 MAX_POLICY_ENTRIES = 50
 MAX_POLICY_BYTES = 16 * 2**10  # of the encoded field
-# A hello then nests 6 levels, which servers of every edition can read.
 MAX_POLICY_NESTING = 4
 IN_AN_ENTRY = "$.policy[...]"
 

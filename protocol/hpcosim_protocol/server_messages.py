@@ -10,7 +10,6 @@ from hpcosim_protocol.client_messages import Decisions
 from hpcosim_protocol.events import Event
 from hpcosim_protocol.platform import Platform
 from hpcosim_protocol.tags import snake_case
-from hpcosim_protocol.versions import PROTOCOL_EDITION
 
 ServerState = Literal["serving", "draining"]
 Writing = Literal["none", "ok", "failing"]
@@ -43,11 +42,10 @@ class Options(Struct, kw_only=True):
         signals: whether the server sends `signal_changed`.
         explain: whether the client may send `explain`.
         workload_manager: whether the session has the events, decisions, states and codes of
-            section 5.14 of the specification, because its hello had `workload_manager`.
+            workload managers, because its hello had `workload_manager`.
         history: whether the client may send `get_history`. Only in the reply to a hello with
             `history`.
-        realtime: whether time passes while the client decides; see section 4.1 of the
-            specification.
+        realtime: whether time passes while the client decides.
         max_message_bytes: maximum size of a message, bytes.
         max_decisions: maximum number of decisions in one message.
         idle_timeout_s: silence of the client after which the server closes the session, wall s.
@@ -178,7 +176,6 @@ class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
     Attributes:
         server: name and version of the server.
-        edition: edition of the protocol.
         state: `serving` or `draining`: the server ends, and opens no session.
         uptime_s: time since the start of the server, wall s.
         scenarios: names of the scenarios.
@@ -198,7 +195,6 @@ class ServerStatus(Struct, tag_field="type", tag=snake_case, kw_only=True):
     """
 
     server: str
-    edition: str = PROTOCOL_EDITION
     state: ServerState = "serving"
     uptime_s: float = 0.0
     scenarios: list[str] = []

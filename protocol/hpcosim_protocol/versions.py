@@ -1,4 +1,3 @@
-"""Version and edition of the protocol."""
+"""Version of the protocol."""
 
 PROTOCOL_VERSION = 1
-PROTOCOL_EDITION = "1.9"

@@ -20,7 +20,7 @@ UNKNOWN_FIELDS: dict[str, Any] = {
         "nested": {"type": "job_submitted", "list": [[], [{"job_id": 1, "cores": 10**6}]]},
     }
 }
-"""A field that does not exist in any edition of the protocol."""
+"""A field that does not exist in the protocol."""
 
 
 def widest(value: Any) -> bytes:

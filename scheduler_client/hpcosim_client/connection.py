@@ -160,8 +160,8 @@ class Connection:
 
         Args:
             decisions: the decisions, in the order in which they take effect.
-            wake_on: kinds of events that end the wait; None: the protocol's default. A server of an
-                earlier edition does not get the kinds that it does not know.
+            wake_on: kinds of events that end the wait; None: the protocol's default. Kinds of an
+                extension are left out if the session lacks the option for them.
             elapsed_s: simulated seconds that the scheduler needed to decide, >= 0.
 
         Raises:
@@ -248,7 +248,7 @@ class Connection:
         """Return what the server does.
 
         Raises:
-            ServerRefusedError: the server does not tell it; it has an edition before 1.8.
+            ServerRefusedError: the server does not tell it.
             ServerGoneError, ServerFaultError: as `decide`.
         """
         answer = self._exchange.reply_to(GetStatus(), 0)

@@ -73,11 +73,11 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("past_alarms", "alarms", "R-bad-time"),
     ("explains_badly", "explain", "R-reason"),
     ("explains", "simulation", "R-explain-option"),
-    ("explains", "explain_of_an_earlier_edition", "R-explain-option"),
+    ("explains", "explain_without_option", "R-explain-option"),
     ("keeps_waiting_jobs", "cancelled_job", "R-waiting-job-ends"),
     ("needs_no_eligibility", "not_eligible", "R-eligible"),
     ("deaf_to_requeues", "requeued_job", "R-requeued"),
-    ("suspends", "workload_manager_of_an_earlier_edition", "R-workload-manager-option"),
+    ("suspends", "workload_manager_without_option", "R-workload-manager-option"),
     ("impatient", "late_welcome", "R-waits"),
     ("no_nonce", "late_welcome", "R-nonce"),
     ("other_nonce", "late_welcome", "R-nonce"),
@@ -145,7 +145,7 @@ def test_the_command_that_schedules_conforms() -> None:
 def test_the_command_explains_only_if_the_server_allows_it() -> None:
     """`hpcosim schedule --explain` sends explanations to a server that knows them, and no other."""
     command = [*HPCOSIM, "schedule", "easy", "--explain", "--connect"]
-    checks = ("simulation", "explain", "explain_of_an_earlier_edition")
+    checks = ("simulation", "explain", "explain_without_option")
     verdicts = verdicts_of(command, *checks)
     assert [(verdict.outcome, verdict.what) for verdict in verdicts] == [("passed", "")] * 3
 

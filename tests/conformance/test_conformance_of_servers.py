@@ -92,7 +92,7 @@ FAULTS: Sequence[tuple[str, str, str]] = (
     ("forgets_at_end", "rejection_at_end", "R-at-end"),
     ("no_requeues", "node_failure", "R-node-failed"),
     ("wrong_code", "node_failure", "R-node-unavailable"),
-    ("never_translates", "earlier_editions", "R-translated"),
+    ("ignores_profile", "basic_profile", "R-basic-profile"),
     ("one_clock", "sessions_apart", "R-apart"),
     ("late_alarms", "alarms", "R-alarm"),
     ("sleepless", "wake_on", "R-always-wakes"),
@@ -120,7 +120,7 @@ AT_A_SITE = (
     "suspension",
     "requeue",
     "node_failure",
-    "earlier_editions",
+    "basic_profile",
 )
 """The checks that need the scenario `SITE`."""
 

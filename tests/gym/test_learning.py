@@ -383,11 +383,11 @@ class LampLearner(Learner):
         self,
         settings: TrainingSettings,
         scores: list[float] | None = None,
-        inputs: str | None = "jobs",
+        inputs: str = "jobs",
     ) -> None:
         self.settings, self.iterations = settings, settings.iterations
         self.agent = lamp_agent(settings)
-        self.description = description(settings, **({"inputs": inputs} if inputs else {}))
+        self.description = description(settings, inputs=inputs)
         self._scores = scores
 
     def clone(self) -> IterationOutcome:
@@ -502,10 +502,10 @@ def test_forms_and_algorithms_are_named_as_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("default")
-def test_a_checkpoint_without_checksum_resumes(tmp_path: Path) -> None:
-    """A checkpoint that records no checksum of its inputs resumes; a complete one warns."""
+def test_resuming_a_complete_training_warns(tmp_path: Path) -> None:
+    """The warning says that all iterations are done."""
     settings = TrainingSettings(iterations=1)
-    TrainingSession(LampLearner(settings, inputs=None), tmp_path).run()
+    TrainingSession(LampLearner(settings), tmp_path).run()
     session = TrainingSession(LampLearner(settings), tmp_path, resume=True)
     with pytest.warns(UserWarning, match=r"the training is complete \(1 of 1 iterations\)"):
         session.run()

@@ -22,7 +22,7 @@ from support.commands import invoke
 from support.paths import ROOT
 
 CHECKSUMS = Path(__file__).with_name("checksums.json")
-ENVIRONMENT = ("git", "packages", "hpcosim", "protocol_edition")
+ENVIRONMENT = ("git", "packages", "hpcosim")
 """Keys of `run.json` and similar files that describe the environment of a run."""
 SKIPPED = (".png", ".svg", ".pdf", ".html")
 """Files that contain versions of libraries, or that libraries draw."""

@@ -33,7 +33,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.features import MAX_COUNTS, MAX_LENGTH, MAX_NESTING, check
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.service.translation import Translation
+from hpcosim_server.service.basic_profile import BasicProfile
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_workloads.table import job_table
@@ -114,40 +114,40 @@ def test_spec_lists_valid_feature_expressions() -> None:
 
 def test_spec_names_the_kinds_of_workload_managers() -> None:
     """The kinds that need the option are those of the code."""
-    words = " ".join(section("5.14 Clients of earlier editions").split())
+    words = " ".join(section("5.14 The basic profile").split())
     found = re.search(r"`wake_on` MUST NOT name (.*?): servers", words)
     assert found is not None
     assert set(re.findall(r"`(\w+)`", found[1])) == WORKLOAD_MANAGER_EVENTS
 
 
-def test_spec_has_the_translated_states() -> None:
-    """The server translates the states of edition 1.7 as the table says."""
+def test_spec_has_the_states_of_the_basic_profile() -> None:
+    """A basic client receives the states that the table says."""
     found = {}
     for state in get_args(JobState):
-        translation = Translation()
-        translation.events(JobSubmitted(0.0, 1, 1, 1.0))
-        (event,) = translation.events(JobCompleted(1.0, 1, state))
+        profile = BasicProfile()
+        profile.events(JobSubmitted(0.0, 1, 1, 1.0))
+        (event,) = profile.events(JobCompleted(1.0, 1, state))
         assert isinstance(event, JobCompleted)
         if event.state != state:
             found[state] = event.state
-    assert translated("job_completed` with the state") == found
+    assert replaced("job_completed` with the state") == found
 
 
-def test_spec_has_the_translated_codes() -> None:
-    """The server translates the codes of edition 1.7 as the table says."""
+def test_spec_has_the_codes_of_the_basic_profile() -> None:
+    """A basic client receives the codes that the table says."""
     found = {}
     for code in get_args(RejectionCode):
         rejected = DecisionRejected(1.0, 2, 0, "allocate_job", code, "", 1)
-        (event,) = Translation().events(rejected)
+        (event,) = BasicProfile().events(rejected)
         assert isinstance(event, DecisionRejected)
         if event.code != code:
             found[code] = event.code
-    assert translated("decision_rejected` with") == found
+    assert replaced("decision_rejected` with") == found
 
 
-def translated(subject: str) -> dict[str, str]:
-    """Return the old values and their new one, from the rows of the table about a subject."""
-    rows = rows_of(section("5.14 Clients of earlier editions"), "Event")
+def replaced(subject: str) -> dict[str, str]:
+    """Return values and what replaces them, from the rows of the table about a subject."""
+    rows = rows_of(section("5.14 The basic profile"), "Event")
     return {
         old: re.findall(r"`(\w+)`", row[1])[-1]
         for row in rows

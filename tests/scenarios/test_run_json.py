@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import yaml
 
+from hpcosim_protocol import PROTOCOL_VERSION
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.record.versions import git_checkout, package_versions
-from support.paths import ROOT
 
 TEXT = """name: small
 seed: 3
@@ -144,16 +144,9 @@ def test_versions_are_recorded(small: Path) -> None:
     """The file has versions of hpcosim, the protocol and the packages that compute results."""
     about = recorded(small)
     assert about["hpcosim"]
-    assert about["protocol_edition"].startswith(f"{about['protocol']}.")
+    assert about["protocol"] == PROTOCOL_VERSION
     assert set(about["packages"]) == {"python", "simpy", "numpy", "msgspec", "pyzmq"}
     assert about["packages"] == package_versions()
-
-
-def test_the_specification_has_the_recorded_edition(small: Path) -> None:
-    """The recorded edition is that of the specification."""
-    edition = recorded(small)["protocol_edition"]
-    text = (ROOT / "protocol/hpcosim_protocol/specification.md").read_text()
-    assert f"**Version {edition}**" in text
 
 
 def test_no_path_of_the_machine_is_recorded(small: Path) -> None:

@@ -277,7 +277,7 @@ def test_avoided_emissions_of_a_published_study(
 
 @pytest.mark.parametrize("has_signals", [True, False])
 def test_an_account_names_signals_only_where_the_server_knows_them(has_signals: bool) -> None:
-    """A server of an earlier edition rejects `wake_on` with `signal_changed`."""
+    """A server without signals rejects `wake_on` with `signal_changed`."""
     view = View(cluster_of(1))
     if has_signals:
         view.apply(0.0, [SignalChanged(0.0, CO2, 5.0)])

@@ -277,7 +277,7 @@ def test_a_scheduler_that_came_back_from_a_snapshot(server: Server) -> None:
 
 
 def test_without_a_journal_a_scheduler_gets_a_snapshot(tmp_path: Path) -> None:
-    """A server without journals sends a snapshot, as before edition 1.8."""
+    """A server without journals sends a snapshot instead of a history."""
     server = Server(tmp_path, journals=False)
     results = server.schedule(lambda: make_policy("easy"), [30])
     assert json.loads(results["metrics.json"])["jobs"] == 15

@@ -1,24 +1,23 @@
-"""Spellings of policy names: hyphens and lower case, old spellings with a warning."""
+"""Spellings of policy names: hyphens and lower case."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from hpcosim.cli.main import app
-from hpcosim_schedulers import expand, make_policy, parse_power
-from hpcosim_schedulers.catalogue.power import title
+from hpcosim_client.errors import PolicyError
+from hpcosim_schedulers import make_policy, parse_power
 from hpcosim_schedulers.catalogue.schedulers import canonical_name, scheduler_names
-from hpcosim_schedulers.power.settings import NAMES, AlwaysOn, KeepIdle
+from hpcosim_schedulers.power.settings import NAMES, AlwaysOn, PowerSettingsError
 
 SCENARIO = """name: tiny
 platform: {nodes: [{count: 4, processors: [{cores: 2, static_w: 10, dynamic_w: 0}]}]}
 workload:
   synthetic: {model: poisson, jobs: 5, mean_interarrival_s: 60, cores: [1, 8], run_s: [10, 900]}
-scheduler: {name: low_mem-high_cores, power: {name: always_on}}
+scheduler: {name: low_mem-high_cores}
 """
 
 
@@ -47,59 +46,33 @@ def test_names_ignore_case(written: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("written", "name"),
     [
         ("low_mem_ops-high_mem_bw-one", "low-mem-ops-high-mem-bw-one"),
         ("first-High_GFlops", "first-high-gflops"),
     ],
 )
-def test_an_old_spelling_is_accepted_with_a_warning(old: str, new: str) -> None:
-    """The warning names both spellings; results carry the new one."""
-    with pytest.warns(FutureWarning, match=f"'{old}' is now spelled '{new}'"):
-        make_policy(old)
-    with pytest.warns(FutureWarning):
-        assert title(old, AlwaysOn()) == new
-    with pytest.warns(FutureWarning):
-        assert expand([old, new]) == [new]
+def test_underscores_are_unknown_names_with_a_suggestion(written: str, name: str) -> None:
+    """The error names the spelling with hyphens first."""
+    with pytest.raises(PolicyError, match=f"no scheduler '{written}'; did you mean {name}"):
+        make_policy(written)
 
 
-def test_old_and_capitalised_names_of_power_managers_are_accepted() -> None:
-    """The names of power managers follow the rules of those of schedulers."""
-    with pytest.warns(FutureWarning, match="'keep_idle' is now spelled 'keep-idle'"):
-        assert parse_power({"name": "keep_idle", "warm": 2}) == KeepIdle(2)
+def test_names_of_power_managers_follow_the_same_rules() -> None:
+    """Case does not matter; an underscore is an unknown name with a suggestion."""
     assert parse_power({"name": "Always-On"}) == AlwaysOn()
+    with pytest.raises(PowerSettingsError, match="did you mean keep-idle"):
+        parse_power({"name": "keep_idle", "warm": 2})
+    with pytest.raises(PolicyError, match=r"scheduler\.power=keep-idle"):
+        make_policy("keep_idle")
 
 
-def invoke(*arguments: str) -> Result:
-    """Run `hpcosim` in this process."""
-    return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
-
-
-def spellings(done: Result) -> list[str]:
-    """Return the warnings about spellings."""
-    return [line for line in done.stderr.splitlines() if "is now spelled" in line]
-
-
-def test_a_scenario_with_old_names_is_run_with_one_line_each(
+def test_a_scheduler_of_a_scenario_is_suggested(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The warnings are on standard error; the results have the new name."""
+    """`hpcosim run` rejects a name with underscores and names the correct one."""
     monkeypatch.chdir(tmp_path)
     Path("tiny.yaml").write_text(SCENARIO)
-    done = invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out", "--json")
-    assert done.exit_code == 0
-    assert [line.split(";")[0] for line in spellings(done)] == [
-        "warning: the name 'always_on' is now spelled 'always-on'",
-        "warning: the name 'low_mem-high_cores' is now spelled 'low-mem-high-cores'",
-    ]
-    assert json.loads(Path("out/run.json").read_text())["scheduler"] == "low-mem-high-cores"
-
-
-def test_compare_reports_an_old_name_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often the scenario and the name are read."""
-    monkeypatch.chdir(tmp_path)
-    Path("tiny.yaml").write_text(SCENARIO.partition("scheduler:")[0])
-    done = invoke("compare", "tiny.yaml", "--schedulers", "first-low_power,EASY,easy", "--json")
-    (warning,) = spellings(done)
-    assert "first-low_power" in warning
-    assert list(json.loads(done.stdout)) == ["first-low-power", "easy"]
+    done = CliRunner().invoke(app, ["run", "tiny.yaml", "--transport", "inproc"])
+    assert done.exit_code != 0
+    assert "did you mean low-mem-high-cores" in done.stderr

@@ -341,7 +341,7 @@ FAULTS: Mapping[str, Fault] = {
     "no_signals": events_without("signal_changed"),
     "past_forecast": _in_event("signal_changed", forecast=[[0.0, 1.0]]),
     "manages_always": _manages_always,
-    "never_translates": on("hello", workload_manager=True),
+    "ignores_profile": on("hello", workload_manager=True),
     "no_devices": _in_event("job_started", gres=[]),
     "forgets_eligible_jobs": events_without("job_eligible"),
     "no_suspensions": events_without("job_suspended"),

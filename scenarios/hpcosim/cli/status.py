@@ -86,7 +86,7 @@ def _rows(found: ServerStatus, problems: list[str]) -> list[tuple[str, str]]:
     lost = f"{found.messages_lost:,} messages to peers that did not read"
     return [
         ("health", ", ".join(problems) or "ok"),
-        ("server", f"{found.server}, protocol {found.edition}"),
+        ("server", found.server),
         ("up for", _duration(found.uptime_s)),
         ("scenarios", ", ".join(found.scenarios)),
         ("workers", _workers(found)),

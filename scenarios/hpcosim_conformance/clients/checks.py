@@ -62,13 +62,13 @@ SCRIPTS: Sequence[Script] = (
     Script("wake_on", "R-no-job-allocated", alter=replies.no_wake_on_allocation),
     Script("alarms", "R-bad-time"),
     Script("explain", "R-reason", explains=True),
-    Script("explain_of_an_earlier_edition", "R-explain-option", alter=replies.no_explain),
+    Script("explain_without_option", "R-explain-option", alter=replies.no_explain),
     Script("cancelled_job", "R-waiting-job-ends", CANCELLED),
     # Workload managers
     Script("not_eligible", "R-eligible", NOT_ELIGIBLE),
     Script("requeued_job", "R-requeued", REQUEUED),
     Script(
-        "workload_manager_of_an_earlier_edition",
+        "workload_manager_without_option",
         "R-workload-manager-option",
         alter=replies.no_workload_manager,
         knows_workload_managers=False,

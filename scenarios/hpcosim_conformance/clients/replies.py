@@ -94,17 +94,17 @@ def defaults_written_out(reply: Map) -> Map:
 
 
 def no_wake_on_allocation(reply: Map) -> Map:
-    """Omit the option `wake_on_allocation` from a `welcome`, as a server of edition 1.0 does."""
+    """Omit the option `wake_on_allocation` from a `welcome`, as a basic server does."""
     return _without_option("wake_on_allocation", reply)
 
 
 def no_explain(reply: Map) -> Map:
-    """Omit the option `explain` from a `welcome`, as a server of edition 1.5 does."""
+    """Omit the option `explain` from a `welcome`, as a basic server does."""
     return _without_option("explain", reply)
 
 
 def no_workload_manager(reply: Map) -> Map:
-    """Omit the option `workload_manager` from a `welcome`, as a server of edition 1.6 does."""
+    """Omit the option `workload_manager` from a `welcome`, as a basic server does."""
     return _without_option("workload_manager", reply)
 
 

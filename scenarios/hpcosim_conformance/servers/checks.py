@@ -86,7 +86,7 @@ CHECKS: Sequence[Check] = (
     Check("requeue", "R-requeued", job_runs.requeue),
     Check("rejection_at_end", "R-at-end", job_runs.rejection_at_end),
     Check("node_failure", "R-node-failed", job_runs.node_failure),
-    Check("earlier_editions", "R-translated", job_runs.earlier_editions),
+    Check("basic_profile", "R-basic-profile", job_runs.basic_profile),
     Check("alarms", "R-alarm", timing.alarms),
     Check("wake_on", "R-not-lost", timing.wake_on),
     Check("elapsed", "R-elapsed", timing.elapsed),

@@ -113,7 +113,7 @@ def explain(server: ServerUnderTest) -> None:
     session = server.open()
     job = session.advance_until_a_job_can_start()["job_id"]
     if "explain" not in session.options:
-        raise NotTriedError("the server is of an earlier edition, without the option explain")
+        raise NotTriedError("the server has no option explain")
     now_s = session.now_s
     expected = _explanations(job, now_s)
     if not session.options["explain"]:

@@ -17,7 +17,7 @@ def workload_manager(server: ServerUnderTest) -> None:
     """The option `workload_manager` is true exactly if the hello had it."""
     options = [server.open(workload_manager=each).options for each in (False, True)]
     if "workload_manager" not in options[0]:
-        raise NotTriedError("the server is of an earlier edition, without workload managers")
+        raise NotTriedError("the server has no option workload_manager")
     got = [each["workload_manager"] for each in options]
     what = f"without and with workload_manager in hello, the option is {got}"
     expect(got == [False, True], "R-workload-manager", what)
@@ -121,7 +121,7 @@ def site_session(server: ServerUnderTest) -> OpenSession:
     """Return a session with workload_manager after its first events.
 
     Raises:
-        NotTriedError: the server is of an earlier edition.
+        NotTriedError: the server has no workload managers.
     """
     session = server.open(workload_manager=True)
     if not session.options.get("workload_manager"):

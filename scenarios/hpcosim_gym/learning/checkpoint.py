@@ -136,8 +136,6 @@ def _differences(stored: str, expected: str) -> str:
     The text is empty if they are the same.
     """
     got, want = _with_form(json.loads(stored)), _with_form(json.loads(expected))
-    if INPUTS not in got:  # a checkpoint of release 0.1
-        want.pop(INPUTS, None)
     names = [name for name in {**want, **got} if got.get(name) != want.get(name)]
     # Settings depend on options, some options on the observation, and the inputs on the scenario.
     for main in (DEFAULTS_DEPEND_ON, OPTIONS, ("scenario",)):

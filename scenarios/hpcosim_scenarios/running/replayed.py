@@ -198,7 +198,7 @@ def _take_over(
     ]
     run.scheduler = f"{run.scheduler} then {chosen.title}"
     run.policy, run.ended_because = chosen.description(), ""
-    simulation.outbox.translate = None
+    simulation.outbox.profile = None
     snapshot = (simulation.now_s, simulation.snapshot())
     return run_in_process(
         opened,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.names import canonical, spelled
+from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, make_from_file, split_name
 from hpcosim_schedulers.catalogue.registered import SCHEDULERS, Scheduler, load, registered
@@ -154,8 +154,7 @@ def _own_names() -> list[str]:
 def canonical_name(name: str) -> str:
     """Return the canonical name of a scheduler or of a group, as results carry it.
 
-    Case does not matter. Underscores instead of hyphens, the spelling of release 0.1, are accepted
-    with a `FutureWarning`. A file in the name and an unknown name are returned unchanged.
+    Case does not matter. A file in the name and an unknown name are returned unchanged.
 
     Example:
         >>> canonical_name("EASY")
@@ -165,7 +164,7 @@ def canonical_name(name: str) -> str:
     own = [*(prefix[:-1] for prefix in REPLAYED), *SETTINGS]
     if not colon:
         own += [*_own_names(), *GROUPS]
-    if spelled(kind) in own:  # without a look at the entry points
+    if kind.lower() in own:  # without a look at the entry points
         return f"{canonical(kind, own)}{colon}{file}"
     known = trained_names() if colon else [*trained_names(), *registered(SCHEDULERS)]
     return f"{canonical(kind, known)}{colon}{file}"
@@ -231,12 +230,13 @@ def check_scheduler(name: str) -> str:
 
 def _no_such_scheduler(name: str, known: Sequence[str]) -> str:
     """Return the message for an unknown name, with the likely correction."""
-    if (manager := canonical(name, NAMES)) in NAMES:
+    hyphened = name.lower().replace("_", "-")
+    if hyphened in NAMES:
         return (
             f"{name!r} is a power manager, not a scheduler: keep the scheduler and choose the "
-            f"manager with --set scheduler.power={manager}"
+            f"manager with --set scheduler.power={hyphened}"
         )
-    near = difflib.get_close_matches(spelled(name), known, n=3) or _described_by(name, known)
+    near = difflib.get_close_matches(hyphened, known, n=3) or _described_by(hyphened, known)
     file, colon, function = name.rpartition(":")
     if colon and Path(f"{file}.py").is_file():
         near = [f"{file}.py:{function}"]
@@ -248,7 +248,6 @@ def _described_by(word: str, known: Sequence[str]) -> list[str]:
     """Return the first schedulers whose description has a word, such as `backfill`."""
     from hpcosim_schedulers.catalogue.summaries import all_schedulers
 
-    word = spelled(word)
     if len(word) < MIN_WORD:
         return []
     texts = {name: text.lower() for name, text in all_schedulers().items() if name in known}

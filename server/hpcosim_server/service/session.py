@@ -19,9 +19,9 @@ from hpcosim_protocol import (
     Welcome,
     encode,
 )
+from hpcosim_server.service.basic_profile import BasicProfile
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
-from hpcosim_server.service.translation import Translation
 from hpcosim_server.wire.address import key_of
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.errors import SimulationStuck
@@ -114,10 +114,10 @@ class Session:
         self.limits = limits or Limits()
         self._options = options
         self._start_s = opened.simulation.now_s
-        self._translation: Translation | None = None
+        self._profile: BasicProfile | None = None
         if not hello.workload_manager:
-            self._translation = Translation()
-            opened.simulation.outbox.translate = self._translation.events
+            self._profile = BasicProfile()
+            opened.simulation.outbox.profile = self._profile.events
         self._welcome = encode(self._make_welcome())
 
     @property
@@ -149,8 +149,8 @@ class Session:
         """Return an encoded welcome with a snapshot, for a client that resumes the session."""
         welcome = self._make_welcome()
         welcome.snapshot = self.opened.simulation.snapshot()
-        if self._translation is not None:
-            welcome.snapshot = self._translation.snapshot(welcome.snapshot)
+        if self._profile is not None:
+            welcome.snapshot = self._profile.snapshot(welcome.snapshot)
         return encode(welcome)
 
     def resume_with_history(self) -> bytes:

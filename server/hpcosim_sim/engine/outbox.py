@@ -60,26 +60,26 @@ class Outbox:
     Attributes:
         events: the pending events in chronological order.
         kinds: bit mask of the kinds of `events`.
-        translate: returns the events to add for an event, for a client of an earlier edition of
-            the protocol; None: the event itself.
+        profile: returns the events to add for an event, for a client in the basic profile of the
+            protocol; None: the event itself.
     """
 
-    __slots__ = ("_replaced", "_signals", "events", "kinds", "translate")
+    __slots__ = ("_replaced", "_signals", "events", "kinds", "profile")
 
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.kinds = 0
-        self.translate: Callable[[Event], Sequence[Event]] | None = None
+        self.profile: Callable[[Event], Sequence[Event]] | None = None
         self._signals: dict[str, int] = {}  # place in `events` of the last event, by signal
         self._replaced: set[int] = set()  # places of events that `take` leaves out
 
     def add(self, event: Event) -> None:
         """Add an event."""
-        if self.translate is None:
+        if self.profile is None:
             self.events.append(event)
             self.kinds |= _BIT_OF_TYPE[type(event)]
             return
-        for each in self.translate(event):
+        for each in self.profile(event):
             self.events.append(each)
             self.kinds |= _BIT_OF_TYPE[type(each)]
 

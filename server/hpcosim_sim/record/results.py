@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from hpcosim_protocol import PROTOCOL_EDITION, PROTOCOL_VERSION, Platform
+from hpcosim_protocol import PROTOCOL_VERSION, Platform
 from hpcosim_sim.errors import ResultsError
 from hpcosim_sim.record.checksums import Written, WrittenFile
 from hpcosim_sim.record.economics import EconomicsSource, rate_warnings
@@ -73,7 +73,6 @@ class Run(msgspec.Struct, kw_only=True):
         platform: the simulated cluster.
         hpcosim: version of hpcosim.
         protocol: major version of the protocol.
-        protocol_edition: version of the protocol's specification, such as `1.6`.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
         realtime: simulated seconds per second of wall-clock time in a run in real time
             (`--realtime`). Such a run is not deterministic: its results depend on the speed of the
@@ -98,7 +97,6 @@ class Run(msgspec.Struct, kw_only=True):
     platform: Platform | None = None
     hpcosim: str
     protocol: int = PROTOCOL_VERSION
-    protocol_edition: str = PROTOCOL_EDITION
     packages: Mapping[str, str] = {}
     realtime: float | None = None
     files: Mapping[str, WrittenFile] = {}

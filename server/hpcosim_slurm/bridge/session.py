@@ -17,8 +17,8 @@ from hpcosim_protocol import (
     Welcome,
     encode,
 )
+from hpcosim_server.service.basic_profile import BasicProfile
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.translation import Translation
 from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
 from hpcosim_sim.engine.snapshot import snapshot_of
 from hpcosim_slurm.worlds.world import World
@@ -59,9 +59,9 @@ class SchedulerSession:
         self._last_request: Decisions | None = None
         self._wake = 0
         self._told_s = world.engine.now_s  # time of the last message to the scheduler
-        self._translation: Translation | None = None
+        self._profile: BasicProfile | None = None
         if not hello.workload_manager:
-            self._translate()
+            self._use_basic_profile()
 
     @property
     def label(self) -> str:
@@ -102,8 +102,8 @@ class SchedulerSession:
         self._told_s = engine.now_s
         welcome.snapshot = snapshot_of(engine)
         engine.outbox.take()
-        if self._translation is not None:
-            welcome.snapshot = self._translation.snapshot(welcome.snapshot)
+        if self._profile is not None:
+            welcome.snapshot = self._profile.snapshot(welcome.snapshot)
         self.waiting = None
         return encode(welcome)
 
@@ -172,11 +172,11 @@ class SchedulerSession:
             return SetAlarm(math.nextafter(now_s, math.inf), decision.alarm_id)
         return decision
 
-    def _translate(self) -> None:
-        """Translate events from now on, those that are pending too."""
-        self._translation = Translation()
+    def _use_basic_profile(self) -> None:
+        """Send the events of the basic profile from now on, those that are pending too."""
+        self._profile = BasicProfile()
         outbox = self.world.engine.outbox
         pending = outbox.take()
-        outbox.translate = self._translation.events
+        outbox.profile = self._profile.events
         for event in pending:
             outbox.add(event)

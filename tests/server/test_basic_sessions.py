@@ -1,4 +1,4 @@
-"""Sessions of clients of earlier editions, on random clusters of workload managers."""
+"""Sessions in the basic profile, on random clusters of workload managers."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ from support.examples import examples
 from support.simulating import cluster_of
 from support.site_scenes import job, table
 
-OLD_STATES = {"completed", "timeout", "killed", "node_failed", "rejected"}
-OLD_CODES = {"job_not_waiting", "node_busy", "bad_allocation"}
+BASIC_STATES = {"completed", "timeout", "killed", "node_failed", "rejected"}
+BASIC_CODES = {"job_not_waiting", "node_busy", "bad_allocation"}
 MAX_REQUESTS = 2000
 CORES, NODES = 2, 2
 
@@ -92,8 +92,8 @@ def scenes(draw: st.DrawFn) -> Scene:
     return Scene(table(*jobs), SiteEvents(tuple(changes), tuple(actions)), draw(st.integers(0, 99)))
 
 
-class OldClient:
-    """A scheduler of edition 1.6 that starts jobs, first come, first served, and checks events.
+class BasicClient:
+    """A basic scheduler that starts jobs, first come, first served, and checks events.
 
     Attributes:
         queue: waiting jobs in order of submission.
@@ -150,7 +150,7 @@ class OldClient:
         return decisions
 
     def _apply(self, event: Map) -> None:
-        """Apply an event, and check that an earlier edition has it at this point."""
+        """Apply an event, and check that the basic profile has it at this point."""
         kind, number = event["type"], event.get("job_id")
         assert kind not in WORKLOAD_MANAGER_EVENTS
         if kind == "job_submitted":
@@ -161,11 +161,11 @@ class OldClient:
             self.queue.pop(event["job_id"])
             self.started[event["job_id"]] = dict(zip(event["nodes"], event["cores"], strict=True))
         elif kind == "job_completed":
-            assert event["state"] in OLD_STATES
+            assert event["state"] in BASIC_STATES
             known = self.queue if number in self.queue else self.started
             known.pop(event["job_id"])
         elif kind == "decision_rejected":
-            assert event["code"] in OLD_CODES, event
+            assert event["code"] in BASIC_CODES, event
             self._rejected = True
 
     def _resume(self) -> None:
@@ -194,9 +194,9 @@ def _taken(free: list[int], cores: int) -> list[int]:
 @pytest.mark.slow
 @examples(60)
 @given(scenes())
-def test_a_client_of_an_earlier_edition_schedules_any_scene(scene: Scene) -> None:
-    """The client gets only events of its edition, in a possible order, until all jobs are over."""
-    client = OldClient(scene)
+def test_a_basic_client_schedules_any_scene(scene: Scene) -> None:
+    """The client gets only basic events, in a possible order, until all jobs are over."""
+    client = BasicClient(scene)
     for _ in range(MAX_REQUESTS):
         client.step()
         if client.ended:

@@ -1,4 +1,4 @@
-"""Events for clients of earlier editions of the protocol."""
+"""Events of sessions in the basic profile of the protocol."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from hpcosim_protocol import (
     NodeRepaired,
     RejectionCode,
 )
-from hpcosim_server.service.translation import Translation
+from hpcosim_server.service.basic_profile import BasicProfile
 from hpcosim_sim.engine.outbox import Outbox, mask_of
 
-NEW_STATES = {"failed", "cancelled", "preempted", "deadline"}
+EXTENSION_STATES = {"failed", "cancelled", "preempted", "deadline"}
 HELD = JobRequest(hold=True)
 
 
 def received(*events: Event) -> list[Event]:
-    """Return what a client of edition 1.6 receives for events."""
-    translation = Translation()
-    return [each for event in events for each in translation.events(event)]
+    """Return what a client in the basic profile receives for events."""
+    profile = BasicProfile()
+    return [each for event in events for each in profile.events(event)]
 
 
 def test_a_job_is_submitted_when_it_is_eligible() -> None:
@@ -81,18 +81,18 @@ def test_a_job_that_the_client_does_not_know_ends_without_event() -> None:
 
 
 @pytest.mark.parametrize("state", get_args(JobState))
-def test_states_are_those_of_earlier_editions(state: JobState) -> None:
-    """A final state of edition 1.7 is reported as one that the client knows."""
+def test_states_are_those_of_the_basic_profile(state: JobState) -> None:
+    """A final state of workload managers is reported as one that the client knows."""
     ended = received(JobSubmitted(1.0, 7, 4, 60.0), JobCompleted(2.0, 7, state))[-1]
 
     assert isinstance(ended, JobCompleted)
-    assert ended.state not in NEW_STATES
-    assert ended.state == state or state in NEW_STATES
+    assert ended.state not in EXTENSION_STATES
+    assert ended.state == state or state in EXTENSION_STATES
 
 
 @pytest.mark.parametrize("code", get_args(RejectionCode))
-def test_codes_answer_decisions_of_earlier_editions(code: RejectionCode) -> None:
-    """A code of edition 1.7 for an allocation is reported as one that the client knows."""
+def test_codes_are_those_of_the_basic_profile(code: RejectionCode) -> None:
+    """A code of workload managers for an allocation is reported as one that the client knows."""
     (event,) = received(DecisionRejected(1.0, 2, 0, "allocate_job", code, "a reason", 7))
 
     assert isinstance(event, DecisionRejected)
@@ -103,7 +103,7 @@ def test_codes_answer_decisions_of_earlier_editions(code: RejectionCode) -> None
     assert (event.reason, event.job_id) == ("a reason", 7)
 
 
-def test_other_events_of_edition_1_7_are_left_out() -> None:
+def test_other_events_of_workload_managers_are_left_out() -> None:
     """Suspension is not reported; a drained node counts as failed."""
     started = JobStarted(1.0, 7, [0], [4])
     nodes: Sequence[Event] = (NodeFailed(4.0, 1), NodeRepaired(5.0, 0))
@@ -115,20 +115,20 @@ def test_other_events_of_edition_1_7_are_left_out() -> None:
 
 def test_a_snapshot_replaces_what_the_client_knows() -> None:
     """After a snapshot, the jobs in it are those that the client knows."""
-    translation = Translation()
-    translation.events(JobSubmitted(1.0, 7, 4, 60.0))
+    profile = BasicProfile()
+    profile.events(JobSubmitted(1.0, 7, 4, 60.0))
     eligible = JobSubmitted(0.0, 9, 1, 10.0)
     waiting = JobSubmitted(0.0, 8, 1, 10.0, eligible=False)
 
-    assert translation.snapshot([eligible, waiting, JobSuspended(5.0, 9)]) == [eligible]
-    assert translation.events(JobEligible(6.0, 8)) == (JobSubmitted(6.0, 8, 1, 10.0),)
-    assert translation.events(JobHeld(6.0, 9)) == (JobCompleted(6.0, 9, "killed"),)
+    assert profile.snapshot([eligible, waiting, JobSuspended(5.0, 9)]) == [eligible]
+    assert profile.events(JobEligible(6.0, 8)) == (JobSubmitted(6.0, 8, 1, 10.0),)
+    assert profile.events(JobHeld(6.0, 9)) == (JobCompleted(6.0, 9, "killed"),)
 
 
-def test_translated_events_wake_the_client() -> None:
+def test_events_of_the_profile_wake_the_client() -> None:
     """An event that is left out does not wake the client; one that takes its place does."""
     outbox = Outbox()
-    outbox.translate = Translation().events
+    outbox.profile = BasicProfile().events
     wake = mask_of(["job_submitted"])
 
     outbox.add(JobSubmitted(1.0, 7, 4, 60.0, eligible=False))
