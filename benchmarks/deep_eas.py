@@ -17,7 +17,7 @@ from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, network_of, save_deep_eas
 from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
 from hpcosim_papers.deep_eas.agent.scene import Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Sees
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,16 +13,22 @@ from msgspec.structs import replace
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
 from hpcosim_experiments.execute import simulate_runs, warn_of
 from hpcosim_experiments.executors import ExecutorSettings, Local
-from hpcosim_experiments.missing import missing_runs, other_commits, stored_results, summary_of
+from hpcosim_experiments.model.axes import AxisValue, ResolvedAxis
+from hpcosim_experiments.model.combinations import Axes
 from hpcosim_experiments.model.file import located
-from hpcosim_experiments.model.windows import overlap_warnings
 from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.statistics.rows import Label
-from hpcosim_experiments.store import RunStore
+from hpcosim_experiments.store import (
+    RunStore,
+    missing_runs,
+    other_commits,
+    stored_results,
+    summary_of,
+)
 from hpcosim_experiments.tables.columns import Columns, check_names, metric_columns
 from hpcosim_experiments.tables.files import (
     Format,
@@ -32,6 +39,53 @@ from hpcosim_experiments.tables.files import (
 )
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_sim.record.versions import hpcosim_version
+
+# Windows of a job log that overlap, and are therefore no independent repeats.
+
+WINDOWS = ("workload.window_s", "workload.jobs")
+"""Paths that select a window of jobs: its first time or number, and the one after its last."""
+
+
+def overlap_warnings(axes: Axes, over: Iterable[str]) -> Iterator[str]:
+    """Yield a warning for each axis of repeats with windows that overlap.
+
+    Args:
+        axes: the axes.
+        over: the axes of repeats.
+    """
+    for name in over:
+        if pair := _overlapping(axes[name]):
+            first, second = pair
+            yield (
+                f"axes.{name}: the windows {first.label} and {second.label} overlap, so their runs "
+                f"share jobs; confidence intervals assume independent repeats and are too narrow. "
+                f"Choose windows without common jobs"
+            )
+
+
+def _overlapping(axis: ResolvedAxis) -> tuple[AxisValue, AxisValue] | None:
+    """Return the first two values whose windows of one log overlap; None: there are none."""
+    for path in WINDOWS:
+        having = [value for value in axis.values if _is_window(value.settings.get(path))]
+        for one, other in combinations(having, 2):
+            (begin, end), (after, until) = one.settings[path], other.settings[path]
+            if max(begin, after) < min(end, until) and _rest(one, path) == _rest(other, path):
+                return one, other
+    return None
+
+
+def _is_window(value: object) -> bool:
+    """Return whether a value is a pair of numbers; other values are reported as errors."""
+    return (
+        isinstance(value, (list, tuple))
+        and len(value) == 2
+        and all(isinstance(bound, (int, float)) for bound in value)
+    )
+
+
+def _rest(value: AxisValue, path: str) -> dict[str, object]:
+    return {name: each for name, each in value.settings.items() if name != path}
+
 
 Say = Callable[[str], None]
 """Takes a sentence about the progress of an experiment."""

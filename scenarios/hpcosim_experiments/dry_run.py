@@ -8,11 +8,10 @@ from typing import Any, NamedTuple
 
 from hpcosim_experiments.carry_out import checked_plan, default_folder
 from hpcosim_experiments.estimate import Estimate, estimate
-from hpcosim_experiments.missing import Results, missing_runs, stored_results, summary_of
 from hpcosim_experiments.output import check_output, marker_of
 from hpcosim_experiments.runs.inputs import count_jobs
 from hpcosim_experiments.runs.plan import Plan
-from hpcosim_experiments.store import RunStore
+from hpcosim_experiments.store import Results, RunStore, missing_runs, stored_results, summary_of
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 
 

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 from hpcosim_experiments.execute import files_of
 from hpcosim_experiments.executors import InputFiles, Local, open_executor
-from hpcosim_experiments.missing import Results
 from hpcosim_experiments.runs.plan import PlannedRun, name_of
 from hpcosim_experiments.runs.task import RunTask, simulate
+from hpcosim_experiments.store import Results
 
 SAMPLES = 8
 """Largest number of runs that are simulated for an estimate."""

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from hpcosim_client.loop import play as play
     from hpcosim_client.loop import run as run
     from hpcosim_client.nodes import NodePool as NodePool
-    from hpcosim_client.power_exchange import PowerExchange as PowerExchange
-    from hpcosim_client.profiles.profile import profile_of as profile_of
-    from hpcosim_client.profiles.reservation import Profile as Profile
-    from hpcosim_client.profiles.reservation import Reservation as Reservation
+    from hpcosim_client.profiles import Profile as Profile
+    from hpcosim_client.profiles import Reservation as Reservation
+    from hpcosim_client.profiles import profile_of as profile_of
     from hpcosim_client.queue import JobQueue as JobQueue
     from hpcosim_client.script import main as main
     from hpcosim_client.view import Policy as Policy
+    from hpcosim_client.view import PowerExchange as PowerExchange
     from hpcosim_client.view import View as View
 
 __all__, __getattr__, __dir__ = lazy_names(
@@ -62,11 +62,9 @@ __all__, __getattr__, __dir__ = lazy_names(
         "job": "Allocation Job",
         "loop": "play run",
         "nodes": "NodePool",
-        "power_exchange": "PowerExchange",
-        "profiles.profile": "profile_of",
-        "profiles.reservation": "Profile Reservation",
+        "profiles": "Profile Reservation profile_of",
         "queue": "JobQueue",
         "script": "main",
-        "view": "Policy View",
+        "view": "Policy PowerExchange View",
     },
 )

@@ -13,9 +13,8 @@ from hpcosim_client.errors import (
     ServerFaultError,
     ServerRefusedError,
 )
-from hpcosim_client.exchange import HISTORY, Exchange, Timeouts
+from hpcosim_client.exchange import HISTORY, Exchange, Timeouts, is_label, unexpected
 from hpcosim_client.link import Link, new_link
-from hpcosim_client.replies import is_label, unexpected
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     WORKLOAD_MANAGER_EVENTS,

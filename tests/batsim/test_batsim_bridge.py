@@ -21,8 +21,7 @@ from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.replies import read_reply
 from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
 from hpcosim_batsim.errors import BadReplyError, BatsimError, InputError, StuckError
-from hpcosim_batsim.inputs.external_events import read_external_events
-from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.external_events import parse_intervals, read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim

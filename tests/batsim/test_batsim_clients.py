@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.external_events import parse_intervals
 from support.batsim_inputs import delays, write_platform, write_workload
 from support.batsim_recording import rows_of
 from support.paths import ROOT

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import View
 from hpcosim_client.job import Ints, Job
-from hpcosim_client.profiles.node_profile import node_profile
+from hpcosim_client.profiles import node_profile
 from support.examples import examples
 from support.site_worlds import jobs, platforms, submissions
 

@@ -15,14 +15,18 @@ import torch
 from hpcosim_client import PolicyError, View
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
-from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
+from hpcosim_papers.deep_eas.agent.network import (
+    DeepEasMetadata,
+    Picture,
+    load_deep_eas,
+    pictures,
+    save_deep_eas,
+)
 from hpcosim_papers.deep_eas.agent.network import network_of as with_weights
-from hpcosim_papers.deep_eas.agent.picture import Picture, pictures
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
 from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
 from hpcosim_papers.deep_eas.agent.scene import Scene, joined
-from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees
 from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
 from hpcosim_papers.deep_eas.learners.networks import Network, PictureNetwork, initialise
 from hpcosim_papers.deep_eas.learners.networks import network_of as new_network

@@ -14,9 +14,8 @@ pytest.importorskip("torch")
 from hpcosim_client import View
 from hpcosim_experiments.statistics.rows import Row, read_rows
 from hpcosim_papers.deep_eas.agent.scene import NEVER, Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
 from hpcosim_papers.deep_eas.agent.step_costs import weights
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.study import curves, optima, sweep
 from hpcosim_papers.deep_eas.study.cases import (

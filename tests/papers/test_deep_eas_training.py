@@ -27,9 +27,8 @@ from hpcosim_gym.learning.update import discounted_returns, learn, policy_gradie
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
-from hpcosim_papers.deep_eas.agent.settings import DeepEas, Sees
 from hpcosim_papers.deep_eas.agent.step_costs import costs_to_go, mean_edp, normalised_edps
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees
 from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs

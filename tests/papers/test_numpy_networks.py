@@ -17,8 +17,8 @@ from hpcosim_client.safetensors_file import read_safetensors
 from hpcosim_papers.deep_eas.agent.network import load_deep_eas, network_shapes
 from hpcosim_papers.deep_eas.agent.network import network_of as deep_eas_of
 from hpcosim_papers.deep_eas.agent.scene import Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.ineps.agent import network as pairing
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
+from hpcosim_papers.ineps.agent import model as pairing
 from hpcosim_papers.ineps.agent.model import load_pairing
 from hpcosim_papers.power.agent import network as node_power
 from hpcosim_schedulers.agents import layers

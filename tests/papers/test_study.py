@@ -11,10 +11,9 @@ import pytest
 
 from hpcosim_experiments.executors import IN_THIS_PROCESS, Local
 from hpcosim_experiments.statistics.rows import Row, read_rows
-from hpcosim_papers.studies.agents import keep_best, train_all
+from hpcosim_papers.studies.agents import in_parallel, keep_best, train_all
 from hpcosim_papers.studies.errors import StudyError
 from hpcosim_papers.studies.measures import change
-from hpcosim_papers.studies.pool import in_parallel
 from hpcosim_papers.studies.runs import simulate, simulate_again
 from hpcosim_papers.studies.study import Request, Study, carry_out, only, plan
 from hpcosim_scenarios.errors import RunError

@@ -18,7 +18,7 @@ from hpcosim_protocol import (
     NodeRepaired,
     SimulationBegan,
 )
-from hpcosim_sim.engine.job_events import submission_of
+from hpcosim_sim.engine.jobs import submission_of
 from hpcosim_slurm.worlds.difference import NO_STATE, applied, difference
 from hpcosim_slurm.worlds.shadow import ShadowWorld
 from hpcosim_slurm.worlds.shown import Shown

@@ -10,8 +10,7 @@ import numpy as np
 
 from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.profiles.node_profile import NodeProfile, node_profile
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import NodeProfile, Reservation, node_profile
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.csv_columns import read_columns
-from hpcosim_view.run.errors import ReadResultsError
 from hpcosim_view.run.folder import read_folder
 from support.commands import FILES
 from support.simulating import cluster_of, jobs_of, simulate

@@ -12,7 +12,7 @@ from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
 from hpcosim_sim.record.results import Run, write_results
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.folder import read_folder
 from hpcosim_view.run.recording import RecordingReader
 from hpcosim_view.terminal.sinfo import nodes_at

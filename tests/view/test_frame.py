@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hpcosim_view.run.errors import FrameError
+from hpcosim_view.errors import FrameError
 from hpcosim_view.run.frame import COLUMNS, decode_frame, encode_frame, frame
 
 

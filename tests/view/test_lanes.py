@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run import lanes as module
-from hpcosim_view.run.errors import ReadResultsError
 from hpcosim_view.run.lanes import Lanes
 
 

@@ -8,8 +8,8 @@ import threading
 import pytest
 
 from hpcosim.cli.live import speed_of
+from hpcosim_view.errors import HttpBindError
 from hpcosim_view.live.address import HttpAddress, listen, machine_names
-from hpcosim_view.live.errors import HttpBindError
 
 
 @pytest.mark.parametrize("host", ["10.99.99.99", "nosuchhost.invalid"])

@@ -10,8 +10,8 @@ import pytest
 import zmq
 
 import hpcosim_view.live.client
+from hpcosim_view.errors import LiveRequestError, NoLiveViewError
 from hpcosim_view.live.client import LiveView
-from hpcosim_view.live.errors import LiveRequestError, NoLiveViewError
 from support.frames_by_hand import small_run
 from support.live_app import LiveServer
 

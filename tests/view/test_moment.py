@@ -13,7 +13,7 @@ from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_sim.record.results import Run
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.frame import frame
 from hpcosim_view.run.moment import moment
 from hpcosim_view.run.recording import RecordingReader

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.series import Series, constant, read_series
-from hpcosim_workloads.series_units import Quantity
+from hpcosim_workloads.series import Quantity, Series, constant, read_series
 from support.examples import examples
 
 DAY_S = 86_400.0

@@ -75,8 +75,7 @@ def _exit_status(error: Exception) -> int:
     from hpcosim_scenarios.errors import RunError
     from hpcosim_server.errors import BindError
     from hpcosim_sim.errors import ResultsError, ResultsFolderError
-    from hpcosim_view.errors import NotWrittenError
-    from hpcosim_view.live.errors import HttpBindError, NoLiveViewError
+    from hpcosim_view.errors import HttpBindError, NoLiveViewError, NotWrittenError
     from hpcosim_workloads.errors import DownloadError
 
     if isinstance(error, (AddressError, KeysError, PolicyError, ResultsFolderError)):

@@ -24,8 +24,8 @@ LOOPBACK = "127.0.0.1:0"
 
 def _http(text: str | None) -> str | None:
     """Check the address of a live view."""
+    from hpcosim_view.errors import HttpAddressError
     from hpcosim_view.live.address import http_address
-    from hpcosim_view.live.errors import HttpAddressError
 
     if text is not None:
         try:

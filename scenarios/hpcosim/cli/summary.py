@@ -18,7 +18,7 @@ from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.progress import span
 from hpcosim_scenarios.running.run import Checked
 from hpcosim_schedulers.catalogue.site_policies import unstartable_jobs
-from hpcosim_sim.engine.job_events import submission_of
+from hpcosim_sim.engine.jobs import submission_of
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.record.metrics import TIMER_ERROR_S

@@ -27,8 +27,7 @@ def top(
 ) -> None:
     """Follow a live run, or play back a results folder, in the terminal."""
     with errors_in_one_line():
-        from hpcosim_view.errors import SelectionError
-        from hpcosim_view.live.errors import LiveExtraError
+        from hpcosim_view.errors import LiveExtraError, SelectionError
         from hpcosim_view.live.top.following import Following
         from hpcosim_view.live.top.source import Playback, Source
         from hpcosim_view.run.folder import read_folder

@@ -93,7 +93,7 @@ def run_and_time(
         at: the time; None: the middle of a results folder, now of a live view.
     """
     from hpcosim_view.run.folder import read_folder
-    from hpcosim_view.terminal.times import time_in
+    from hpcosim_view.terminal.squeue import time_in
 
     if server is not None:
         view = live_view(server, token)

@@ -6,8 +6,13 @@ for the same tasks, runs the tasks of a lost worker again, and holds each worker
 
 from __future__ import annotations
 
-from hpcosim_experiments.executors.errors import ExecutorError, LostTaskError
-from hpcosim_experiments.executors.interface import Done, Executor, InputFiles
+from hpcosim_experiments.executors.interface import (
+    Done,
+    Executor,
+    ExecutorError,
+    InputFiles,
+    LostTaskError,
+)
 from hpcosim_experiments.executors.opening import open_executor
 from hpcosim_experiments.executors.ordered import ParallelMap, parallel_map, results_of
 from hpcosim_experiments.executors.settings import (

@@ -11,7 +11,7 @@ from multiprocessing import connection, get_context, parent_process
 from typing import Any
 
 from hpcosim_experiments.executors.calls import environment
-from hpcosim_experiments.executors.errors import ExecutorError
+from hpcosim_experiments.executors.interface import ExecutorError
 
 KILLED = ", probably because memory ran out (use fewer workers)"
 """Probable cause of a SIGKILL from outside of hpcosim."""

@@ -18,9 +18,8 @@ from hpcosim_experiments.executors.calls import (
     unpacked_outcome,
 )
 from hpcosim_experiments.executors.child_process import ChildProcess
-from hpcosim_experiments.executors.interface import Done, Executor
+from hpcosim_experiments.executors.interface import MAX_TRIES, Done, Executor, WaitingTasks
 from hpcosim_experiments.executors.settings import Local, cores
-from hpcosim_experiments.executors.tries import MAX_TRIES, WaitingTasks
 
 
 @contextmanager

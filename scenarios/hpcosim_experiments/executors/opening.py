@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
-from hpcosim_experiments.executors.errors import ExecutorError
-from hpcosim_experiments.executors.interface import Executor
+from hpcosim_experiments.executors.interface import Executor, ExecutorError
 from hpcosim_experiments.executors.local import local_executor
 from hpcosim_experiments.executors.ray_executor import ray_executor
 from hpcosim_experiments.executors.settings import ExecutorSettings, Local, Ray, Slurm

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from hpcosim_experiments.executors.errors import LostTaskError
-from hpcosim_experiments.executors.interface import Executor, InputFiles
+from hpcosim_experiments.executors.interface import Executor, InputFiles, LostTaskError
 from hpcosim_experiments.executors.opening import open_executor
 from hpcosim_experiments.executors.settings import ExecutorSettings
 

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 from hpcosim_experiments.executors.calls import ONE_THREAD
 from hpcosim_experiments.executors.child_process import KILLED
-from hpcosim_experiments.executors.errors import ExecutorError
+from hpcosim_experiments.executors.interface import MAX_TRIES, ExecutorError, WaitingTasks
 from hpcosim_experiments.executors.ray_node import installed_version
 from hpcosim_experiments.executors.settings import Ray, cores
 from hpcosim_experiments.executors.shipped_files import packed as packed_files
-from hpcosim_experiments.executors.tries import MAX_TRIES, WaitingTasks
 
 CHECK_EVERY_S = 5.0  # between checks of the number of CPUs
 

@@ -19,8 +19,7 @@ from typing import Any
 
 from hpcosim_experiments.executors.calls import packed, unpacked_outcome
 from hpcosim_experiments.executors.child_process import ChildProcess
-from hpcosim_experiments.executors.errors import ExecutorError
-from hpcosim_experiments.executors.interface import Done, Executor
+from hpcosim_experiments.executors.interface import Done, Executor, ExecutorError
 from hpcosim_experiments.executors.ray_driver import (
     EXPECTED,
     End,

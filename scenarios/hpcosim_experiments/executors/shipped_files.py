@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from hpcosim_experiments.executors.errors import ExecutorError
+from hpcosim_experiments.executors.interface import ExecutorError
 
 OWN_FOLDER = stat.S_IRWXU  # mode of folders of input files: other users have no access
 

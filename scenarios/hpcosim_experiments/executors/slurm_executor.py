@@ -22,11 +22,15 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_experiments.executors.calls import ONE_THREAD, environment, packed, unpacked_outcome
-from hpcosim_experiments.executors.errors import ExecutorError
-from hpcosim_experiments.executors.interface import Done, Executor
+from hpcosim_experiments.executors.interface import (
+    MAX_TRIES,
+    Done,
+    Executor,
+    ExecutorError,
+    WaitingTasks,
+)
 from hpcosim_experiments.executors.settings import Slurm
 from hpcosim_experiments.executors.slurm_element import Element, new_records, run_element
-from hpcosim_experiments.executors.tries import MAX_TRIES, WaitingTasks
 
 # Submission, state and cancellation of Slurm jobs, through submitit.
 

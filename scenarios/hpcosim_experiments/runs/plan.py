@@ -16,14 +16,13 @@ from hpcosim_experiments.model.axes import SCENARIO, key_in, path_of, settings_o
 from hpcosim_experiments.model.combinations import Axes, Combination, Combinations, combinations_of
 from hpcosim_experiments.model.experiment import Experiment
 from hpcosim_experiments.model.file import KIND, load_experiment, located
-from hpcosim_experiments.model.paths import absolute
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.task import Measures, RunTask
 from hpcosim_experiments.statistics.measured import MeasureSettings
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.errors import FileError, ScenarioError
 from hpcosim_scenarios.model.file import scenario_of, scenario_tree
-from hpcosim_scenarios.model.files import content_of, input_files, with_files
+from hpcosim_scenarios.model.files import FILES, content_of, input_files, with_files
 from hpcosim_scenarios.model.messages import nearest
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.source import sha256_of
@@ -31,7 +30,50 @@ from hpcosim_scenarios.model.yaml_file import read_text
 from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.warnings import Warn, check_seed, ignore_warning, once
 from hpcosim_scenarios.shipped import shipped_scenarios
+from hpcosim_schedulers.catalogue.policy_files import from_folder, is_policy_file
+from hpcosim_schedulers.catalogue.schedulers import REPLAYED
+from hpcosim_schedulers.catalogue.trained import is_trained
+from hpcosim_schedulers.power.settings import PATHS
 from hpcosim_sim.record.versions import git_checkout, hpcosim_version
+
+# Paths of files in the values that an experiment sets: they start at the experiment's folder.
+
+AGENTS = "scheduler.agents"
+SCHEDULERS = ("scheduler", "scheduler.name")
+POWER = tuple(f"scheduler.power.{name}" for name in PATHS)
+
+
+def absolute(settings: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return settings whose paths of files are absolute.
+
+    Args:
+        settings: values by dotted path.
+        folder: the absolute folder where relative paths start.
+    """
+    return {path: _absolute(path, value, folder) for path, value in settings.items()}
+
+
+def _absolute(path: str, value: Any, folder: Path) -> Any:
+    if isinstance(value, dict):
+        return {key: _absolute(f"{path}.{key}", item, folder) for key, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    if path in FILES or path in POWER:
+        return str(folder / value) if value else value
+    if path in SCHEDULERS or path.startswith(f"{AGENTS}."):
+        return _scheduler(value, folder)
+    return value
+
+
+def _scheduler(name: str, folder: Path) -> str:
+    """Return the name of a scheduler with the absolute path of its file."""
+    kind, colon, file = name.partition(":")
+    if is_policy_file(name):
+        return from_folder(name, folder)
+    if colon and (is_trained(name) or f"{kind}:" in REPLAYED):
+        return f"{kind}:{folder / file}"
+    return name
+
 
 # The identity of the jobs that a scenario reads or draws, before it selects from them.
 

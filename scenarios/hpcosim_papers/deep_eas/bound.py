@@ -10,9 +10,8 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.benchmark.bounds import Bound
 from hpcosim_experiments.benchmark.errors import BenchmarkError
 from hpcosim_experiments.benchmark.suite import InstanceFile, Suite
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
 from hpcosim_papers.deep_eas.agent.step_costs import weights
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of
 from hpcosim_papers.deep_eas.study.optimum import optimum

@@ -23,7 +23,7 @@ def _rule(objective: Objective) -> Policy:
 
 
 def _search(objective: Objective) -> Policy:
-    from hpcosim_papers.ineps.agent.search import pairing_search
+    from hpcosim_papers.ineps.agent.plan_search import pairing_search
 
     return pairing_search(objective)
 

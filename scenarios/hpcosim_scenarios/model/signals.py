@@ -18,8 +18,7 @@ from hpcosim_scenarios.model.economics import File, Period
 from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.series import Series, constant, read_series
-from hpcosim_workloads.series_units import Quantity
+from hpcosim_workloads.series import Quantity, Series, constant, read_series
 
 FORECASTS = 3  # separates the random stream of forecast errors from other draws of a seed
 MOST_CHANGES = 10_000

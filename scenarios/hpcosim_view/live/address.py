@@ -11,7 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcosim_view.live.errors import HttpAddressError, HttpBindError
+from hpcosim_view.errors import HttpAddressError, HttpBindError
 
 EXAMPLE = "127.0.0.1:8080"
 MAX_PORT = 65535

@@ -27,8 +27,8 @@ from hpcosim_protocol import ServerStatus
 from hpcosim_server.service.status import Cause
 from hpcosim_server.service.vitals import MB
 from hpcosim_sim.record.versions import hpcosim_version
+from hpcosim_view.errors import PaceError
 from hpcosim_view.live.control import pace_change
-from hpcosim_view.live.errors import PaceError
 from hpcosim_view.live.feed import Feed
 from hpcosim_view.live.hub import MAX_VIEWERS, EventStream, Hub
 from hpcosim_view.runs import printable

@@ -15,9 +15,8 @@ from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Re
 
 import msgspec
 
-from hpcosim_view.live.errors import LiveRequestError, NoLiveViewError
+from hpcosim_view.errors import FrameError, LiveRequestError, NoLiveViewError
 from hpcosim_view.live.valid import check_run
-from hpcosim_view.run.errors import FrameError
 from hpcosim_view.run.frame import MAX_BYTES, Frame, decode_frame
 
 EXAMPLE = "http://127.0.0.1:8080"

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from hpcosim_server.service.pace import Pace, PaceState
-from hpcosim_view.live.errors import PaceError
+from hpcosim_view.errors import PaceError
 from hpcosim_view.live.messages import PaceChange
 
 EXAMPLE = '{"speed": 3600}, {"speed": null}, {"paused": true} or {"step": 1}'

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from hpcosim_view.errors import PaceError
 from hpcosim_view.live.control import changed
-from hpcosim_view.live.errors import PaceError
 from hpcosim_view.live.messages import (
     ChangePace,
     Forget,

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from hpcosim_server.service.observer import LiveProcess, Watch
 from hpcosim_server.service.pace import Speed
+from hpcosim_view.errors import LiveExtraError
 from hpcosim_view.live.address import HttpAddress, Page, check_token, new_token, open_page
-from hpcosim_view.live.errors import LiveExtraError
 
 NEEDED = ("prometheus_client", "starlette", "uvicorn")
 

@@ -9,8 +9,8 @@ from hpcosim_protocol import ServerStatus
 from hpcosim_server import log
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.session import Opened
+from hpcosim_view.errors import PaceError
 from hpcosim_view.live.control import apply
-from hpcosim_view.live.errors import PaceError
 from hpcosim_view.live.messages import (
     ChangePace,
     Command,

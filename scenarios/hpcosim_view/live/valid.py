@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.record.periods import FIRST_FINAL
 from hpcosim_sim.record.recording import POWER_STATES, STATES
-from hpcosim_view.run.errors import FrameError
+from hpcosim_view.errors import FrameError
 from hpcosim_view.run.frame import NAMES, Frame
 from hpcosim_workloads.table import PLACEMENTS
 

@@ -160,8 +160,6 @@ def _differing(first: Frame, second: Frame) -> tuple[int, int]:
     return total - len(common) + int(differs.sum()), total
 
 
-# The page of a report: its template, its script, its style and the encoded runs in one text.
-
 # Joins the modules of the web page into one.
 
 IMPORT = re.compile(r'^import \{([\w\s,]+)\} from "\./([\w.]+\.js)";\n', re.MULTILINE)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_view.run.errors import ReadResultsError as ReadResultsError
+    from hpcosim_view.errors import ReadResultsError as ReadResultsError
     from hpcosim_view.run.folder import read_folder as read_folder
     from hpcosim_view.run.frame import Frame as Frame
     from hpcosim_view.run.frame import append as append

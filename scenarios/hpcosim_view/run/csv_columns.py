@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_workloads.table import MAX_TIME_S
 
 BLOCK_ROWS = 50_000

@@ -20,9 +20,9 @@ from hpcosim_sim.record.results import Run
 from hpcosim_sim.record.table_rows import DRAIN_CHANGES
 from hpcosim_sim.record.tables import TABLES
 from hpcosim_sim.record.versions import hpcosim_version
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run import csv_columns as read
 from hpcosim_view.run.csv_columns import located, unreadable
-from hpcosim_view.run.errors import ReadResultsError
 from hpcosim_view.run.frame import Frame, frame
 from hpcosim_view.run.job_columns import (
     MIXED,

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_view.run.errors import FrameError
+from hpcosim_view.errors import FrameError
 
 FORMAT = 1
 MAGIC = b"HPCF"

@@ -8,7 +8,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 
 Integers = Sequence[int] | NDArray[np.int64]
 Box = tuple[int, int]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.lanes import MANY_NODES, Integers, Lanes
 
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_sim.record.recording import POWER_STATES
-from hpcosim_view.run.errors import ReadResultsError
+from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.frame import Frame
 from hpcosim_view.run.periods import SUSPENDED, JobPeriods, periods_of
 

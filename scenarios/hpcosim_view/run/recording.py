@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from hpcosim_protocol import Platform
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.physics.power import NODE_STATES
-from hpcosim_sim.record.names import OwnerField
 from hpcosim_sim.record.periods import FIRST_FINAL
-from hpcosim_sim.record.recording import POWER_STATES, Recording
+from hpcosim_sim.record.recording import POWER_STATES, OwnerField, Recording
 from hpcosim_sim.record.replay import (
     BEGIN,
     Change,

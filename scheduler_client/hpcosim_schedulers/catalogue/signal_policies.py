@@ -130,6 +130,6 @@ def easy_of(awareness: Awareness) -> Policy:
     """Return EASY backfilling with an awareness of power states."""
     if awareness == "unaware":
         return easy
-    from hpcosim_schedulers.heuristics.easy_aware import easy_aware
+    from hpcosim_schedulers.heuristics.easy import easy_aware
 
     return easy_aware(awareness)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from hpcosim_client.job import Job
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import Reservation
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.easy import backfill_behind
 from hpcosim_schedulers.heuristics.list_scheduling import sleep_while_nothing_can_start

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.profiles.node_profile import NodeProfile
-from hpcosim_client.profiles.profile import profile_of
-from hpcosim_client.profiles.reservation import Profile, Reservation
+from hpcosim_client.profiles import NodeProfile, Profile, Reservation, profile_of
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION

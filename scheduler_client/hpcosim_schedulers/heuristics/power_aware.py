@@ -11,8 +11,7 @@ import math
 import numpy as np
 
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.profiles.node_profile import NodeProfile, node_profile
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import NodeProfile, Reservation, node_profile
 from hpcosim_client.view import View
 from hpcosim_schedulers.heuristics.awareness import Awareness as Awareness
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Floats, Job
-from hpcosim_client.profiles.node_profile import NodeProfile, node_profile
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import NodeProfile, Reservation, node_profile
 from hpcosim_client.signals import Signal, signal_of
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
@@ -19,8 +18,6 @@ from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
 from hpcosim_schedulers.heuristics.power_now import PowerNow
 from hpcosim_schedulers.heuristics.power_profile import ROUNDING, PowerProfile, PowerStep
 from hpcosim_schedulers.heuristics.reasons import explain_queue
-
-# What EASY backfilling below a power cap keeps: between its passes and about the head.
 
 # The head of the queue below a power cap: whether it waits until nodes are switched off.
 

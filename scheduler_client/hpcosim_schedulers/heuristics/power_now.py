@@ -8,7 +8,7 @@ import numpy as np
 
 from hpcosim_client.free_resources import fill
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import Reservation
 from hpcosim_client.view import View
 from hpcosim_protocol import Placement, PowerState
 from hpcosim_schedulers.heuristics.power_bounds import PowerBounds

@@ -10,7 +10,7 @@ from copy import copy
 import numpy as np
 
 from hpcosim_client.job import Allocation, Floats, Ints, Job
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import Reservation
 from hpcosim_client.signals import Signal
 from hpcosim_client.view import View
 from hpcosim_schedulers.heuristics.power_bounds import PowerBounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hpcosim_client.job import Job
-from hpcosim_client.profiles.profile import profile_of
+from hpcosim_client.profiles import profile_of
 from hpcosim_client.view import View
 
 

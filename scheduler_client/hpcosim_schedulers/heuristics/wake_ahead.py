@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from hpcosim_client.alarm import PolicyAlarm
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import Reservation
 from hpcosim_client.view import View
 from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.heuristics.power_aware import a_moment_after

@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Bools, Ints, Job
-from hpcosim_client.profiles.reservation import Reservation
+from hpcosim_client.profiles import Reservation
 from hpcosim_client.view import View
 from hpcosim_schedulers.heuristics.reasons import explain_queue
 from hpcosim_schedulers.heuristics.wake_ahead import WakeAhead

@@ -16,8 +16,6 @@ from hpcosim_schedulers.power.kept_nodes import kept_on, without_kept
 from hpcosim_schedulers.power.manager import managed
 from hpcosim_schedulers.power.slurm_settings import Slurm
 
-# The state and the scans of Slurm's power saving; `slurm` states the rules.
-
 # The times of the scans of Slurm's power saving, and its token buckets.
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.profiles.profile import profile_of
+from hpcosim_client.profiles import profile_of
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.slurm.limits import Limits, counted_tres
 from hpcosim_schedulers.slurm.multifactor import Priorities

@@ -17,13 +17,12 @@ from hpcosim_schedulers.slurm.limits import Limits, counted_tres
 from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.node_order import NodeOrder
 from hpcosim_schedulers.slurm.passes import PassContext
-from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor
+from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor, ReservationWindows
 from hpcosim_schedulers.slurm.reserving import MainLimits, ReservingJobs, main_pass
 from hpcosim_schedulers.slurm.select import tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_schedulers.slurm.time_limits import TimeLimits
 from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer
-from hpcosim_schedulers.slurm.windows import ReservationWindows
 
 # How long jobs wait for the number of leaf switches that they prefer.
 

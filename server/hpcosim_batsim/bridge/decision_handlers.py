@@ -11,7 +11,7 @@ from hpcosim_batsim.bridge.event_handlers import handle_events, start_next_phase
 from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.run import BatsimRun, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
-from hpcosim_batsim.inputs.intervals import parse_intervals
+from hpcosim_batsim.inputs.external_events import parse_intervals
 from hpcosim_batsim.inputs.progress import progress
 from hpcosim_batsim.inputs.tasks import shares_resources, task_of
 from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous

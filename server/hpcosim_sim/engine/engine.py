@@ -31,9 +31,14 @@ from hpcosim_sim.engine.dependencies import Histories
 from hpcosim_sim.engine.eligibility import Eligibility
 from hpcosim_sim.engine.end_timers import EndTimers
 from hpcosim_sim.engine.job_actions import JobActions
-from hpcosim_sim.engine.job_events import ineligible_submission_of, start_of, submission_of
 from hpcosim_sim.engine.job_runs import LOST, Graces, leave, lost_work
-from hpcosim_sim.engine.jobs import JobRegister, SimulatedJob
+from hpcosim_sim.engine.jobs import (
+    JobRegister,
+    SimulatedJob,
+    ineligible_submission_of,
+    start_of,
+    submission_of,
+)
 from hpcosim_sim.engine.outbox import Outbox
 from hpcosim_sim.engine.rules import Rules
 from hpcosim_sim.engine.signals import Signal, Signals

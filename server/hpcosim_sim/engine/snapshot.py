@@ -13,7 +13,7 @@ from hpcosim_protocol import (
     SimulationBegan,
 )
 from hpcosim_sim.engine.engine import Engine
-from hpcosim_sim.engine.job_events import ineligible_submission_of, start_of, submission_of
+from hpcosim_sim.engine.jobs import ineligible_submission_of, start_of, submission_of
 
 
 def snapshot_of(engine: Engine) -> list[Event]:

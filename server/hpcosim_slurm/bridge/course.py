@@ -22,9 +22,8 @@ from hpcosim_slurm.ledger.records import (
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.difference import NO_STATE, applied
 from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.shadow import ShadowWorld
+from hpcosim_slurm.worlds.shadow import ShadowWorld, World
 from hpcosim_slurm.worlds.site import Site
-from hpcosim_slurm.worlds.world import World
 
 MakeWorld = Callable[[ClusterState, Site], World]
 """Returns a world for a new session."""

@@ -21,7 +21,7 @@ from hpcosim_server.service.basic_profile import BasicProfile
 from hpcosim_server.service.limits import Limits
 from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
 from hpcosim_sim.engine.snapshot import snapshot_of
-from hpcosim_slurm.worlds.world import World
+from hpcosim_slurm.worlds.shadow import World
 
 PUBLIC = 8  # characters of a session's name in logs
 

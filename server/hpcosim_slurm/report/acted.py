@@ -15,9 +15,9 @@ from hpcosim_slurm.report.rows import JobRow, OneRun, Said, SessionRows
 from hpcosim_slurm.report.witness import Witness, real_run, said_in, shown_spec
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.live import LiveWorld
+from hpcosim_slurm.worlds.shadow import World
 from hpcosim_slurm.worlds.site import Site, starts_in, with_off_state
 from hpcosim_slurm.worlds.specs import requested_s
-from hpcosim_slurm.worlds.world import World
 
 
 class ActedRows(NamedTuple):

@@ -10,12 +10,43 @@ The rules, beside those of `copied`:
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from hpcosim_protocol import Decision
 from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.copied import CopiedCluster
-from hpcosim_slurm.worlds.live_engine import KnownRun
+from hpcosim_slurm.worlds.difference import Change
+from hpcosim_slurm.worlds.live_engine import KnownRun, LiveEngine
 from hpcosim_slurm.worlds.specs import final_state_of, is_cancelled
+
+# The protocol of a world: what a scheduler sees, and what its decisions do.
+
+
+class World(Protocol):
+    """What a scheduler sees of a live cluster, and what its decisions do.
+
+    Attributes:
+        engine: the state of the cluster as the scheduler sees it. Its outbox has the events that
+            the scheduler has not got.
+    """
+
+    engine: LiveEngine
+
+    def pass_to(self, now_s: float) -> None:
+        """Let time pass up to now, a Unix time, s."""
+
+    def note(self, change: Change) -> None:
+        """Note what changed in reality."""
+
+    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
+        """Carry out a decision now, or add the event that rejects it.
+
+        Args:
+            decision: the decision.
+            seq: number of its request.
+            index: its position in the request.
+        """
 
 
 class ShadowWorld(CopiedCluster):

@@ -14,8 +14,7 @@ from hpcosim_experiments.benchmark.errors import BenchmarkError
 from hpcosim_experiments.benchmark.instances import digest_of, load_instance
 from hpcosim_experiments.benchmark.sealing import seals_of
 from hpcosim_experiments.benchmark.suite import Suite, find_suite, shipped_suites
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_papers.deep_eas.bound import least_cost
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.study.optimum import optimum

@@ -95,7 +95,7 @@ def test_a_script_without_a_guard_is_one_error(tmp_path: Path) -> None:
         [sys.executable, script], env=env, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.stderr.splitlines()[-1].startswith(
-        "hpcosim_experiments.executors.errors.ExecutorError: a worker process ended while it "
+        "hpcosim_experiments.executors.interface.ExecutorError: a worker process ended while it "
         "started"
     )
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from hpcosim_papers.deep_eas.agent.pairs import feature_counts, pairs, queues
-from hpcosim_papers.deep_eas.agent.picture import pictures
-from hpcosim_papers.deep_eas.agent.scene import Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.scene import Counts, Scene
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 from hpcosim_schedulers.agents.layers import (
     Rows,
     Shapes,
@@ -24,6 +24,31 @@ from hpcosim_schedulers.agents.layers import (
     relu,
 )
 from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
+
+# The binary picture that Deep-EAS observes; a row is a step (paper, section II-B, figure 2).
+
+Picture = NDArray[np.bool_]
+
+
+def pictures(settings: DeepEas, scene: Scene) -> Picture:
+    """Return the picture of each moment, bool[moments, horizon, width]."""
+    column = np.arange(settings.cores)
+    rows = np.arange(settings.horizon)[:, None, None, None]
+    plans = column < scene.used.swapaxes(1, 2)[..., None]
+    # moments, horizon, queue, machines, cores
+    jobs = (rows < scene.steps.swapaxes(1, 2)[:, None, :, :, None]) & (
+        column < scene.cores[:, None, :, None, None]
+    )
+    parts = [part.reshape(scene.moments, settings.horizon, -1) for part in (plans, jobs)]
+    parts.append(_line(scene.behind, settings.backlog, settings.horizon))
+    parts.append(_line(scene.since_arrival, settings.since_arrival, settings.horizon))
+    return np.concatenate(parts, axis=2)
+
+
+def _line(counts: Counts, most: int, horizon: int) -> Picture:
+    line = np.arange(most) < counts[:, None]
+    return line.reshape(len(counts), -1, horizon).swapaxes(1, 2)
+
 
 FORMAT = "hpcosim deep-eas 1"
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_papers.deep_eas.agent.scene import NEVER, WINDOWS, Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 
 Features = NDArray[np.float32]
 

@@ -11,8 +11,7 @@ from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
 from hpcosim_papers.deep_eas.agent.network import LogitsOf, load_deep_eas, network_of
 from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
 from hpcosim_papers.deep_eas.agent.scene import Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 from hpcosim_schedulers.heuristics.node_keys import run_time_scale
 

@@ -21,8 +21,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 from hpcosim_papers.deep_eas.agent.scene import NEVER, WINDOWS, Counts, Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_jobs import StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import FAR_FUTURE, UNSET, Moment
 from hpcosim_schedulers.heuristics.esjf import check_jobs_fit, eligible, least
 from hpcosim_schedulers.heuristics.step_plan import INSTANT_S, StepPlan

@@ -8,8 +8,7 @@ import numpy as np
 
 from hpcosim_client.job import Floats
 from hpcosim_papers.deep_eas.agent.scene import Counts
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_jobs import AFTER_ALL, StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import AFTER_ALL, DeepEas, StepJobs
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_schedulers.heuristics.step_plan import INSTANT_S
 from hpcosim_workloads.table import JobTable

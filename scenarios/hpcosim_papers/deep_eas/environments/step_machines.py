@@ -9,8 +9,7 @@ import msgspec
 import numpy as np
 
 from hpcosim_client import View
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli

@@ -19,11 +19,11 @@ from hpcosim_papers.deep_eas.agent.network import (
     along,
     load_deep_eas,
     mask_logits,
+    pictures,
 )
 from hpcosim_papers.deep_eas.agent.pairs import feature_counts, pairs, queues
-from hpcosim_papers.deep_eas.agent.picture import pictures
 from hpcosim_papers.deep_eas.agent.scene import Scene
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 
 
 class PictureNetwork(nn.Module):

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Floats, Ints
 from hpcosim_gym.learning.distributions import sample_categorical
 from hpcosim_gym.learning.rollout import Sample, play
-from hpcosim_papers.deep_eas.agent.esjf_actions import esjf_actions
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
-from hpcosim_papers.deep_eas.agent.step_runs import Moment
+from hpcosim_papers.deep_eas.agent.step_runs import Moment, esjf_actions
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
 from hpcosim_papers.deep_eas.learners.agent import SceneBatch
 from hpcosim_papers.deep_eas.learners.critic import critic_features

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hpcosim_gym.learning.settings import TrainingSettings
-from hpcosim_papers.deep_eas.agent.settings import DeepEas
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 
 PAIRS_SETTINGS = DeepEas(sees="pairs", masked=True)
 UNBOUNDED = 1e12  # gradient norm that disables clipping

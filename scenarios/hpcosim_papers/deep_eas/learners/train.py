@@ -42,8 +42,6 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_workloads.table import JobTable
 
-# The learner of Deep-EAS: job sequences, baseline and validation.
-
 # The baseline of Deep-EAS: the mean return of all runs of a sequence (paper, equation 5).
 
 

@@ -28,7 +28,7 @@ from hpcosim_papers.deep_eas.environments.step_machines import machines_of, mode
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, load_network, network_of
 from hpcosim_papers.deep_eas.learners.play import play_esjf, play_greedy, play_sampled, play_search
 from hpcosim_papers.deep_eas.study.cases import EVERY_LENGTH, Case, model_name
-from hpcosim_papers.studies.pool import in_parallel
+from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario

@@ -27,8 +27,8 @@ from hpcosim_papers.deep_eas.learners.play import (
 )
 from hpcosim_papers.deep_eas.study.cases import Case
 from hpcosim_papers.deep_eas.study.optimum import SequenceBound, optimum
+from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_papers.studies.measures import change
-from hpcosim_papers.studies.pool import in_parallel
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_view.figures.style import COLOURS

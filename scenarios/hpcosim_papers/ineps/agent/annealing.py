@@ -7,8 +7,7 @@ import sys
 
 import numpy as np
 
-from hpcosim_papers.ineps.agent.lane_moves import job_at, replaced, size, within, without
-from hpcosim_papers.ineps.agent.lanes import Lanes
+from hpcosim_papers.ineps.agent.lanes import Lanes, job_at, replaced, size, within, without
 from hpcosim_papers.ineps.agent.plans import Plan
 
 SWAPS = 0.3  # share of moves that exchange two jobs; the others move one job

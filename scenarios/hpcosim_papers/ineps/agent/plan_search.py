@@ -14,16 +14,17 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpcosim_client.alarm import PolicyAlarm
-from hpcosim_client.view import View
+from hpcosim_client.view import Policy, View
 from hpcosim_papers.ineps.agent.annealing import anneal
 from hpcosim_papers.ineps.agent.choices import Choices
 from hpcosim_papers.ineps.agent.forecast import Forecast
-from hpcosim_papers.ineps.agent.lane_moves import without
-from hpcosim_papers.ineps.agent.lanes import Lanes, Running
+from hpcosim_papers.ineps.agent.lanes import Lanes, Running, without
 from hpcosim_papers.ineps.agent.plans import Cost, Plan, PlanNode, Problem
+from hpcosim_papers.ineps.agent.rounds import PairingRounds
 from hpcosim_papers.ineps.agent.rule import BEST, Rule
-from hpcosim_papers.ineps.agent.settings import Objective
+from hpcosim_papers.ineps.agent.settings import Objective, Pairing
 from hpcosim_papers.ineps.agent.site import Kind, Share, Site, kind_of
+from hpcosim_schedulers.agents.rounds import by_rounds
 
 # The cost of a plan of the known jobs, also while more jobs may be submitted.
 
@@ -335,3 +336,28 @@ class PlanSearch:
 def _limited(choices: Choices) -> bool:
     """Return whether the energy of a job is limited: plans do not know where it may start."""
     return any(job.max_energy_j < math.inf for job in choices.jobs)
+
+
+# The scheduler that follows plans of all waiting jobs, searched on the forecast.
+
+
+def pairing_search(objective: Objective, settings: Searching = USUAL) -> Policy:
+    """Return the policy of the search.
+
+    Args:
+        objective: minimised quantity.
+        settings: settings of the search.
+    """
+    rounds: PairingRounds
+    search: PlanSearch
+
+    def new(view: View) -> PairingRounds:
+        nonlocal rounds, search
+        rounds = PairingRounds(Pairing(objective=objective), view)
+        search = PlanSearch(objective, view, settings)
+        return rounds
+
+    def choose(view: View, choices: Choices) -> int:
+        return search.choose(view, choices, rounds.forecast)
+
+    return by_rounds(new, choose)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import NamedTuple
 
-from hpcosim_papers.ineps.agent.lane_moves import within
 from hpcosim_papers.ineps.agent.lanes import (
     EMPTY,
     LaneRun,
@@ -19,6 +18,7 @@ from hpcosim_papers.ineps.agent.lanes import (
     Running,
     Work,
     run_lanes,
+    within,
 )
 
 Cost = Callable[[float, float], float]

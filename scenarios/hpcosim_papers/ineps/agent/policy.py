@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hpcosim_client.view import Policy, View
 from hpcosim_papers.ineps.agent.choices import Choices
-from hpcosim_papers.ineps.agent.model import load_pairing
-from hpcosim_papers.ineps.agent.network import best, logits_of
+from hpcosim_papers.ineps.agent.model import best, load_pairing, logits_of
 from hpcosim_papers.ineps.agent.rounds import PairingRounds
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 

@@ -22,8 +22,7 @@ from torch import Tensor, nn
 
 from hpcosim_gym.learning.layers import dense
 from hpcosim_gym.learning.weights import with_weights
-from hpcosim_papers.ineps.agent.model import PairingMetadata, load_pairing
-from hpcosim_papers.ineps.agent.network import PAPER_WIDTHS, WIDTH
+from hpcosim_papers.ineps.agent.model import PAPER_WIDTHS, WIDTH, PairingMetadata, load_pairing
 from hpcosim_papers.ineps.agent.rounds import features_of
 from hpcosim_papers.ineps.agent.settings import Pairing
 

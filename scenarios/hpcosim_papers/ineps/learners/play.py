@@ -9,7 +9,7 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints
 from hpcosim_gym.learning.distributions import sample_categorical
 from hpcosim_gym.learning.rollout import Sample, SideBySide, play
-from hpcosim_papers.ineps.agent.network import best
+from hpcosim_papers.ineps.agent.model import best
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, logits_of
 from hpcosim_papers.ineps.learners.networks import PairingActor

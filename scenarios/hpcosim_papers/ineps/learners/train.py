@@ -39,8 +39,6 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.table import JobTable
 
-# The learner of pairing agents: episodes, behaviour cloning and validation.
-
 # Teachers: rules on predicted costs that provide the demonstrations for behaviour cloning.
 
 

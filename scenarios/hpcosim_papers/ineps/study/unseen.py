@@ -28,8 +28,8 @@ from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import task_of
 from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
 from hpcosim_papers.ineps.learners.settings import FORESEEING
+from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_papers.studies.papers import papers_folder, scenario_path
-from hpcosim_papers.studies.pool import in_parallel
 from hpcosim_papers.studies.study import Request
 from hpcosim_scenarios.planning.optimum.bound import lower_bound
 from hpcosim_scenarios.planning.optimum.instance import Instance

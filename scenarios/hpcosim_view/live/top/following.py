@@ -9,11 +9,10 @@ from typing import Any
 
 import msgspec
 
+from hpcosim_view.errors import FrameError, LiveError, NoLiveViewError
 from hpcosim_view.live.client import Event, LiveView
-from hpcosim_view.live.errors import LiveError, NoLiveViewError
 from hpcosim_view.live.top.source import speed_text
 from hpcosim_view.live.valid import check_run
-from hpcosim_view.run.errors import FrameError
 from hpcosim_view.run.frame import Frame, append
 
 RETRY_S = 1.0

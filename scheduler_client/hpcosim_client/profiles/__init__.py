@@ -1,1 +1,0 @@
-"""Free resources in the future: profiles of counts and of nodes."""
