@@ -95,7 +95,7 @@ def arrow_table(columns: Columns, metadata: Mapping[str, str] | None = None) -> 
         import pyarrow as pa
     except ImportError:
         raise ExportError(
-            "Arrow tables need the package pyarrow: pip install 'hpcosim[experiment]'"
+            "an Arrow table needs the package pyarrow: pip install 'hpcosim[experiment]'"
         ) from None
     schema = pa.schema([_field(*each) for each in columns.items()], metadata=metadata)
     arrays = [
