@@ -175,7 +175,7 @@ class Explain(Struct, tag_field="type", tag=snake_case, gc=False):
 
     Attributes:
         job_id: number of the job.
-        reason: name of the reason, such as `Resources`; see section 5.9 of the specification.
+        reason: name of the reason, such as `Resources`; see section 11.3 of the specification.
         expected_start_s: expected start of the job, simulated s, not before now; None: unknown.
     """
 

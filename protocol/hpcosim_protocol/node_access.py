@@ -1,6 +1,6 @@
 """Nodes that a job may use: partitions and reservations, as the server and schedulers apply them.
 
-Section 5.10 of the specification has the rules.
+Section 11.11 of the specification has the rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Resources that a job holds, as the server and schedulers compute them.
 
-Section 5.10 of the specification has the rules.
+Section 11.9 of the specification has the rules.
 """
 
 from __future__ import annotations

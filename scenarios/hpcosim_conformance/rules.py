@@ -84,4 +84,6 @@ def _rules_in(specification: str) -> Iterator[Rule]:
             _, *marked = _MARK.split(cell)
             for rule_id, text in zip(marked[::2], marked[1::2], strict=True):
                 words = " ".join(text.split())
-                yield Rule(rule_id, section, title, f"{cells[0]}: {words}" if is_row else words)
+                if is_row:  # without the type of a field
+                    words = f"{cells[0].partition(': ')[0]}: {words}"
+                yield Rule(rule_id, section, title, words)

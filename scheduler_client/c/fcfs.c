@@ -221,7 +221,7 @@ static void say_hello(const char *scenario, msgpack_unpacked *welcome) {
 /* ---- The policy ---- */
 
 /* Returns the cores of a node that a job can use now (spec, section 5.1). An allocation switches
- * sleeping nodes on; only a node that is being switched off cannot be allocated (section 5.7). */
+ * sleeping nodes on; only a node that is being switched off cannot be allocated (section 11.1). */
 static int64_t available(const job *wanted, size_t node) {
     if (going_off[node]) return 0;
     switch (wanted->placement) {
@@ -324,7 +324,7 @@ static void submitted(const msgpack_object *event) {
     enqueue(added);
 }
 
-/* This policy ignores all other kinds of events, known or unknown (spec, section 9). */
+/* This policy ignores all other kinds of events, known or unknown (spec, section 8). */
 static void apply(const msgpack_object *event) {
     if (is(event, "type", "job_submitted")) {
         submitted(event);

@@ -87,7 +87,7 @@ class Cluster {
     this.submitted = 0;
   }
 
-  // This policy ignores all other kinds of events, known or unknown (section 9).
+  // This policy ignores all other kinds of events, known or unknown (section 8).
   apply(event) {
     if (event.type === "job_submitted") {
       this.queue.push({

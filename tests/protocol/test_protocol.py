@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatch
 from typing import Any, get_args
 
 import msgpack
@@ -42,6 +43,9 @@ from hpcosim_sim.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulati
 from hpcosim_sim.physics.node_power import NEXT
 from hpcosim_sim.record.results import Run, metrics_of
 from support.protocol import (
+    EVENTS,
+    EXCHANGE,
+    PARTS,
     REJECT,
     SPECIFICATION,
     STRUCTS,
@@ -61,10 +65,47 @@ def section(title: str) -> str:
 
 
 def table(text: str, first_column: str) -> list[list[str]]:
-    """Return the rows of the table whose first column has this name; empty: there is none."""
-    found = re.search(rf"^\| {first_column} \|.*\n\|[-|]+\n((?:\|.*\n)*)", text, re.MULTILINE)
-    rows = found[1].splitlines() if found else []
+    """Return the rows of all tables whose first column matches a pattern."""
+    found = re.findall(rf"^\| {first_column} \|.*\n\|[-|]+\n((?:\|.*\n)*)", text, re.MULTILINE)
+    rows = [row for each in found for row in each.splitlines()]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+
+
+def specified_fields(name: str) -> dict[str, str]:
+    """Return the fields of a type in the specification.
+
+    The basic profile has the default of each field, without which it is `required`. The extensions
+    have no defaults; the default is then empty here.
+    """
+    is_heading = f"#### `{name}`\n" in SPECIFICATION
+    fields = listed_fields(section(f"`{name}`")) if is_heading else {}
+    others = rf"^Fields of (?:`\w+`, )*`{name}`(?:, `\w+`)*:\n\n((?:[- ] .+\n)+)"
+    for text in re.findall(others, SPECIFICATION, re.MULTILINE):
+        fields |= listed_fields(text)
+    column = {"hello": 1, "options": 2}.get(name)
+    for row in table(SPECIFICATION, "Extension") if column is not None else ():
+        fields |= dict.fromkeys(re.findall(r"`(\w+)`", row[column])[:1], "")
+    return fields
+
+
+def listed_fields(text: str) -> dict[str, str]:
+    """Return the default of each field of a list: `- name (type = default): meaning`."""
+    fields = {}
+    for names, kind in re.findall(r"^- (`\w+`(?:,\s+`\w+`)*)(\s+\([^)]+\))?:", text, re.MULTILINE):
+        default = " ".join(kind.split()).strip("()").partition(" = ")[2] or "required"
+        fields |= dict.fromkeys(re.findall(r"`(\w+)`", names), default if kind else "")
+    return fields
+
+
+def common_fields(name: str) -> set[str]:
+    """Return the common fields of a type, by the table in section 1."""
+    is_event = name in map(name_of, EVENTS)
+    found = {"time_s"} if is_event else set()
+    is_part = name in map(name_of, PARTS)
+    for cell, where, *_ in () if is_part else table(SPECIFICATION, "Common field")[1:]:
+        if any(fnmatch(name, each) for each in re.findall(r"`([\w*]+)`", where)):
+            found.add(re.findall(r"`(\w+)`", cell)[0])
+    return found
 
 
 def defaults_of(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -80,17 +121,32 @@ def defaults_of(struct: type[msgspec.Struct]) -> dict[str, str]:
     return defaults
 
 
+IN_THE_SCHEMA = {"server_status", "session_status", "get_status", "partition", "switch"}
+"""Types that the specification names and only the schema describes."""
+
+
 @pytest.mark.parametrize("struct", STRUCTS, ids=name_of)
 def test_spec_has_exactly_the_fields_of_each_type(struct: type[msgspec.Struct]) -> None:
-    """The table of each message, event, decision and part has its fields and their defaults."""
-    rows = table(section(f"`{name_of(struct)}`"), "Field")
-    assert {row[0].strip("`"): row[3] for row in rows} == defaults_of(struct)
+    """The tables have the fields of each type and, in the basic profile, their defaults."""
+    name, expected = name_of(struct), defaults_of(struct)
+    if name in IN_THE_SCHEMA:
+        assert f"`{name}`" in SPECIFICATION
+        return
+    for common in common_fields(name):
+        assert expected.pop(common) == "required"
+    specified = specified_fields(name)
+    assert {field: default or expected.get(field) for field, default in specified.items()} == (
+        expected
+    )
 
 
 def test_spec_describes_only_existing_types() -> None:
-    """Every type that has a section in the specification exists, and the reverse."""
+    """Every type in a heading or a table of the specification exists, and the reverse."""
     described = re.findall(r"^#### `(\w+)`$", SPECIFICATION, re.MULTILINE)
-    assert sorted(described) == sorted(name_of(struct) for struct in STRUCTS)
+    for cell, meaning, *_ in table(SPECIFICATION, "(?:Event|Decision)"):
+        described += re.findall(r"^`(\w+)`|, `(\w+)`", cell) if meaning[0].isupper() else []
+    names = {"".join(name) for name in described} | IN_THE_SCHEMA
+    assert names == set(map(name_of, STRUCTS))
 
 
 def test_spec_lists_exactly_the_error_codes() -> None:
@@ -102,9 +158,10 @@ def test_spec_lists_exactly_the_error_codes() -> None:
 
 def test_spec_lists_exactly_the_rejection_codes() -> None:
     """The table of rejections has exactly the codes of `decision_rejected`."""
-    assert {row[0] for row in table(SPECIFICATION, "Rejection code")} == {
-        f"`{code}`" for code in get_args(RejectionCode)
-    }
+    basic = {row[0].strip("`") for row in table(SPECIFICATION, "Rejection code")}
+    extensions = SPECIFICATION.partition("\n## 11. Extensions\n")[2]
+    assert basic <= set(get_args(RejectionCode))
+    assert basic | set(re.findall(r"`(\w+)`", extensions)) >= set(get_args(RejectionCode))
 
 
 @pytest.mark.parametrize("values", [JobState, PowerState, Placement])
@@ -123,7 +180,7 @@ def test_spec_has_the_version_of_the_code() -> None:
 def test_spec_has_the_wake_sets_of_the_code() -> None:
     """The event kinds that wake a client, by default and always, are those of the code."""
     text = section("4.3 Wake-up")
-    default = re.search(r"^- Default set \(.*?\): (.*?)\. So", text, re.MULTILINE | re.DOTALL)
+    default = re.search(r"^- Default set \(.*?\): (.*?)\.$", text, re.MULTILINE | re.DOTALL)
     always = re.search(r" Always, .*?: (.*?)\.$", text, re.MULTILINE | re.DOTALL)
     assert default is not None
     assert always is not None
@@ -166,7 +223,7 @@ def times_and_states(events: Sequence[Event]) -> list[tuple[float, object]]:
 
 def test_spec_has_the_transitions_of_the_code() -> None:
     """The table of power states has each state with its successor."""
-    rows = table(section("5.7 Power states"), "Power state")
+    rows = table(section("11.1 Power states"), "Power state")
     assert {row[0].strip("`"): row[1].strip("`") for row in rows} == NEXT
 
 
@@ -178,7 +235,7 @@ def test_spec_has_the_rejection_codes_of_set_node_power_in_order() -> None:
         "wrong_power_state": [AllocateJob(1, [0]), SetNodePower(0, "on")],
         "node_busy": [AllocateJob(1, [0]), SetNodePower(0, "sleeping")],
     }
-    rows = table(section("5.7 Power states"), "Code")
+    rows = table(section("11.1 Power states"), "Code")
     assert [row[0].strip("`") for row in rows] == list(decisions_by_code)
     for code, decisions in decisions_by_code.items():
         *_, last = switched().advance(decisions).events
@@ -250,10 +307,10 @@ def service() -> Service:
 
 
 def example_exchange() -> list[tuple[str, str, int, Any, bytes]]:
-    """Return sender, message type, length, JSON and bytes of each step in the specification."""
+    """Return sender, message type, length, JSON and bytes of each step of the example."""
     steps = re.findall(
         r"^\d+\. (Client|Server), `(\w+)`, (\d+) bytes:\n\n```json\n(.*?)```\n\n```hex\n(.*?)```",
-        SPECIFICATION,
+        EXCHANGE,
         re.MULTILINE | re.DOTALL,
     )
     return [
@@ -263,7 +320,7 @@ def example_exchange() -> list[tuple[str, str, int, Any, bytes]]:
 
 
 def test_server_sends_the_bytes_of_the_example_exchange(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server replies to the client's bytes in the specification with the bytes listed there."""
+    """The server replies to the client's bytes in the example with the bytes listed there."""
     monkeypatch.setattr(
         hpcosim_server.service.session,
         "metrics_of",

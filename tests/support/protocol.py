@@ -32,6 +32,7 @@ from support.paths import ROOT
 
 PROTOCOL = ROOT / "protocol"
 SPECIFICATION = (PROTOCOL / "hpcosim_protocol" / "specification.md").read_text(encoding="utf-8")
+EXCHANGE = (PROTOCOL / "vectors" / "exchange.md").read_text(encoding="utf-8")
 ACCEPT = json.loads((PROTOCOL / "vectors" / "accept.json").read_text(encoding="utf-8"))
 REJECT = json.loads((PROTOCOL / "vectors" / "reject.json").read_text(encoding="utf-8"))
 MESSAGES = [*get_args(ClientMessage), *get_args(ServerMessage)]

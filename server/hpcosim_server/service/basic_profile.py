@@ -1,4 +1,4 @@
-"""Events of a session in the basic profile: section 11.10 of the specification.
+"""Events of a session in the basic profile: section 11.13 of the specification.
 
 A client whose `hello` has no `workload_manager` knows jobs that wait, run and end. It receives the
 events of a workload manager as such events.
