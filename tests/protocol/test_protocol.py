@@ -43,9 +43,10 @@ from hpcosim_sim.engine.simulation import MAX_REJECTED_IN_A_ROW, Rules, Simulati
 from hpcosim_sim.physics.node_power import NEXT
 from hpcosim_sim.record.results import Run, metrics_of
 from support.protocol import (
+    DECISIONS,
     EVENTS,
     EXCHANGE,
-    PARTS,
+    MESSAGES,
     REJECT,
     SPECIFICATION,
     STRUCTS,
@@ -77,20 +78,24 @@ def specified_fields(name: str) -> dict[str, str]:
     The basic profile has the default of each field, without which it is `required`. The extensions
     have no defaults; the default is then empty here.
     """
-    is_heading = f"#### `{name}`\n" in SPECIFICATION
-    fields = listed_fields(section(f"`{name}`")) if is_heading else {}
+    basic, _, extensions = SPECIFICATION.partition("\n## 11. Extensions\n")
+    heading = f"#### `{name}`\n"
+    is_described = heading in basic or heading in extensions
+    fields = listed_fields(section(f"`{name}`")) if is_described else {}
+    assert all(bool(default) == (heading in basic) for default in fields.values())
     others = rf"^Fields of (?:`\w+`, )*`{name}`(?:, `\w+`)*:\n\n((?:[- ] .+\n)+)"
     for text in re.findall(others, SPECIFICATION, re.MULTILINE):
         fields |= listed_fields(text)
-    column = {"hello": 1, "options": 2}.get(name)
-    for row in table(SPECIFICATION, "Extension") if column is not None else ():
-        fields |= dict.fromkeys(re.findall(r"`(\w+)`", row[column])[:1], "")
+    if name in ("hello", "options"):
+        column = 1 if name == "hello" else 2
+        for row in table(extensions, "Extension"):
+            fields |= dict.fromkeys(re.findall(r"`(\w+)`", row[column])[:1], "")
     return fields
 
 
 def listed_fields(text: str) -> dict[str, str]:
     """Return the default of each field of a list: `- name (type = default): meaning`."""
-    fields = {}
+    fields: dict[str, str] = {}
     for names, kind in re.findall(r"^- (`\w+`(?:,\s+`\w+`)*)(\s+\([^)]+\))?:", text, re.MULTILINE):
         default = " ".join(kind.split()).strip("()").partition(" = ")[2] or "required"
         fields |= dict.fromkeys(re.findall(r"`(\w+)`", names), default if kind else "")
@@ -101,7 +106,7 @@ def common_fields(name: str) -> set[str]:
     """Return the common fields of a type, by the table in section 1."""
     is_event = name in map(name_of, EVENTS)
     found = {"time_s"} if is_event else set()
-    is_part = name in map(name_of, PARTS)
+    is_part = name not in map(name_of, (*MESSAGES, *EVENTS, *DECISIONS))
     for cell, where, *_ in () if is_part else table(SPECIFICATION, "Common field")[1:]:
         if any(fnmatch(name, each) for each in re.findall(r"`([\w*]+)`", where)):
             found.add(re.findall(r"`(\w+)`", cell)[0])
