@@ -12,6 +12,7 @@ HPCOSIM: Topics = {
     "Run": ("run", "compare", "experiment", "report", "read"),
     "Results": ("Run", "Comparison", "Table"),
     "Schedulers": ("View", "Policy", "main", "make_policy", "managed"),
+    "Errors": ("HpcosimError",),
 }
 
 CLIENT: Topics = {

@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 
-class ProtocolError(Exception):
+class HpcosimError(Exception):
+    """Base class of the exceptions that hpcosim raises on purpose; others are bugs.
+
+    Attributes:
+        exit_status: exit status of the `hpcosim` command: 2 for bad input, 1 for a run that failed,
+            a server that does not answer, or results that cannot be written.
+    """
+
+    exit_status = 2
+
+
+class ProtocolError(HpcosimError):
     """Base class of the exceptions of this package."""
+
+    exit_status = 1
 
 
 class DecodeError(ProtocolError):

@@ -35,6 +35,8 @@ LINE = re.compile(rb"""^\s*(public|secret)-key\s*=\s*["']?([!-~]{40})["']?\s*$""
 class KeysError(ProtocolError):
     """A file or folder of keys is invalid."""
 
+    exit_status = 2
+
 
 class KeyPair(NamedTuple):
     """A public key and its secret key, each 40 characters of Z85."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hpcosim_protocol.errors import HpcosimError
 
-class ConformanceError(Exception):
+
+class ConformanceError(HpcosimError):
     """Base class of the exceptions of this package."""
 
 
@@ -13,6 +15,8 @@ class CommandError(ConformanceError):
 
 class NoServerError(ConformanceError):
     """No server accepts connections at the address."""
+
+    exit_status = 1
 
 
 class BrokenRuleError(ConformanceError):

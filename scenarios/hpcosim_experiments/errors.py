@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.errors import FileError
 
 
-class ExperimentError(Exception):
+class ExperimentError(HpcosimError):
     """Base class of the errors of this package."""
 
 
@@ -15,3 +16,5 @@ class ExperimentFileError(ExperimentError, FileError):
 
 class StoreError(ExperimentError):
     """Results cannot be stored: the folder is not writable, or the disk is full."""
+
+    exit_status = 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_protocol.errors import HpcosimError
 
-class ScenariosError(Exception):
+
+class ScenariosError(HpcosimError):
     """Base class of the errors of this package."""
 
 
@@ -50,6 +52,8 @@ class ScenarioError(FileError):
 
 class RunError(ScenariosError):
     """The run failed: a process ended early, or the simulation is stuck."""
+
+    exit_status = 1
 
 
 class OracleError(ScenariosError):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-# Errors of this package.
+from hpcosim_protocol.errors import HpcosimError
 
 
-class LiveError(Exception):
-    """Base class of the errors of this package: one line for the user."""
+class ViewError(HpcosimError):
+    """Base class of the errors of this package."""
+
+
+class LiveError(ViewError):
+    """Base class of the errors of live views."""
 
 
 class HttpAddressError(LiveError):
@@ -15,6 +19,8 @@ class HttpAddressError(LiveError):
 
 class HttpBindError(LiveError):
     """The live view cannot listen at its address."""
+
+    exit_status = 1
 
 
 class LiveExtraError(LiveError):
@@ -28,24 +34,19 @@ class PaceError(LiveError):
 class NoLiveViewError(LiveError):
     """A live view does not answer, or not as one does."""
 
+    exit_status = 1
+
 
 class LiveRequestError(LiveError):
     """A live view refuses a request: the token is missing, or there is no such session."""
 
 
-# Errors of this package.
-
-
-class ReadResultsError(Exception):
-    """Base class of the errors of this package: the message names the folder or the frame."""
+class ReadResultsError(ViewError):
+    """Results cannot be read: the message names the folder or the frame."""
 
 
 class FrameError(ReadResultsError):
     """The bytes are no frame, or a frame of another format."""
-
-
-class ViewError(Exception):
-    """Base class of the errors of this package."""
 
 
 class ExportError(ViewError):
@@ -54,6 +55,8 @@ class ExportError(ViewError):
 
 class NotWrittenError(ViewError):
     """A file cannot be written, for example because the disk is full."""
+
+    exit_status = 1
 
 
 class NoRegularFileError(ViewError):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from hpcosim_protocol import Error
+from hpcosim_protocol.errors import HpcosimError
 
 
-class ClientError(Exception):
+class ClientError(HpcosimError):
     """Base class of all exceptions of this package."""
+
+    exit_status = 1
 
 
 class AddressError(ClientError):
@@ -18,6 +21,8 @@ class AddressError(ClientError):
         address: the address.
         reason: the reason, as ZeroMQ states it.
     """
+
+    exit_status = 2
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address, reason)
@@ -72,6 +77,8 @@ class ServerFaultError(ClientError):
 
 class PolicyError(ClientError):
     """A policy makes an impossible decision, or its name or its settings are invalid."""
+
+    exit_status = 2
 
 
 class PolicyDiffersError(ClientError):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from hpcosim_protocol.errors import HpcosimError
 
-class BatsimError(Exception):
+
+class BatsimError(HpcosimError):
     """Base of every error this package raises."""
 
 
@@ -32,6 +34,8 @@ class UnsupportedProfileError(InputError):
 
 class RunFailedError(BatsimError):
     """The run failed because of the scheduler. Results are written if the scheduler replied."""
+
+    exit_status = 1
 
 
 class SchedulerError(BatsimError):

@@ -7,9 +7,10 @@ simulator itself, or the operating system.
 from __future__ import annotations
 
 from hpcosim_protocol import ErrorCode
+from hpcosim_protocol.errors import HpcosimError
 
 
-class ServerError(Exception):
+class ServerError(HpcosimError):
     """Base class of the errors that this package raises."""
 
 
@@ -36,3 +37,5 @@ class JournalError(ServerError):
 
 class BindError(ServerError):
     """The server cannot listen at the address: it is malformed, in use or not permitted."""
+
+    exit_status = 1

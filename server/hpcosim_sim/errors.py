@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
 from hpcosim_protocol import RejectionCode
+from hpcosim_protocol.errors import HpcosimError
 
 MAX_NAMED = 5
 """Maximum number of job names that a message lists."""
 
 
-class SimulationError(Exception):
+class SimulationError(HpcosimError):
     """Base class of the errors that this package raises."""
 
 
@@ -112,12 +113,16 @@ class ResultsError(SimulationError):
         disk_full: whether the disk or the user's quota is full: a later attempt may succeed.
     """
 
+    exit_status = 1
+
     metrics: Mapping[str, int | float] | None = None
     disk_full: bool = False
 
 
 class ResultsFolderError(ResultsError):
     """The folder for results cannot be used; raised before the simulation starts."""
+
+    exit_status = 2
 
 
 def waiting_jobs(names: Sequence[int] | Sequence[str]) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpcosim_protocol.errors import HpcosimError
 
-class SlurmError(Exception):
+
+class SlurmError(HpcosimError):
     """Base of every error this package raises."""
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from hpcosim_protocol.errors import HpcosimError
 
-class WorkloadsError(Exception):
+
+class WorkloadsError(HpcosimError):
     """Base of every error this package raises."""
 
 
@@ -87,6 +89,7 @@ class DownloadError(WorkloadsError):
         self.fault = fault
         self.what = what
         self.where = where
+        self.exit_status = 2 if fault == "address" else 1
 
     def __str__(self) -> str:
         return f"download failed ({self.fault}): {self.what} ({self.where})"

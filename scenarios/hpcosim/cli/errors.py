@@ -12,6 +12,8 @@ from types import FrameType
 
 import typer
 
+from hpcosim_protocol.errors import HpcosimError
+
 RUN_FAILED = 1
 BAD_INPUT = 2
 
@@ -42,11 +44,9 @@ def errors_in_one_line(*, sigterm_interrupts: bool = True) -> Iterator[None]:
         where = f"{error.filename}: " if error.filename else ""
         sys.stderr.write(f"error: {where}{error.strerror or error}\n")
         raise typer.Exit(RUN_FAILED) from None
-    except Exception as error:
-        if not type(error).__module__.startswith("hpcosim"):
-            raise
+    except HpcosimError as error:
         sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
-        raise typer.Exit(_exit_status(error)) from None
+        raise typer.Exit(error.exit_status) from None
 
 
 @contextmanager
@@ -60,34 +60,6 @@ def _warnings_in_one_line() -> Iterator[None]:
         warnings.simplefilter("default", FutureWarning)
         warnings.showwarning = write
         yield
-
-
-def _exit_status(error: Exception) -> int:
-    """Return the exit status of an error: `RUN_FAILED` or `BAD_INPUT`."""
-    from hpcosim_batsim.errors import RunFailedError
-    from hpcosim_client import AddressError, ClientError, PolicyError
-    from hpcosim_conformance import NoServerError
-    from hpcosim_experiments.benchmark.errors import VerificationError
-    from hpcosim_experiments.errors import StoreError
-    from hpcosim_experiments.executors import LostTaskError
-    from hpcosim_protocol import ProtocolError
-    from hpcosim_protocol.keys import KeysError
-    from hpcosim_scenarios.errors import RunError
-    from hpcosim_server.errors import BindError
-    from hpcosim_sim.errors import ResultsError, ResultsFolderError
-    from hpcosim_view.errors import HttpBindError, NoLiveViewError, NotWrittenError
-    from hpcosim_workloads.errors import DownloadError
-
-    if isinstance(error, (AddressError, KeysError, PolicyError, ResultsFolderError)):
-        return BAD_INPUT
-    if isinstance(error, DownloadError):
-        return BAD_INPUT if error.fault == "address" else RUN_FAILED
-    failed = (
-        *(BindError, ClientError, HttpBindError, LostTaskError, NoServerError, ProtocolError),
-        *(ResultsError, RunError, RunFailedError, StoreError),
-        *(NoLiveViewError, NotWrittenError, VerificationError),
-    )
-    return RUN_FAILED if isinstance(error, failed) else BAD_INPUT
 
 
 def _stop_on_sigterm() -> None:

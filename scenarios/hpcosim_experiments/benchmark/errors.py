@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_experiments.errors import ExperimentError
 from hpcosim_scenarios.errors import FileError
 
 
-class BenchmarkError(Exception):
+class BenchmarkError(ExperimentError):
     """Base class of the errors of this package."""
 
 
@@ -22,6 +23,8 @@ class VerificationError(BenchmarkError):
         path: the submission.
         what: what is wrong, where, and what was expected.
     """
+
+    exit_status = 1
 
     def __init__(self, path: Path, what: str) -> None:
         super().__init__(f"{path}: {what}")

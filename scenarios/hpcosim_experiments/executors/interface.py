@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+from hpcosim_experiments.errors import ExperimentError
+
 # The tasks that wait for a worker, and the number of tries of each.
 
 MAX_TRIES = 3
@@ -49,7 +51,7 @@ class WaitingTasks:
 # Errors of this package.
 
 
-class ExecutorError(Exception):
+class ExecutorError(ExperimentError):
     """An executor cannot start: a package, a program, a cluster or an input file is missing."""
 
 
@@ -59,6 +61,8 @@ class LostTaskError(ExecutorError):
     Attributes:
         completed: number of tasks that completed before.
     """
+
+    exit_status = 1
 
     def __init__(self, what: str, completed: int) -> None:
         super().__init__(what, completed)

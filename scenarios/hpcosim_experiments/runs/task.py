@@ -17,6 +17,7 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import InputFiles
 from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
+from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.model.files import TRACES, with_files
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.scenario import Scenario
@@ -183,7 +184,7 @@ def _use_traces(files: Mapping[str, Path], places: Mapping[str, Path]) -> None:
 def _line(error: Exception) -> str:
     """Return an exception in one line; of a bug with the innermost line of code."""
     text = " ".join(str(error).split())
-    if type(error).__module__.startswith("hpcosim_"):
+    if isinstance(error, HpcosimError):
         return text or type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""

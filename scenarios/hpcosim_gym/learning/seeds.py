@@ -19,6 +19,7 @@ from hpcosim_experiments.executors import (
     open_executor,
 )
 from hpcosim_gym.learning.curve import CURVE
+from hpcosim_protocol.errors import HpcosimError
 
 LAST_MEASURES = ("mean_j", "mean_return")
 """Measures of trainings without validation, in order of preference: the last row counts."""
@@ -128,7 +129,5 @@ def _train_one(
     except OSError as error:
         where = error.filename or task.folder
         return SeedOutcome(task.seed, error=f"{where}: {error.strerror or error}")
-    except Exception as error:
-        if not type(error).__module__.startswith("hpcosim_"):
-            raise  # a bug: the executor adds where it was raised
+    except HpcosimError as error:  # of a bug, the executor adds where it was raised
         return SeedOutcome(task.seed, error=" ".join(str(error).split()))

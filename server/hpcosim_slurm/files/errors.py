@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpcosim_protocol.errors import HpcosimError
 
-class ImportsError(Exception):
+
+class ImportsError(HpcosimError):
     """Base class of the errors of this package."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hpcosim_protocol.errors import HpcosimError
 
-class ForecastError(Exception):
+
+class ForecastError(HpcosimError):
     """Base of every error this package raises."""

@@ -1,0 +1,3 @@
+"""The base class of all errors of hpcosim."""
+
+from hpcosim_protocol.errors import HpcosimError as HpcosimError
