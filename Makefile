@@ -49,7 +49,7 @@ leaderboard: $(VENV)/.installed-dev  ## Verify the submissions in scenarios/suit
 	$(VENV)/bin/hpcosim benchmark leaderboard scenarios/suites --out docs/reference/leaderboard.md
 
 docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute); open site/index.html
-	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict
 
 clean:  ## Remove the environment, results and caches
 	rm -rf $(VENV) .venv-batsim-* results site build dist *.egg-info

@@ -1,6 +1,6 @@
 """Scores of the forecasts of `hpcosim_schedulers.forecast` on job logs, beside naive ones.
 
-`python -m benchmarks.forecast` prints the tables of docs/explanation/forecasting.md. The logs are
+`python -m benchmarks.forecast` prints the tables of scenarios/papers/power/forecasts.md. The logs are
 in ../shared/traces.
 """
 

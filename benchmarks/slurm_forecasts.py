@@ -1,7 +1,7 @@
 """Scores forecasts of starts on the recorded runs of a real Slurm.
 
 `PYTHONPATH=tests python -m benchmarks.slurm_forecasts` prints the table of
-docs/explanation/forecasts.md. The recorded runs are in ../shared/golden/slurm.
+scenarios/papers/power/forecasts.md. The recorded runs are in ../shared/golden/slurm.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scores forecasts of starts on a real Slurm of this host.
 
 `PYTHONPATH=tests python -m benchmarks.slurm_forecasts_live` prints the second table of
-docs/explanation/forecasts.md. It needs root and Slurm, and takes three minutes.
+scenarios/papers/power/forecasts.md. It needs root and Slurm, and takes three minutes.
 """
 
 from __future__ import annotations
