@@ -1,7 +1,7 @@
 """Scores of the forecasts of `hpcosim_schedulers.forecast` on job logs, beside naive ones.
 
-`python -m benchmarks.forecast` prints the tables of scenarios/papers/power/forecasts.md. The logs are
-in ../shared/traces.
+`python -m benchmarks.forecast` prints the tables of scenarios/papers/power/forecasts.md. The logs
+are in ../shared/traces.
 """
 
 from __future__ import annotations
