@@ -16,7 +16,7 @@ help:  ## List the targets
 
 demo: $(VENV)/.installed-standard  ## Install (570 MB), run the demo in two processes, draw it (1 minute)
 	$(VENV)/bin/hpcosim run scenarios/demo.yaml --explain --out $(OUT) --force
-	$(VENV)/bin/hpcosim draw $(OUT)
+	$(VENV)/bin/hpcosim show draw $(OUT)
 	$(VENV)/bin/hpcosim report $(OUT)
 
 slurm-demo: slurm-packages $(VENV)/.installed-standard  ## Let a scheduler watch, then drive a real Slurm (2 minutes); needs root on Debian

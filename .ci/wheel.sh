@@ -72,11 +72,11 @@ for transport in ipc inproc; do
   hpcosim run demo --transport $transport --out $transport --json >/dev/null
 done
 diff -r ipc inproc || die 'the results of ipc and inproc differ'
-hpcosim draw inproc >/dev/null
+hpcosim show draw inproc >/dev/null
 test -s inproc/schedule.png
 hpcosim report inproc ipc --out runs.html
 test -s runs.html
-hpcosim squeue inproc --at 50% >/dev/null
+hpcosim show squeue inproc --at 50% >/dev/null
 
 step 'a trained agent of a shipped scenario'
 hpcosim compare ineps/exp1 --schedulers minmin,pairing-energy >/dev/null

@@ -66,6 +66,6 @@ def test_incomplete_results_are_replaced_without_force() -> None:
 def test_draw_warns_of_incomplete_results() -> None:
     """The warning has the reason; the images are drawn."""
     run("KeyboardInterrupt")
-    done = invoke("draw", "out")
+    done = invoke("show", "draw", "out")
     assert done.status == 0
     assert done.err == "warning: out has incomplete results: stopped by SIGINT\n"

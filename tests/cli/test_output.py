@@ -361,6 +361,6 @@ def test_closed_standard_streams_are_no_traceback() -> None:
 def test_draw_into_a_folder_is_wrong_usage(tmp_path: Path) -> None:
     """The path of the images is not a folder."""
     invoke("run", "tiny.yaml", "--transport", "inproc", "--out", "out")
-    done = invoke("draw", "out", "--out", str(tmp_path))
+    done = invoke("show", "draw", "out", "--out", str(tmp_path))
     assert done.status == 2
     assert "is a folder; expected the path of a file" in done.error

@@ -98,8 +98,8 @@ WRONG = {
     "reproduce ineps --partition cpu": "--partition applies only to --executor slurm",
     "reproduce pairing-exp1 --train --executor ray": "trainings run on this machine only",
     "reproduce node-centrik": "unknown study 'node-centrik'; did you mean node-centric?",
-    "draw nowhere": "nowhere: no such folder",
-    f"draw {DEMO}": "is a file; expected a results folder",
+    "show draw nowhere": "nowhere: no such folder",
+    f"show draw {DEMO}": "is a file; expected a results folder",
 }
 
 

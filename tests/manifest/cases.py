@@ -156,8 +156,8 @@ def other_commands() -> dict[str, list[Command]]:
         ],
         "reading": [
             *demo,
-            ("squeue", "out", "--at", "50%", "--json"),
-            ("sinfo", "out", "--at", "50%", "--json"),
+            ("show", "squeue", "out", "--at", "50%", "--json"),
+            ("show", "sinfo", "out", "--at", "50%", "--json"),
             ("export", "out", "--swf", "demo.swf", "--perfetto", "demo.pb"),
         ],
         "batsim-files": run("demo", "easy", "--format", "batsim"),

@@ -1,4 +1,4 @@
-"""`hpcosim top`: a run in the terminal, played back or live."""
+"""`hpcosim show top`: a run in the terminal, played back or live."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `hpcosim draw`."""
+"""The command `hpcosim show draw`."""
 
 from __future__ import annotations
 

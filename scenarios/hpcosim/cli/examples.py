@@ -71,18 +71,18 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim validate demo --set workload.load=0.8",
     ),
     "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
-    "draw": _examples("hpcosim draw results/demo-easy"),
+    "draw": _examples("hpcosim show draw results/demo-easy"),
     "squeue": _examples(
-        "hpcosim squeue results/demo-easy --at 2d",
-        "hpcosim squeue --server http://127.0.0.1:8080 --start",
+        "hpcosim show squeue results/demo-easy --at 2d",
+        "hpcosim show squeue --server http://127.0.0.1:8080 --start",
     ),
     "sinfo": _examples(
-        "hpcosim sinfo results/demo-easy --at 50%",
-        "hpcosim sinfo --server http://127.0.0.1:8080",
+        "hpcosim show sinfo results/demo-easy --at 50%",
+        "hpcosim show sinfo --server http://127.0.0.1:8080",
     ),
     "top": _examples(
-        "hpcosim top results/demo-easy --speed 7200",
-        "hpcosim top --server http://127.0.0.1:8080",
+        "hpcosim show top results/demo-easy --speed 7200",
+        "hpcosim show top --server http://127.0.0.1:8080",
     ),
     "export": _examples(
         "hpcosim export results/demo-easy --perfetto demo.pftrace",

@@ -18,10 +18,7 @@ from hpcosim.cli.usage import CommandGroup, help_of
 if TYPE_CHECKING:
     app: typer.Typer
 
-HELP = """Simulate HPC clusters with job schedulers and power managers.
-
-A scenario describes nodes, their power, and jobs. A simulator plays it, and a scheduler decides. \
-Both run in one process, or in two that exchange messages over ZeroMQ."""
+HELP = "Simulate HPC clusters with job schedulers and power managers."
 
 STDERR = 2  # the last standard file descriptor
 
@@ -33,37 +30,53 @@ took 5 % of the CPU of a run in process, and 12 % of a server's. The imports of 
 50,000, which took 15 ms to look through.
 """
 
-EXIT_STATUS = """Exit status:
+EXIT_STATUS = """Exit status: 0 success, 1 the run failed, the server does not answer or results \
+cannot be written, 2 wrong usage or bad input, 128 + N stopped by signal N. An error is one line \
+on standard error that begins with `error: `."""
 
-- 0: success
-- 1: the run failed, the server does not answer, or results cannot be written
-- 2: wrong usage or bad input
-- 128 + N: stopped by signal N
-
-An error is one line on standard error that begins with `error: `."""
-
-SIMULATE = "Simulate"
-CONNECT = "Serve and connect"
-INSPECT = "Inspect"
-LEARN = "Learn and reproduce"
-BATSIM = "Batsim"
-
-COMMANDS: Mapping[str, str] = {
-    **dict.fromkeys(("run", "compare", "experiment", "oracle"), SIMULATE),
-    **dict.fromkeys(("serve", "schedule", "slurm", "forecast", "ping", "status"), CONNECT),
-    **dict.fromkeys(("keygen", "conformance"), CONNECT),
-    **dict.fromkeys(("scenarios", "schedulers", "validate", "draw", "report"), INSPECT),
-    **dict.fromkeys(("squeue", "sinfo", "top", "export", "replay", "traces"), INSPECT),
-    "import": CONNECT,
-    **dict.fromkeys(("train", "reproduce", "benchmark"), LEARN),
-    "batsim": BATSIM,
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "Simulate": {
+        "run": "Run a scenario, write its results and print its metrics.",
+        "compare": "Compare schedulers, power managers or platforms.",
+        "experiment": "Run many runs along axes, with statistics and a report.",
+        "oracle": "Plan the node switching that wastes the least energy.",
+        "batsim": "Run a scheduler of Batsim's protocol 4.2.1 instead of Batsim.",
+    },
+    "Inspect": {
+        "scenarios": "List the shipped scenarios, or print one.",
+        "schedulers": "List the schedulers and the power managers.",
+        "validate": "Check a scenario, its workload and its scheduler.",
+        "show": "Show a run as a picture, as squeue and sinfo, or live.",
+        "report": "Write a web page of one to four runs.",
+        "export": "Write the results of a run for other tools.",
+        "replay": "Run a session again from its journal, and verify it.",
+        "traces": "List the job logs of the catalogue, or download one.",
+    },
+    "Serve and connect": {
+        "serve": "Serve scenarios to schedulers until stopped.",
+        "schedule": "Schedule one simulation of a server with a policy.",
+        "slurm": "Let a scheduler watch or drive a Slurm cluster.",
+        "forecast": "Forecast when the waiting jobs of a Slurm cluster start.",
+        "import": "Import clusters and jobs of workload managers.",
+        "ping": "Check that a server answers.",
+        "status": "Show what a server does now.",
+        "keygen": "Make the keys of a server and of a client.",
+        "conformance": "Check a scheduler or a server against the protocol.",
+    },
+    "Learn and reproduce": {
+        "train": "Train a scheduler or a power manager.",
+        "reproduce": "Run the experiments of a paper.",
+        "benchmark": "Run, verify and rank schedulers on fixed instances.",
+    },
 }
-"""The panel of each command in the help text, in its order there."""
+"""The commands in the order of the help text, by panel, with a line about each."""
+
+COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
 
 MODULES: Mapping[str, str] = {"import": "imports", "report": "report_page"}
 """The module of each command whose name is not that of its module."""
 
-GROUPS = ("benchmark", "import", "slurm", "traces", "train")
+GROUPS = ("benchmark", "import", "show", "slurm", "traces", "train")
 """Commands with commands of their own."""
 
 
@@ -100,14 +113,20 @@ def command_line(names: Collection[str] = tuple(COMMANDS)) -> typer.Typer:
     whole.callback()(_options)
     for name in names:
         module, panel = import_module(f"hpcosim.cli.{MODULES.get(name, name)}"), COMMANDS[name]
+        short = PANELS[panel][name]
         if name in GROUPS:
-            whole.add_typer(module.app, name=name, rich_help_panel=panel)
+            whole.add_typer(module.app, name=name, short_help=short, rich_help_panel=panel)
             continue
         function = getattr(module, name)
         settings: dict[str, Any] | None = getattr(module, "SETTINGS", None)
         text, epilog = help_of(function), EXAMPLES.get(name)
         register = whole.command(
-            name, help=text, epilog=epilog, context_settings=settings, rich_help_panel=panel
+            name,
+            help=text,
+            short_help=short,
+            epilog=epilog,
+            context_settings=settings,
+            rich_help_panel=panel,
         )
         register(function)
     return whole

@@ -1,4 +1,4 @@
-"""The command `hpcosim sinfo`."""
+"""The command `hpcosim show sinfo`."""
 
 from __future__ import annotations
 

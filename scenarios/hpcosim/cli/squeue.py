@@ -1,4 +1,4 @@
-"""The command `hpcosim squeue`."""
+"""The command `hpcosim show squeue`."""
 
 from __future__ import annotations
 

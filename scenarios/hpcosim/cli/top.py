@@ -1,4 +1,4 @@
-"""The command `hpcosim top`."""
+"""The command `hpcosim show top`."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def top(
         if server is not None and speed is not None:
             raise SelectionError("--speed applies to a results folder; a live run has + and -")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise SelectionError("top needs a terminal; `hpcosim squeue` and `sinfo` print tables")
+            raise SelectionError("top needs a terminal; `hpcosim show squeue` prints a table")
         try:
             from hpcosim_view.live.top.app import Top
         except ImportError:
-            what = "`hpcosim top` needs the package textual: pip install 'hpcosim[live]'"
+            what = "`hpcosim show top` needs the package textual: pip install 'hpcosim[live]'"
             raise LiveExtraError(what) from None
         source: Source
         if server is not None:

@@ -83,7 +83,7 @@ def check_render_mode(render_mode: str | None) -> None:
     if render_mode is not None:
         raise ValueError(
             f"render_mode: expected None, got {render_mode!r}; there is no rendering, see "
-            "`hpcosim draw` for a picture of a run"
+            "`hpcosim show draw` for a picture of a run"
         )
 
 

@@ -1,4 +1,4 @@
-"""The application of `hpcosim top`."""
+"""The application of `hpcosim show top`."""
 
 from __future__ import annotations
 

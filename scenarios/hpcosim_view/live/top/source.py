@@ -1,4 +1,4 @@
-"""What `hpcosim top` shows: the interface, and the playback of a results folder."""
+"""What `hpcosim show top` shows: the interface, and the playback of a results folder."""
 
 from __future__ import annotations
 
