@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_scenarios.running.transport import Transport
@@ -230,6 +231,7 @@ def compare(
         set: as for `run`.
 
     Raises:
+        PolicyError: two schedulers have one name.
         As `run`.
 
     Example:
@@ -242,8 +244,10 @@ def compare(
     found = Comparison()
     for scheduler in schedulers:
         for each in expand([scheduler]) if isinstance(scheduler, str) else [scheduler]:
-            result = run(scenario, each, set=set)
-            found[each if isinstance(each, str) else result.scheduler] = result
+            name = each if isinstance(each, str) else getattr(each, "__name__", "policy")
+            if name in found:
+                raise PolicyError(f"two schedulers are called {name}; give each its own name")
+            found[name] = run(scenario, each, set=set)
     return found
 
 

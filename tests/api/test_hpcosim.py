@@ -10,6 +10,7 @@ import pytest
 
 import hpcosim
 from hpcosim import Run, View, runs
+from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
 from support.commands import SCENARIO, invoke
 
@@ -99,6 +100,8 @@ def test_a_comparison_takes_names_groups_and_functions(small: Path) -> None:
     assert list(found)[:2] == ["easy", "minmin"]
     assert list(found)[-1] == "first_fit"
     assert found["easy"].metrics["jobs_completed"] == 20
+    with pytest.raises(PolicyError, match="two schedulers are called first_fit"):
+        hpcosim.compare(small, [first_fit, first_fit])
 
 
 def test_a_notebook_shows_a_picture(small: Path) -> None:
