@@ -12,11 +12,13 @@ from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.serving import serve_scenarios
+from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.errors import BindError
 from hpcosim_server.service import reporting
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.status import Progress
 from hpcosim_sim.errors import ResultsError, ResultsFolderError
 
 TEXT = """name: small
@@ -60,6 +62,22 @@ def test_results_that_cannot_be_written_leave_the_metrics(
         run_scenario(small, transport=transport, out=tmp_path / "out", force=True)
     assert caught.value.metrics is not None
     assert caught.value.metrics["jobs_completed"] == 5
+
+
+@pytest.mark.slow
+def test_lost_results_are_the_error_if_the_scheduler_is_seen_to_fail_first(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The scheduler fails by the reply that says so; the status of the server is read late."""
+    read = StatusReader.read
+
+    def late(self: StatusReader, wait_s: float) -> Progress | None:
+        return None if wait_s else read(self, wait_s)
+
+    monkeypatch.setattr(StatusReader, "read", late)
+    (tmp_path / "out" / "run.json").mkdir(parents=True)
+    with pytest.raises(ResultsError, match=r"run\.json is a folder"):
+        run_scenario(small, transport="ipc", out=tmp_path / "out", force=True)
 
 
 def test_a_comparison_checks_all_folders_before_the_first_run(small: Path, tmp_path: Path) -> None:

@@ -211,6 +211,9 @@ def _watch(server: _Process, status: StatusReader, client: _Process, report: Rep
             server.child.wait(POLL_EVERY_S)
         if client.child.wait(0.0) and client.child.returncode:
             server.stop()  # it writes the results so far
+            status.read(0.0)
+            if status.failure is not None and status.failure.cause == "results_not_written":
+                raise _error_of(server, status.failure, client)  # the client failed by it
             raise client.error()
     status.read(0.0)
     if server.child.returncode or status.failure:  # a server stopped by a signal exits with 0
