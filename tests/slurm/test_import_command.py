@@ -126,7 +126,7 @@ def test_squeue_and_sinfo_show_names(site: Path) -> None:
     assert invoke(*SLURM).status == invoke(*SACCT).status == 0
     run = ["run", "cluster.yaml", "--scheduler", "recorded", "--transport", "inproc", "--out", "r"]
     assert invoke(*run).status == 0
-    sinfo = invoke("sinfo", "r", "--at", "700").out.splitlines()
+    sinfo = invoke("show", "sinfo", "r", "--at", "700").out.splitlines()
     assert [line.split() for line in sinfo[1:]] == [
         ["cpu*", "up", "2-00:00:00", "2", "mix", "c[01-02]"],
         ["cpu*", "up", "2-00:00:00", "1", "idle", "c03"],
@@ -134,6 +134,6 @@ def test_squeue_and_sinfo_show_names(site: Path) -> None:
         ["gpu", "up", "infinite", "1", "alloc", "g1"],
         ["gpu", "up", "infinite", "1", "idle", "g2"],
     ]
-    squeue = invoke("squeue", "r", "--at", "700").out.splitlines()
+    squeue = invoke("show", "squeue", "r", "--at", "700").out.splitlines()
     assert [line.split()[-1] for line in squeue[1:]] == ["c01", "c[01-02]", "g1"]
     assert squeue[3].split()[1] == "gpu"
