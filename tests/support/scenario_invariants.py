@@ -225,15 +225,24 @@ def _of_reservations(results: Results, pieces: Sequence[Piece]) -> Iterator[str]
             own = results.spec(piece.job).get("reservation")
             if own or piece.job in results.acted_on or not reserved & piece.tasks.keys():
                 continue
-            states = [results.groups[node].get("power_states") or {} for node in piece.tasks]
-            if any(each.get("switch_on_sd_s") for each in states):
-                continue  # it may have been allocated earlier, to a node that took longer to boot
             at_s, length_s = piece.start_s, each["end_s"] - each["start_s"]
             begin_s = each["start_s"]
             if each.get("repeat_s") and at_s >= begin_s:
                 begin_s += (at_s - begin_s) // each["repeat_s"] * each["repeat_s"]
-            if begin_s <= at_s < begin_s + length_s - CLOSE_S:
+            is_within = begin_s <= at_s < begin_s + length_s - CLOSE_S
+            if is_within and not _booted_since(results, piece, begin_s):
                 yield f"job {piece.job} starts at {at_s} s within a reservation"
+
+
+def _booted_since(results: Results, piece: Piece, time_s: float) -> bool:
+    """Return whether a node began to boot for a job before a time, and took longer than planned."""
+    return any(
+        row["state"] == "switching_on"
+        and float(row["start_s"]) < time_s
+        and abs(float(row["end_s"]) - piece.start_s) < CLOSE_S
+        and any(node in piece.tasks for node in _numbers(row["nodes"]))
+        for row in results.nodes
+    )
 
 
 def _of_arrays(results: Results, pieces: Sequence[Piece]) -> Iterator[str]:
