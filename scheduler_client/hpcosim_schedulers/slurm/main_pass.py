@@ -1,4 +1,4 @@
-"""Which waiting jobs hold resources back from jobs of lower priority.
+"""The pass of the main scheduler, and which waiting jobs hold resources back from others.
 
 Sources: slurm.conf(5), `SchedulerParameters`, `bf_min_age_reserve` and `bf_min_prio_reserve`;
 sacctmgr(1), "SPECIFICATIONS FOR QOS", `MinPrioThreshold` and the flag `NoReserve`.

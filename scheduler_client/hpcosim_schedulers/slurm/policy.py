@@ -14,11 +14,11 @@ from hpcosim_schedulers.slurm.candidates import Candidates, nodes_available
 from hpcosim_schedulers.slurm.clock import ROUNDING_S, SiteClock, whole_seconds
 from hpcosim_schedulers.slurm.future import Future
 from hpcosim_schedulers.slurm.limits import Limits, counted_tres
+from hpcosim_schedulers.slurm.main_pass import MainLimits, ReservingJobs, main_pass
 from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.node_order import NodeOrder
 from hpcosim_schedulers.slurm.passes import PassContext
 from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor, ReservationWindows
-from hpcosim_schedulers.slurm.reserving import MainLimits, ReservingJobs, main_pass
 from hpcosim_schedulers.slurm.select import tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_schedulers.slurm.time_limits import TimeLimits
