@@ -13,6 +13,7 @@ from hpcosim_experiments.executors import Ray
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_papers.deep_eas.study.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
 from hpcosim_papers.ineps.study.experiments import EXPERIMENTS
+from hpcosim_papers.ineps.study.unseen_workloads import STUDY as UNSEEN
 from hpcosim_papers.power.study.reproduce import PARTS
 from hpcosim_papers.studies.catalogue import STUDIES, Request, reproduce_study
 from hpcosim_papers.studies.errors import StudyError
@@ -33,9 +34,6 @@ def test_every_study_has_a_module(module: str) -> None:
 
 def test_papers_declare_the_studies_of_the_catalogue() -> None:
     """The catalogue has exactly the studies that the papers' packages declare."""
-    pytest.importorskip("torch", reason="trained agents need the extra rl")
-    from hpcosim_papers.ineps.study.unseen import STUDY as UNSEEN
-
     declared = {*EXPERIMENTS, UNSEEN, *PARTS, *SWEEPS, CURVES, HELD, LENGTHS, OPTIMUM}
     assert declared == set(STUDIES) - {"ineps", "node-centric"}
 
