@@ -76,17 +76,7 @@ class CurveRoster:
 
     def refresh(self) -> None:
         """Note which connections there are; let some give way if there are too many."""
-        has_new = False
-        while int(self._events.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-            event = parse_monitor_message(self._events.recv_multipart())
-            self._forget(descriptor := int(event["value"]))
-            if event["event"] == zmq.EVENT_ACCEPTED:
-                has_new = True
-                with suppress(OSError):  # it is gone already
-                    self._by_descriptor[descriptor] = CurveConnection(
-                        os.fstat(descriptor).st_ino, _host(descriptor), self._clock()
-                    )
-        if has_new:
+        if self._read_events():
             self._make_room()
 
     def note_request(self, address: bytes, key: bytes, frame: zmq.Frame) -> None:
@@ -97,18 +87,19 @@ class CurveRoster:
             key: key of the client.
             frame: a frame of the message.
         """
-        descriptor = int(frame.get(SOURCE))
+        descriptor, has_new = int(frame.get(SOURCE)), False
         connection = self._by_descriptor.get(descriptor)
         if connection is None or connection.address != address:
-            self.refresh()
+            has_new = self._read_events()
             connection = self._by_descriptor.get(descriptor)
-        if connection is None:
-            return  # it is gone
-        if connection.address != address:
-            self._release(connection)
-            connection.address, connection.owner = address, key
-            self._by_address[address] = connection
-        connection.active_s, connection.is_waiting = self._clock(), True
+        if connection is not None:
+            if connection.address != address:
+                self._release(connection)
+                connection.address, connection.owner = address, key
+                self._by_address[address] = connection
+            connection.active_s, connection.is_waiting = self._clock(), True
+        if has_new:  # only now that the connection is known to be of this key
+            self._make_room()
 
     def note_reply(self, address: bytes) -> None:
         """Note that a message was sent to a connection."""
@@ -119,6 +110,20 @@ class CurveRoster:
         """Hear of no connection any more."""
         self._router.disable_monitor()
         self._events.close()
+
+    def _read_events(self) -> bool:
+        """Note which connections there are; return whether one of them is new."""
+        has_new = False
+        while int(self._events.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            event = parse_monitor_message(self._events.recv_multipart())
+            self._forget(descriptor := int(event["value"]))
+            if event["event"] == zmq.EVENT_ACCEPTED:
+                has_new = True
+                with suppress(OSError):  # it is gone already
+                    self._by_descriptor[descriptor] = CurveConnection(
+                        os.fstat(descriptor).st_ino, _host(descriptor), self._clock()
+                    )
+        return has_new
 
     def _make_room(self) -> None:
         while len(self._by_descriptor) > self._most:
