@@ -9,6 +9,7 @@ another score or another bound make a suite with the next number.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -29,6 +30,9 @@ FILE, SEALS = "suite.yaml", "instances.csv"
 SUBMISSIONS = "submissions"
 """The folder of a shipped suite's submissions in a checkout; the wheel has none."""
 SUITES = "suites"
+BOUNDS = "hpcosim.bounds"
+"""Group of the entry points of bounds that other packages register."""
+OWN_BOUNDS = ("mean-response", "switching-oracle", "pairing-search")
 
 DecisionName = Literal["allocate_job", "set_node_power", "set_alarm", "cancel_alarm", "explain"]
 SuiteName = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9-]{0,50}-[1-9][0-9]{0,3}$")]
@@ -189,7 +193,16 @@ def read_suite(path: Path) -> Suite:
         found = scenario_error(error, tree, KINDS)
         line = line_of(read_text(path, KIND), found.field, found.key or None)
         raise SuiteError(found.what, path, line, found.field, found.key) from None
+    if file.bound not in (known := bound_names()):
+        what = f"expected one of {', '.join(known)}, got {file.bound!r}"
+        line = line_of(read_text(path, KIND), "$.bound", None)
+        raise SuiteError(what, path, line, "$.bound")
     return Suite(file, path.parent, _read_seals(path.parent / SEALS))
+
+
+def bound_names() -> tuple[str, ...]:
+    """Return the names of all bounds, also of those that other packages register."""
+    return (*OWN_BOUNDS, *(point.name for point in entry_points(group=BOUNDS)))
 
 
 def write_seals(folder: Path, seals: list[Seal]) -> None:

@@ -10,16 +10,21 @@ from msgspec import structs
 
 from hpcosim_experiments.benchmark.bounds import bound_of
 from hpcosim_experiments.benchmark.bounds.response import mean_busy_times
-from hpcosim_experiments.benchmark.errors import BenchmarkError
+from hpcosim_experiments.benchmark.errors import BenchmarkError, SuiteError
 from hpcosim_experiments.benchmark.instances import digest_of, load_instance
 from hpcosim_experiments.benchmark.sealing import seals_of
-from hpcosim_experiments.benchmark.suite import Suite, find_suite, shipped_suites
+from hpcosim_experiments.benchmark.suite import (
+    Suite,
+    find_suite,
+    read_suite,
+    shipped_suites,
+)
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_papers.deep_eas.bound import least_cost
 from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
 from hpcosim_papers.deep_eas.study.optimum import optimum
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
-from support.benchmark_suites import smallest_of, tiny_suite
+from support.benchmark_suites import SUITE, smallest_of, tiny_suite
 from support.response_oracle import RigidJob, least_mean_response_s
 
 CORES = 3
@@ -136,3 +141,12 @@ def test_bound_of_another_score_is_refused(tmp_path: Path) -> None:
     other, instance = Suite(file, suite.folder, suite.seals), suite.file.instances[0]
     with pytest.raises(BenchmarkError, match="tiny-1: score: the bound mean-response is one of"):
         bound_of(other, instance, load_instance(other, instance))
+
+
+def test_unknown_bounds_are_named_when_a_suite_is_read(tmp_path: Path) -> None:
+    """The message has the line, and the bounds that there are."""
+    file = tmp_path / "suite.yaml"
+    file.write_text(SUITE.replace("mean-response", "mean-respons"))
+    message = r"suite.yaml:5: .*bound: expected one of mean-response, .*, got 'mean-respons'"
+    with pytest.raises(SuiteError, match=message):
+        read_suite(file)

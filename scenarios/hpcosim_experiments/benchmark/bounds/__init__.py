@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from hpcosim_experiments.benchmark.bounds import pairing, response, switching
 from hpcosim_experiments.benchmark.errors import BenchmarkError
-from hpcosim_experiments.benchmark.suite import InstanceFile, Suite
+from hpcosim_experiments.benchmark.suite import BOUNDS, InstanceFile, Suite
 from hpcosim_scenarios.running.library import LoadedScenario
 
 
@@ -34,7 +34,7 @@ def bounds() -> Mapping[str, Bound]:
         "mean-response": Bound(response.least_mean_response, ("mean_response_s",)),
         "switching-oracle": Bound(switching.clairvoyant_score),
         "pairing-search": Bound(pairing.least_energy_or_edp, ("energy_j", "edp_js")),
-        **{point.name: point.load() for point in entry_points(group="hpcosim.bounds")},
+        **{point.name: point.load() for point in entry_points(group=BOUNDS)},
     }
 
 
@@ -42,19 +42,14 @@ def bound_of(suite: Suite, instance: InstanceFile, loaded: LoadedScenario) -> fl
     """Return the bound of an instance.
 
     Raises:
-        BenchmarkError: there is no such bound, or it is not one of the suite's score or of the
-            instance.
+        BenchmarkError: the bound is not one of the suite's score or of the instance.
         OracleError, OptimumError, PolicyError, RunError: it cannot be computed.
     """
-    name, known = suite.file.bound, bounds()
-    if name not in known:
-        raise BenchmarkError(
-            f"{suite.file.name}: bound: expected one of {', '.join(known)}, got {name!r}"
-        )
-    metrics = known[name].metrics
+    name = suite.file.bound
+    compute, metrics = bounds()[name]
     if metrics and suite.file.score not in [{metric: 1.0} for metric in metrics]:
         raise BenchmarkError(
             f"{suite.file.name}: score: the bound {name} is one of {' and '.join(metrics)}; "
             "expected that metric with the coefficient 1"
         )
-    return known[name].compute(suite, instance, loaded)
+    return compute(suite, instance, loaded)
