@@ -22,7 +22,7 @@ from hpcosim_schedulers.heuristics.esjf import esjf
 from hpcosim_schedulers.power.settings import read_power
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service import history
-from hpcosim_server.service.restore import restore
+from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
 from support.memory_disk import MemoryDisk
 from support.paths import ROOT

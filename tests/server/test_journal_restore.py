@@ -369,7 +369,7 @@ def test_an_idle_server_synchronises_its_journals_after_the_interval(tmp_path: P
 
 def test_a_worker_restores_its_own_sessions(tmp_path: Path) -> None:
     """With `of_worker`, only the sessions whose name has the worker's number are restored."""
-    from hpcosim_server.service.restore import restore
+    from hpcosim_server.service.recovery import restore
     from hpcosim_server.service.sessions import new_name
 
     server = JournaledServer(tmp_path)

@@ -25,7 +25,7 @@ from hpcosim_server.journal.storage import Disk
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.restore import Restored, restore
+from hpcosim_server.service.recovery import Restored, restore
 from hpcosim_server.service.service import Service
 from support.memory_disk import MemoryDisk
 

@@ -17,7 +17,7 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.control import Control, Want, Workers, control_pair
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.restore import restore
+from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from support.fault.disk import SimulatedDisk

@@ -15,7 +15,7 @@ from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import Pace
-from hpcosim_server.service.restore import restore
+from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from support.fault.disk import ServerKilled, SimulatedDisk

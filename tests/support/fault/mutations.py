@@ -25,7 +25,7 @@ from hpcosim_server.service.held import HeldReplies
 from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.outcomes import Outcomes
-from hpcosim_server.service.restore import restore
+from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.routes import Routes
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import OpenSessions, worker_of
