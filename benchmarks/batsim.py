@@ -14,10 +14,10 @@ import zmq
 
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_messages
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
-from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.results import results_of
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 

@@ -16,10 +16,16 @@ from typing import NamedTuple
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_slurm.starts.adopting import QueuedJob, QueueState, slurm_at
-from hpcosim_slurm.starts.calibration import PastRange, margins, widened
+from hpcosim_slurm.starts.calibration import (
+    Forecasted,
+    PastRange,
+    Score,
+    margins,
+    score_of,
+    widened,
+)
 from hpcosim_slurm.starts.forecast import StartForecast, forecast_starts
-from hpcosim_slurm.starts.run_times import EndedJob
-from hpcosim_slurm.starts.score import Forecasted, Score, score_of
+from hpcosim_slurm.starts.observation import EndedJob
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hpcosim_protocol.client_messages import GetHistory as GetHistory
     from hpcosim_protocol.client_messages import GetStatus as GetStatus
     from hpcosim_protocol.client_messages import Hello as Hello
+    from hpcosim_protocol.codec import PROTOCOL_VERSION as PROTOCOL_VERSION
     from hpcosim_protocol.codec import decode_client_message as decode_client_message
     from hpcosim_protocol.codec import decode_server_message as decode_server_message
     from hpcosim_protocol.codec import encode as encode
@@ -52,30 +53,30 @@ if TYPE_CHECKING:
     from hpcosim_protocol.events import DecisionRejected as DecisionRejected
     from hpcosim_protocol.events import Event as Event
     from hpcosim_protocol.events import EventKind as EventKind
+    from hpcosim_protocol.events import JobAllocated as JobAllocated
+    from hpcosim_protocol.events import JobCompleted as JobCompleted
+    from hpcosim_protocol.events import JobEligible as JobEligible
+    from hpcosim_protocol.events import JobHeld as JobHeld
+    from hpcosim_protocol.events import JobRequeued as JobRequeued
+    from hpcosim_protocol.events import JobResumed as JobResumed
+    from hpcosim_protocol.events import JobStarted as JobStarted
+    from hpcosim_protocol.events import JobState as JobState
+    from hpcosim_protocol.events import JobSubmitted as JobSubmitted
+    from hpcosim_protocol.events import JobSuspended as JobSuspended
+    from hpcosim_protocol.events import JobUpdated as JobUpdated
+    from hpcosim_protocol.events import NodeDrained as NodeDrained
+    from hpcosim_protocol.events import NodeFailed as NodeFailed
+    from hpcosim_protocol.events import NodePowerChanged as NodePowerChanged
+    from hpcosim_protocol.events import NodeRepaired as NodeRepaired
     from hpcosim_protocol.events import NoMoreJobs as NoMoreJobs
+    from hpcosim_protocol.events import Placement as Placement
+    from hpcosim_protocol.events import PowerState as PowerState
     from hpcosim_protocol.events import RejectionCode as RejectionCode
     from hpcosim_protocol.events import SignalChanged as SignalChanged
     from hpcosim_protocol.events import SimulationBegan as SimulationBegan
-    from hpcosim_protocol.job_events import JobAllocated as JobAllocated
-    from hpcosim_protocol.job_events import JobCompleted as JobCompleted
-    from hpcosim_protocol.job_events import JobEligible as JobEligible
-    from hpcosim_protocol.job_events import JobHeld as JobHeld
-    from hpcosim_protocol.job_events import JobRequeued as JobRequeued
-    from hpcosim_protocol.job_events import JobResumed as JobResumed
-    from hpcosim_protocol.job_events import JobStarted as JobStarted
-    from hpcosim_protocol.job_events import JobState as JobState
-    from hpcosim_protocol.job_events import JobSubmitted as JobSubmitted
-    from hpcosim_protocol.job_events import JobSuspended as JobSuspended
-    from hpcosim_protocol.job_events import JobUpdated as JobUpdated
-    from hpcosim_protocol.job_events import Placement as Placement
     from hpcosim_protocol.model import bandwidth_mbps as bandwidth_mbps
     from hpcosim_protocol.model import energy_estimate_j as energy_estimate_j
     from hpcosim_protocol.model import task_speed as task_speed
-    from hpcosim_protocol.node_events import NodeDrained as NodeDrained
-    from hpcosim_protocol.node_events import NodeFailed as NodeFailed
-    from hpcosim_protocol.node_events import NodePowerChanged as NodePowerChanged
-    from hpcosim_protocol.node_events import NodeRepaired as NodeRepaired
-    from hpcosim_protocol.node_events import PowerState as PowerState
     from hpcosim_protocol.platform import Contention as Contention
     from hpcosim_protocol.platform import NodeGroup as NodeGroup
     from hpcosim_protocol.platform import NodeReservation as NodeReservation
@@ -100,13 +101,12 @@ if TYPE_CHECKING:
     from hpcosim_protocol.server_messages import SessionStatus as SessionStatus
     from hpcosim_protocol.server_messages import SimulationEnded as SimulationEnded
     from hpcosim_protocol.server_messages import Welcome as Welcome
-    from hpcosim_protocol.versions import PROTOCOL_VERSION as PROTOCOL_VERSION
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "client_messages": "Bye ClientMessage Decisions GetHistory GetStatus Hello",
-        "codec": "decode_client_message decode_server_message encode",
+        "codec": "PROTOCOL_VERSION decode_client_message decode_server_message encode",
         "decisions": (
             "AllocateJob CancelAlarm Decision Explain KillJob REASON RejectJob RequeueJob "
             "ResumeJob SetAlarm SetCheckpoint SetNodePower SubmitJob SuspendJob"
@@ -116,16 +116,13 @@ __all__, __getattr__, __dir__ = lazy_names(
             "UnsupportedVersionError"
         ),
         "events": (
-            "ALWAYS_WAKE_ON Alarm DEFAULT_WAKE_ON DecisionRejected Event EventKind "
-            "MAX_FORECAST NoMoreJobs RejectionCode SignalChanged SimulationBegan "
-            "WORKLOAD_MANAGER_EVENTS"
-        ),
-        "job_events": (
-            "JobAllocated JobCompleted JobEligible JobHeld JobRequeued JobResumed JobStarted "
-            "JobState JobSubmitted JobSuspended JobUpdated Placement"
+            "ALWAYS_WAKE_ON Alarm DEFAULT_WAKE_ON DecisionRejected Event EventKind JobAllocated "
+            "JobCompleted JobEligible JobHeld JobRequeued JobResumed JobStarted JobState "
+            "JobSubmitted JobSuspended JobUpdated MAX_FORECAST NoMoreJobs NodeDrained NodeFailed "
+            "NodePowerChanged NodeRepaired Placement PowerState RejectionCode SignalChanged "
+            "SimulationBegan WORKLOAD_MANAGER_EVENTS"
         ),
         "model": "bandwidth_mbps energy_estimate_j task_speed",
-        "node_events": "NodeDrained NodeFailed NodePowerChanged NodeRepaired PowerState",
         "platform": (
             "Contention NodeGroup NodeReservation Partition Platform PowerStates Processor Switch"
         ),
@@ -134,6 +131,5 @@ __all__, __getattr__, __dir__ = lazy_names(
             "Error ErrorCode Events Exchange Goodbye Held History Options ServerMessage "
             "ServerStatus SessionStatus SimulationEnded Welcome"
         ),
-        "versions": "PROTOCOL_VERSION",
     },
 )

@@ -10,8 +10,7 @@ from hpcosim_protocol.decisions import Decision
 from hpcosim_protocol.events import EventKind
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_protocol.policy import MAX_POLICY_ENTRIES
-from hpcosim_protocol.requests import Name
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import Name, snake_case
 
 Seq = Annotated[int, Meta(ge=1, le=2**63 - 1)]
 Override = bool | int | float | Annotated[str, Meta(max_length=200)]

@@ -12,7 +12,8 @@ from hpcosim_protocol.errors import DecodeError, UnsupportedVersionError
 from hpcosim_protocol.events import Event
 from hpcosim_protocol.policy import check_policy
 from hpcosim_protocol.server_messages import ServerMessage
-from hpcosim_protocol.versions import PROTOCOL_VERSION
+
+PROTOCOL_VERSION = 1
 
 
 class _TypeField(msgspec.Struct):

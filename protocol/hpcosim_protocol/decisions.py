@@ -11,10 +11,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from hpcosim_protocol.job_events import Placement
-from hpcosim_protocol.node_events import PowerState
-from hpcosim_protocol.requests import Id, Seconds
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.events import Placement, PowerState
+from hpcosim_protocol.requests import Id, Seconds, snake_case
 
 RejectedAs = Literal["rejected", "cancelled", "deadline"]
 """Final state of a waiting job that a decision ends."""

@@ -6,6 +6,7 @@ of earlier versions of the protocol.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -118,3 +119,8 @@ class JobRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     licenses: dict[Name, Count] = {}
     requeue: bool = False
     checkpointing: Checkpointing | None = None
+
+
+def snake_case(class_name: str) -> str:
+    """Return the protocol name of a message class: `job_started` for `JobStarted`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from hpcosim_protocol.client_messages import ClientMessage
+from hpcosim_protocol.codec import PROTOCOL_VERSION
 from hpcosim_protocol.server_messages import ServerMessage
-from hpcosim_protocol.versions import PROTOCOL_VERSION
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

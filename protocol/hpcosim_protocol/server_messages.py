@@ -9,7 +9,7 @@ from msgspec import Struct
 from hpcosim_protocol.client_messages import Decisions
 from hpcosim_protocol.events import Event
 from hpcosim_protocol.platform import Platform
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 
 ServerState = Literal["serving", "draining"]
 Writing = Literal["none", "ok", "failing"]

@@ -22,10 +22,8 @@ from hpcosim_protocol import AllocateJob
 from hpcosim_protocol.hosts import compress
 from hpcosim_scenarios import load_scenario, run_scenario
 from hpcosim_sim.record.results import Run, write_results
-from hpcosim_slurm.ledger.journal import read
-from hpcosim_slurm.ledger.records import AnyRecord, Asked, Seen
-from hpcosim_slurm.report.rows import JobRow, OneRun, SessionRows
-from hpcosim_slurm.report.scripted import run_of
+from hpcosim_slurm.journal import AnyRecord, Asked, Seen, read
+from hpcosim_slurm.report.figures import JobRow, OneRun, SessionRows, run_of
 from hpcosim_view.report import write_report
 from hpcosim_workloads.table import JobSpec
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-NOTIFY = HERE.parents[1] / "server" / "hpcosim_slurm" / "hooks" / "notify.sh"
+NOTIFY = HERE.parents[1] / "server" / "hpcosim_slurm" / "notify.sh"
 PORTS = range(20_000, 32_000)  # below those that Linux gives to clients
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_messages
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_conformance.clients.program import split_command, started

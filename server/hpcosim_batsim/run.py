@@ -8,23 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.one_by_one import run_one_by_one
+from hpcosim_batsim.bridge.bridge import Bridge, run_one_by_one
 from hpcosim_batsim.bridge.requester import (
     BatsimTimeouts,
     WallTimes,
     check_address,
     exchange_messages,
 )
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
+from hpcosim_batsim.csv_files import files_of, summary_file
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.tasks import check_profiles, communicating_profile
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
-from hpcosim_batsim.outputs.csv_files import files_of, summary_file
-from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.results import results_of
 from hpcosim_sim.record.folder import prepare, write_together
 
 CUT_SHORT = "_cut_short.txt"

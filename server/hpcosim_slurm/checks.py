@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+from platformdirs import site_runtime_path, user_state_path
+
+from hpcosim_slurm.config import ClusterConfig, Mode, Rights, check_rights, read_config, read_rights
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.reading import (
-    ClusterConfig,
-    Mode,
-    Rights,
-    check_rights,
-    read_config,
-    read_rights,
-    read_state,
-)
+from hpcosim_slurm.reading import read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 
@@ -127,3 +127,57 @@ def _check_waiting(state: ClusterState, name: str, partition: str, *, is_down: b
             f"partition {name} lacks node {missing[0]} of {partition}: expected all of its nodes, "
             "so that Slurm accepts all jobs that fit on them"
         )
+
+
+def lock_folder() -> Path:
+    """Return the folder of locks: of the machine for root, otherwise of the user."""
+    if os.geteuid() == 0:
+        return site_runtime_path("hpcosim") / "slurm"
+    return user_state_path("hpcosim") / "slurm"
+
+
+@contextmanager
+def exclusive(cluster: str, partitions: Iterable[str], folder: Path) -> Iterator[None]:
+    """Hold the locks of partitions.
+
+    Args:
+        cluster: name of the cluster.
+        partitions: names of the partitions.
+        folder: folder of the locks; it is created.
+
+    Raises:
+        SlurmError: another bridge has one of the locks, or the folder cannot be used.
+    """
+    with ExitStack() as stack:
+        for partition in sorted(set(partitions)):
+            stack.enter_context(_locked(cluster, partition, folder))
+        yield
+
+
+@contextmanager
+def _locked(cluster: str, partition: str, folder: Path) -> Iterator[None]:
+    path = folder / f"{_file_name(cluster)}+{_file_name(partition)}.lock"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise SlurmError(f"{path}: cannot lock partition {partition}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            owner = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
+            raise SlurmError(
+                f"another bridge acts on partition {partition} of cluster {cluster} (process "
+                f"{owner}, {path}): end it, or name other partitions"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _file_name(name: str) -> str:
+    """Return a file name; different names give different ones."""
+    return re.sub(r"[^A-Za-z0-9_.-]", lambda found: f"%{ord(found[0]):x}_", name)

@@ -15,7 +15,7 @@ class LiveJob:
     """A job of a Slurm cluster.
 
     Attributes:
-        id: Slurm's number of the job. A task of an array has a number that `reading.arrays`
+        id: Slurm's number of the job. A task of an array has a number that `texts.task_id`
             makes, because Slurm gives it one only when it starts; it stays the same.
         label: Slurm's text for a task of an array, such as `101_3`; empty: the job is none.
         name: its name.

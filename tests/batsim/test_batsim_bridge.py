@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 from hpcosim.cli.batsim import UNSUPPORTED, app
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.replies import read_reply
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
+from hpcosim_batsim.csv_files import summary
 from hpcosim_batsim.errors import BadReplyError, BatsimError, InputError, StuckError
 from hpcosim_batsim.inputs.external_events import parse_intervals, read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
-from hpcosim_batsim.outputs.csv_files import summary
-from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.results import results_of
 from hpcosim_sim.record.table_rows import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_outputs import write_outputs

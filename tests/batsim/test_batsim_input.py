@@ -16,19 +16,21 @@ from hypothesis import strategies as st
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host, SleepState, Watts
 from hpcosim_batsim.inputs.platform_xml import read_platform
-from hpcosim_batsim.inputs.profile_json import MAX_TASKS, check_sequences, parse_profile
-from hpcosim_batsim.inputs.progress import progress
 from hpcosim_batsim.inputs.tasks import (
     HostTask,
     SequentialTask,
     SimpleTask,
     check_profiles,
+    progress,
     task_of,
 )
 from hpcosim_batsim.inputs.workload_json import (
+    MAX_TASKS,
+    check_sequences,
     check_sizes,
     in_order,
     parse_job,
+    parse_profile,
     read_workload,
     read_workloads,
 )
@@ -42,8 +44,7 @@ from hpcosim_batsim.inputs.workload_model import (
     ParallelHomogeneous,
 )
 from hpcosim_batsim.inputs.xml_tree import BANDWIDTHS, FLOPS, MAX_DEPTH, TIMES, amount
-from hpcosim_batsim.network.model import Attachment, Link, Zone
-from hpcosim_batsim.network.routes import Network
+from hpcosim_batsim.network import Attachment, Link, Network, Zone
 from support.paths import SHARED
 
 GOLDEN = SHARED / "golden" / "batsim"

@@ -19,14 +19,14 @@ from typer.testing import CliRunner
 
 from hpcosim.cli.formats import BATSIM
 from hpcosim.cli.main import app
-from hpcosim_batsim.outputs.csv_files import files_of
-from hpcosim_batsim.outputs.model import (
+from hpcosim_batsim.csv_files import files_of
+from hpcosim_batsim.results import (
     BatsimOutcome,
     HostState,
     JobOutcome,
     StateChange,
+    outcome_of,
 )
-from hpcosim_batsim.outputs.outcome import outcome_of
 from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import Transport, run_scenario

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import pytest
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
-from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.results import results_of
 from support.batsim_outputs import write_outputs
 from support.batsim_recording import INPUTS, Event, RecordedScheduler, Recording, recording, rows_of
 

@@ -12,14 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
+from hpcosim_batsim.fair_bottleneck import Amount, Claim, SharedRates, fair_rates
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.tasks import shares_resources, task_of
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.inputs.workload_model import Parallel, ParallelHomogeneous
-from hpcosim_batsim.network.fair_bottleneck import Amount, Claim, fair_rates
-from hpcosim_batsim.network.shared_rates import SharedRates
-from hpcosim_batsim.outputs.results import results_of
+from hpcosim_batsim.results import results_of
 from support.batsim_inputs import write_workload
 from support.shared_jobs import end_times_by_bridge_s
 from support.sharing_oracle import end_times_s

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_batsim.bridge.stepping import SteppedEngine
+from hpcosim_batsim.bridge.executions import SteppedEngine
 from hpcosim_protocol import (
     Alarm,
     AllocateJob,

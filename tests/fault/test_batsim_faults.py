@@ -12,7 +12,7 @@ import pytest
 
 from hpcosim_batsim.bridge import requester
 from hpcosim_batsim.bridge.requester import BatsimTimeouts
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.errors import RunFailedError
 from hpcosim_batsim.run import Inputs, Outputs, run_batsim
 from support.batsim_inputs import write_platform, write_workload

@@ -11,10 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_server.journal.reader import JournalReader
-from hpcosim_server.journal.records import EndedRecord, ExchangeRecord, ResumedRecord, WrittenRecord
 from hpcosim_server.journal.store import SYNC_INTERVAL_S, Journals
-from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
+from hpcosim_server.journal.writer import (
+    EndedRecord,
+    ExchangeRecord,
+    JournalReader,
+    JournalWriter,
+    ResumedRecord,
+    SyncPolicy,
+    WrittenRecord,
+)
 from hpcosim_sim.record.checksums import Written, WrittenFile, mismatch
 from hpcosim_sim.record.folder import LAST, write_together
 from support.fault.power import PowerRecorder

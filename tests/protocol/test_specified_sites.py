@@ -33,7 +33,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.features import MAX_COUNTS, MAX_LENGTH, MAX_NESTING, check
 from hpcosim_protocol.requests import DependencyKind
-from hpcosim_server.service.basic_profile import BasicProfile
+from hpcosim_server.service.session import BasicProfile
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import JobAction, NodeChange, SiteEvents
 from hpcosim_workloads.table import job_table

@@ -13,9 +13,14 @@ from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.replayed import replay
 from hpcosim_server.errors import JournalError
-from hpcosim_server.journal.reader import JournalReader
-from hpcosim_server.journal.records import HEADER, ExchangeRecord, OpenedRecord, framed
-from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
+from hpcosim_server.journal.writer import (
+    HEADER,
+    ExchangeRecord,
+    JournalReader,
+    OpenedRecord,
+    framed,
+)
+from hpcosim_server.service.recovery import Rerun, open_again, opened_record, run_again
 from support.commands import command, invoke
 from support.journaled import SCENARIO, JournaledScheduler, JournaledServer
 from support.memory_disk import MemoryDisk, MemoryFile

@@ -15,7 +15,7 @@ from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.errors import BindError
-from hpcosim_server.service import reporting
+from hpcosim_server.service import status
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.status import Progress
@@ -106,7 +106,7 @@ def test_a_server_logs_the_warnings_of_a_session(
 ) -> None:
     """The log has the warnings that `run.json` records."""
     logged: list[str] = []
-    monkeypatch.setattr(reporting, "log", RecordingLog(logged))
+    monkeypatch.setattr(status, "log", RecordingLog(logged))
     library = Library([small], {"workload.load": 50.0})
     service = Service(library.open, out=tmp_path / "out")
     service.answer(encode(Hello(versions=[1], client="mine")))

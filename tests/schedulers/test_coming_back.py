@@ -21,7 +21,7 @@ from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.heuristics.esjf import esjf
 from hpcosim_schedulers.power.settings import read_power
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service import history
+from hpcosim_server.service import journaling
 from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
 from support.memory_disk import MemoryDisk
@@ -207,7 +207,7 @@ def test_a_killed_scheduler_comes_back(name: str, server: Server) -> None:
 
 def test_pages_of_a_long_history(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """A history of many pages is the same."""
-    monkeypatch.setattr(history, "PAGE_BYTES", 500)
+    monkeypatch.setattr(journaling, "PAGE_BYTES", 500)
 
     def make() -> Policy:
         return make_policy("conservative")

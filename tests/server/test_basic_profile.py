@@ -27,7 +27,7 @@ from hpcosim_protocol import (
     NodeRepaired,
     RejectionCode,
 )
-from hpcosim_server.service.basic_profile import BasicProfile
+from hpcosim_server.service.session import BasicProfile
 from hpcosim_sim.engine.outbox import Outbox, mask_of
 
 EXTENSION_STATES = {"failed", "cancelled", "preempted", "deadline"}

@@ -19,8 +19,8 @@ from hpcosim_server.service import memory
 from hpcosim_server.service.admission import MIB, Admission
 from hpcosim_server.service.closed import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.event_rate import EventRate
 from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.pace import EventRate
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.sessions import OpenSessions

@@ -8,7 +8,11 @@ import time
 
 import pytest
 
-from hpcosim_server.service.children import (
+from hpcosim_server.service.control import MOST_BYTES, Control, Load, Stopping, control_pair
+from hpcosim_server.service.countdown import Countdown
+from hpcosim_server.service.serving import private_socket
+from hpcosim_server.service.status import Failure
+from hpcosim_server.service.supervisor import (
     CALM_S,
     LONGEST_PAUSE_S,
     Child,
@@ -16,10 +20,6 @@ from hpcosim_server.service.children import (
     fork,
     how_it_ended,
 )
-from hpcosim_server.service.control import MOST_BYTES, Control, Load, Stopping, control_pair
-from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.serving import private_socket
-from hpcosim_server.service.status import Failure
 
 
 def child(born_s: float) -> Child:

@@ -9,19 +9,20 @@ from pathlib import Path
 import pytest
 
 from hpcosim_server.errors import JournalError
-from hpcosim_server.journal.reader import JournalReader
-from hpcosim_server.journal.records import (
+from hpcosim_server.journal.storage import Disk, open_to_read
+from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
+from hpcosim_server.journal.writer import (
     FRAME,
     HEADER,
     MAGIC,
     ExchangeRecord,
+    JournalReader,
+    JournalWriter,
     ResumedRecord,
+    SyncPolicy,
     WrittenRecord,
     framed,
 )
-from hpcosim_server.journal.storage import Disk, open_to_read
-from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
-from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
 from support.logs import captured_log
 from support.memory_disk import MemoryDisk, MemoryFile
 

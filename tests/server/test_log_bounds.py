@@ -12,8 +12,7 @@ import pytest
 
 from hpcosim_scenarios.running.json_log import BoundedLines
 from hpcosim_server import log
-from hpcosim_server.service.reporting import ProgressLog
-from hpcosim_server.service.status import Progress
+from hpcosim_server.service.status import Progress, ProgressLog
 from hpcosim_server.wire.log_rate import LogRate
 from support.logs import captured_log
 

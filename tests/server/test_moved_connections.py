@@ -16,15 +16,12 @@ from hypothesis import strategies as st
 from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol.keys import make_keys, read_client_keys, read_server_keys
 from hpcosim_protocol.zmtp import Decoder, encoded, ready
-from hpcosim_server.service.gate import Gate
-from hpcosim_server.wire.address import key_of
-from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.service.front import Gate
 from hpcosim_server.wire.curve import CurvePeers
-from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, key_of, listen
 from hpcosim_server.wire.peer import Moved
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
-from hpcosim_server.wire.post import INLINE_BYTES, Packet, Post
+from hpcosim_server.wire.post import INLINE_BYTES, Packet, Poller, Post
 from support.examples import examples
 from support.raw_zmtp import MORE, frame
 

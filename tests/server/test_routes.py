@@ -6,10 +6,8 @@ from collections import defaultdict
 from typing import cast
 
 from hpcosim_protocol import Bye, Decisions, GetStatus, Hello, encode
-from hpcosim_server.service.control import Load
-from hpcosim_server.service.destination import destination
-from hpcosim_server.service.handover import Told
-from hpcosim_server.service.routes import (
+from hpcosim_server.service.control import Load, Told
+from hpcosim_server.service.front import (
     IDLE_WORKER_S,
     MOST_NONCES,
     SILENT_S,
@@ -17,7 +15,7 @@ from hpcosim_server.service.routes import (
     Routes,
     WorkerRoute,
 )
-from hpcosim_server.service.sessions import new_name
+from hpcosim_server.service.sessions import destination, new_name
 from hpcosim_server.wire.post import Post
 
 NOW_S = 100.0

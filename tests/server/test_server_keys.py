@@ -28,11 +28,8 @@ from hpcosim_protocol.keys import (
 )
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
-from hpcosim_server.wire.address import key_of
-from hpcosim_server.wire.admitted import Admitted
-from hpcosim_server.wire.bounds import Bounds
-from hpcosim_server.wire.curve import CurvePeers
-from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.curve import Admitted, CurvePeers
+from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, key_of, listen
 from hpcosim_server.wire.peers import Peers
 from support.logs import captured_log
 from support.processes import eventually

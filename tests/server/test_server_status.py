@@ -16,10 +16,9 @@ from hpcosim_protocol import (
     decode_server_message,
     encode,
 )
-from hpcosim_server.service.control import Load
-from hpcosim_server.service.handover import Told
+from hpcosim_server.service.control import Load, Told
+from hpcosim_server.service.front import Routes
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.routes import Routes
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.vitals import later, merged
 from hpcosim_server.wire.post import Post

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_server.service.garbage import COLLECT_AFTER
+from hpcosim_server.service.memory import COLLECT_AFTER
 from support.processes import SOON_S
 
 KEPT_BYTES = 8192

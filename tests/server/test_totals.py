@@ -17,14 +17,13 @@ from hpcosim_client import Connection, ServerRefusedError
 from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.service import opening
+from hpcosim_server.service import handling
 from hpcosim_server.service.admission import MIB, Admission
 from hpcosim_server.service.closed import ClosedSession, ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import OpenSessions
-from hpcosim_server.service.totals import Part, Totals
+from hpcosim_server.service.sessions import OpenSessions, Part, Totals
 from hpcosim_server.wire.log_rate import LogRate
 from support.processes import SCENARIO, Processes, Server
 
@@ -153,13 +152,13 @@ def test_a_session_that_could_not_be_opened_leaves_its_place(
         raise MemoryError
 
     def open_none() -> None:
-        monkeypatch.setattr(opening, "Session", fail)
+        monkeypatch.setattr(handling, "Session", fail)
         assert ask(new_service(), "hello", versions=[1])["code"] == "internal_error"
 
     with beside(open_none):
         assert ask(new_service(), "hello", versions=[1])["type"] == "welcome"
     with monkeypatch.context() as once:
-        once.setattr(opening, "Session", fail)
+        once.setattr(handling, "Session", fail)
         service = new_service(sessions=1)
         assert ask(service, "hello", versions=[1])["code"] == "internal_error"
     assert ask(service, "hello", versions=[1])["type"] == "welcome"

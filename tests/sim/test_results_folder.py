@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_batsim.outputs.csv_files import files_of
-from hpcosim_batsim.outputs.outcome import outcome_of
+from hpcosim_batsim.csv_files import files_of
+from hpcosim_batsim.results import outcome_of
 from hpcosim_sim.errors import ResultsError, ResultsFolderError
 from hpcosim_sim.record.folder import OWN_FILES, prepare
 from hpcosim_sim.record.results import Run, write_results

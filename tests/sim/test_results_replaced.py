@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from hpcosim_batsim.outputs.csv_files import files_of
-from hpcosim_batsim.outputs.outcome import outcome_of
+from hpcosim_batsim.csv_files import files_of
+from hpcosim_batsim.results import outcome_of
 from hpcosim_sim.errors import ResultsError
 from hpcosim_sim.record.checksums import Written, mismatch
 from hpcosim_sim.record.folder import LAST, write_together

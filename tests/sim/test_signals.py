@@ -20,7 +20,7 @@ from hpcosim_protocol import (
     SetAlarm,
     SignalChanged,
 )
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.errors import SimulationStuck

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import AllocateJob, Decision, Decisions, Hello, KillJob, SetAlarm
-from hpcosim_slurm.ledger.records import (
+from hpcosim_slurm.journal import (
     FORMAT,
     AnyRecord,
     Asked,
@@ -19,8 +19,7 @@ from hpcosim_slurm.ledger.records import (
     Refused,
     Seen,
 )
-from hpcosim_slurm.report.acting import ActingFigures
-from hpcosim_slurm.report.export import Reported, report_of, write_folders
+from hpcosim_slurm.report.export import ActingFigures, Reported, report_of, write_folders
 from hpcosim_slurm.worlds.difference import NO_STATE, difference
 from hpcosim_slurm.worlds.site import Site
 from support.fake_cluster import EPOCH_S, FakeCluster

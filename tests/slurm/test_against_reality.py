@@ -10,7 +10,7 @@ import pytest
 
 from hpcosim_protocol import AllocateJob
 from hpcosim_protocol.client_messages import Decisions
-from hpcosim_slurm.ledger.records import Asked, Seen
+from hpcosim_slurm.journal import Asked, Seen
 from hpcosim_slurm.state import LiveJob, LiveNode
 from hpcosim_slurm.worlds.difference import Change
 from support.paths import SCENARIOS

@@ -13,14 +13,19 @@ import pytest
 
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.policy import SlurmPolicy
-from hpcosim_slurm.reading.arrays import task_id
 from hpcosim_slurm.starts.adopting import Adopted, adopted
 from hpcosim_slurm.starts.commands import remembered_history, starts_of_text, usage_of
-from hpcosim_slurm.starts.errors import ForecastError
 from hpcosim_slurm.starts.forecast import starts_of
-from hpcosim_slurm.starts.observation import Observation, read_observation, write_observation
-from hpcosim_slurm.starts.run_times import UNLIMITED_S, EndedJob
+from hpcosim_slurm.starts.observation import (
+    UNLIMITED_S,
+    EndedJob,
+    ForecastError,
+    Observation,
+    read_observation,
+    write_observation,
+)
 from hpcosim_slurm.state import LiveReservation
+from hpcosim_slurm.texts import task_id
 from support.fake_cluster import EPOCH_S, FakeCluster
 
 GROUP = {"names": "node[0-3]", "count": 4, "processors": [{"cores": 1, "static_w": 5}]}

@@ -17,9 +17,8 @@ from hpcosim_slurm.starts.calibration import (
     past_ranges,
     widened,
 )
-from hpcosim_slurm.starts.errors import ForecastError
 from hpcosim_slurm.starts.forecast import StartForecast
-from hpcosim_slurm.starts.observation import Observation
+from hpcosim_slurm.starts.observation import ForecastError, Observation
 from support.fake_cluster import FakeCluster
 
 

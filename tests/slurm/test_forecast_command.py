@@ -10,8 +10,12 @@ import msgspec
 import pytest
 
 from hpcosim_protocol import Platform
-from hpcosim_slurm.starts.observation import Observation, read_observation, write_observation
-from hpcosim_slurm.starts.run_times import EndedJob
+from hpcosim_slurm.starts.observation import (
+    EndedJob,
+    Observation,
+    read_observation,
+    write_observation,
+)
 from support.commands import invoke
 from support.fake_cluster import EPOCH_S, FakeCluster
 

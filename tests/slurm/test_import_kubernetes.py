@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from hpcosim_slurm.files.errors import InputError
 from hpcosim_slurm.files.kubernetes import KubernetesOptions, import_kubernetes
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 
 HEADER = (

@@ -17,9 +17,9 @@ from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import opened_with
-from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct.convert import SacctOptions, import_sacct
+from hpcosim_slurm.files.sacct import SacctOptions, import_sacct
 from hpcosim_slurm.files.slurm.convert import import_slurm
 from hpcosim_workloads.logs.jsonl import read_jsonl
 from support.paths import SHARED

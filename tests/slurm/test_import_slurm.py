@@ -12,7 +12,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
-from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.accounts import read_accounts
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm

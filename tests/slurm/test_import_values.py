@@ -9,15 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct.job_lines import dependency_of
-from hpcosim_slurm.files.sacct.records import JobId, job_id_of
-from hpcosim_slurm.files.sacct.submit_line import options_of
-from hpcosim_slurm.files.slurm.values import tres_limits, tres_weights
+from hpcosim_slurm.files.sacct import dependency_of
+from hpcosim_slurm.files.sacct_records import JobId, job_id_of, options_of
+from hpcosim_slurm.files.slurm.statements import tres_limits, tres_weights
 from hpcosim_slurm.files.tables import read_table
-from hpcosim_slurm.files.times import consistent, moments_of, zone_of
-from hpcosim_slurm.files.units import Memory, device_counts, duration_s, memory_of, tres_of
+from hpcosim_slurm.texts import consistent, moments_of, zone_of
+from hpcosim_workloads.logs.quantities import (
+    FieldError,
+    Memory,
+    device_counts,
+    duration_s,
+    memory_of,
+    tres_of,
+)
 from support.examples import examples
 
 BERLIN = zone_of("Europe/Berlin")

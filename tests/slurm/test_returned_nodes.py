@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import Event, JobCompleted, JobRequeued, NodeFailed, NodeRepaired
-from hpcosim_slurm.hooks.bell import Bell
-from hpcosim_slurm.hooks.heard import Heard
+from hpcosim_slurm.hooks import Bell, Heard
 from hpcosim_slurm.worlds.difference import difference
 from support.fake_cluster import BOOTED_S, EPOCH_S
 from support.live_scenes import Scene

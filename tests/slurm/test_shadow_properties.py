@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_protocol import AllocateJob, Event, JobCompleted, JobStarted, JobSubmitted
+from hpcosim_slurm.worlds.copied import ShadowWorld
 from hpcosim_slurm.worlds.difference import applied, difference
-from hpcosim_slurm.worlds.shadow import ShadowWorld
 from hpcosim_slurm.worlds.site import Site, chosen
 from support.examples import examples
 from support.fake_cluster import FakeCluster

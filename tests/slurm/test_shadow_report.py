@@ -19,7 +19,7 @@ from hpcosim_protocol import (
     SetAlarm,
 )
 from hpcosim_slurm.errors import JournalError
-from hpcosim_slurm.ledger.journal import read
+from hpcosim_slurm.journal import read
 from hpcosim_slurm.report.export import (
     Comparison,
     Reported,

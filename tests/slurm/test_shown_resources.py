@@ -21,11 +21,11 @@ from hpcosim_protocol import (
     NodeDrained,
     NodeRepaired,
 )
-from hpcosim_slurm.reading.arrays import task_id
 from hpcosim_slurm.state import ClusterState, LivePartition, LiveReservation
+from hpcosim_slurm.texts import task_id
+from hpcosim_slurm.worlds.copied import ShadowWorld
 from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.shadow import ShadowWorld
 from hpcosim_slurm.worlds.site import Site, chosen, platform_of
 from support.fake_cluster import EPOCH_S, FakeCluster
 

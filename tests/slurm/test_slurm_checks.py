@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from hpcosim_slurm.bridge.opening import locks_of
-from hpcosim_slurm.checks import Wanted, check_cluster, check_partitions
+from hpcosim_slurm.checks import Wanted, check_cluster, check_partitions, exclusive
 from hpcosim_slurm.errors import CommandError, SlurmError, UnreachableError
-from hpcosim_slurm.exclusive import exclusive
 from hpcosim_slurm.state import ClusterState, LivePartition
 from hpcosim_slurm.tools import Tools, environment
 from hpcosim_slurm.worlds.site import Site
@@ -22,7 +21,7 @@ from support.slurm_cluster import SlurmCluster
 HOLDER = """
 import sys
 from pathlib import Path
-from hpcosim_slurm.exclusive import exclusive
+from hpcosim_slurm.checks import exclusive
 with exclusive("c", ["main"], Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

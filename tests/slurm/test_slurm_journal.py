@@ -9,8 +9,8 @@ import pytest
 
 from hpcosim_slurm.bridge.opening import began_now, course_of
 from hpcosim_slurm.errors import JournalError
-from hpcosim_slurm.ledger.journal import Journal, read
-from hpcosim_slurm.worlds.shadow import ShadowWorld
+from hpcosim_slurm.journal import Journal, read
+from hpcosim_slurm.worlds.copied import ShadowWorld
 from hpcosim_slurm.worlds.site import Site
 from support.commands import invoke
 

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_slurm import reading, texts
+from hpcosim_slurm.config import Rights, check_rights, check_version, parse_config
 from hpcosim_slurm.errors import ReadingError, SlurmError
-from hpcosim_slurm.reading import arrays, check_rights, jobs, values
-from hpcosim_slurm.reading import state as nodes
-from hpcosim_slurm.reading import state as reservations
-from hpcosim_slurm.reading.config import check_version, parse_config
-from hpcosim_slurm.reading.rights import Rights
 from hpcosim_slurm.state import LiveJob
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -26,7 +23,7 @@ def recorded(name: str) -> str:
 @pytest.fixture(scope="module")
 def found() -> dict[str, LiveJob]:
     """The recorded jobs by Slurm's text for them."""
-    parsed = jobs.parse(recorded("squeue.txt"), SEPARATOR)
+    parsed = reading.parse(recorded("squeue.txt"), SEPARATOR)
     assert all(job.id == number for number, job in parsed.items())
     return {job.name_in_slurm: job for job in parsed.values()}
 
@@ -57,7 +54,7 @@ def test_waiting_tasks_of_an_array_are_jobs(found: dict[str, LiveJob]) -> None:
     """Each task has a number of its own, which it keeps when it starts."""
     tasks = [found[f"5_{task}"] for task in range(1, 6)]
     assert [job.state for job in tasks] == ["running"] + ["pending"] * 4
-    assert [job.id for job in tasks] == [arrays.task_id(5, task) for task in range(1, 6)]
+    assert [job.id for job in tasks] == [texts.task_id(5, task) for task in range(1, 6)]
     assert [label for label in found if label.startswith("6_")] == [
         f"6_{task}" for task in (1, 3, 5, 8, 9, 10, 11, 12)
     ]
@@ -104,44 +101,44 @@ def test_licences_of_a_job() -> None:
     text = recorded("squeue.txt").replace(
         "(null)QXZW(null)QXZWOK", "matlab:3,abaqusQXZW(null)QXZWOK"
     )
-    assert jobs.parse(text, SEPARATOR)[2].licenses == {"matlab": 3, "abaqus": 1}
+    assert reading.parse(text, SEPARATOR)[2].licenses == {"matlab": 3, "abaqus": 1}
 
 
 def test_reservations_have_windows_nodes_and_users() -> None:
     """Excluded users keep their sign, and a reservation of licences has no nodes."""
-    found = reservations.parse_reservations(recorded("reservations.txt"))
+    found = reading.parse_reservations(recorded("reservations.txt"))
     assert (found["m1"].nodes, found["m1"].users) == (("node2", "node3"), ("root",))
     assert (found["m1"].start_s, found["m1"].end_s) == (1795411361.0, 1795418561.0)
     assert found["m1"].flags == ("IGNORE_JOBS", "MAINT", "SPEC_NODES")
     assert (found["daily"].accounts, found["daily"].is_active) == (("hpcosim",), True)
     assert (found["cores"].users, found["lic"].nodes) == (("-root",), ())
-    assert reservations.parse_reservations("No reservations in the system\n") == {}
+    assert reading.parse_reservations("No reservations in the system\n") == {}
 
 
 def test_licences_of_the_cluster() -> None:
     """Their numbers are those that there are, used or not."""
-    assert reservations.parse_licenses(recorded("licenses.txt")) == {"abaqus": 2, "matlab": 5}
-    assert reservations.parse_licenses("No licenses configured in Slurm.\n") == {}
+    assert reading.parse_licenses(recorded("licenses.txt")) == {"abaqus": 2, "matlab": 5}
+    assert reading.parse_licenses("No licenses configured in Slurm.\n") == {}
 
 
 def test_missing_fields_are_an_error() -> None:
     """A table that is cut off is no table of fewer jobs."""
     text = recorded("squeue.txt")
     with pytest.raises(ReadingError, match=r"squeue: expected \d+ fields for each job"):
-        jobs.parse(text[: len(text) // 2], SEPARATOR)
-    assert jobs.parse("", SEPARATOR) == {}
+        reading.parse(text[: len(text) // 2], SEPARATOR)
+    assert reading.parse("", SEPARATOR) == {}
 
 
 def test_a_state_of_a_later_version_does_not_end_a_job() -> None:
     """A job in an unknown state runs if it has nodes, and otherwise waits."""
     text = recorded("squeue.txt").replace("RUNNING", "DREAMING").replace("PENDING", "DREAMING")
-    states = {job.name_in_slurm: job.state for job in jobs.parse(text, SEPARATOR).values()}
+    states = {job.name_in_slurm: job.state for job in reading.parse(text, SEPARATOR).values()}
     assert (states["2"], states["11"]) == ("running", "pending")
 
 
 def test_nodes_have_states_and_reasons() -> None:
     """The reason of a drain has free text that looks like fields."""
-    found = nodes.parse_nodes(recorded("nodes.txt"))
+    found = reading.parse_nodes(recorded("nodes.txt"))
     assert list(found) == ["node0", "node1", "node2", "node3"]
     node = found["node3"]
     assert (node.is_available, node.reason) == (False, "fan = broken State=IDLE [x]")
@@ -173,7 +170,7 @@ def test_states_of_nodes(state: str, is_available: bool, is_responding: bool, po
     allocated = 1 if state[0] in "AM" else 0
     row = f"NodeName=n CPUAlloc={allocated} CPUTot=2 AvailableFeatures=(null) Gres=(null) "
     text = f"{row}RealMemory=10 AllocMem=0 State={state} Partitions=a,b Later=7\n"
-    node = nodes.parse_nodes(text)["n"]
+    node = reading.parse_nodes(text)["n"]
     assert (node.is_available, node.is_responding, node.power) == (
         is_available,
         is_responding,
@@ -184,13 +181,13 @@ def test_states_of_nodes(state: str, is_available: bool, is_responding: bool, po
 def test_partitions_have_their_limits() -> None:
     """`UNLIMITED` and `NONE` are no limits, a time with days is one."""
     text = recorded("partitions.txt")
-    main = nodes.parse_partitions(text)["main"]
+    main = reading.parse_partitions(text)["main"]
     assert (main.is_up, main.is_default, len(main.nodes)) == (True, True, 4)
     assert (main.time_limit_s, main.default_time_s) == (None, None)
     limited = text.replace("MaxTime=UNLIMITED", "MaxTime=1-02:03:04").replace(
         "State=UP", "State=DOWN"
     )
-    main = nodes.parse_partitions(limited)["main"]
+    main = reading.parse_partitions(limited)["main"]
     assert (main.time_limit_s, main.is_up) == (93784, False)
 
 
@@ -198,7 +195,7 @@ def test_a_partition_without_a_field_is_an_error() -> None:
     """The message names the partition and the field."""
     text = recorded("partitions.txt").replace("MaxTime=", "Max=")
     with pytest.raises(ReadingError, match="partition: main: the field 'MaxTime' is missing"):
-        nodes.parse_partitions(text)
+        reading.parse_partitions(text)
 
 
 def test_the_configuration_says_what_the_cluster_can_do() -> None:
@@ -234,7 +231,7 @@ def test_an_unsupported_version_is_an_error(version: str) -> None:
 )
 def test_devices(text: str, count: dict[str, int]) -> None:
     """Sockets are left out, and what is no countable device."""
-    assert values.devices_of(text) == count
+    assert texts.devices_of(text) == count
 
 
 @pytest.mark.parametrize(
@@ -243,7 +240,7 @@ def test_devices(text: str, count: dict[str, int]) -> None:
 )
 def test_durations(text: str, expected_s: float | None) -> None:
     """Minutes and seconds are the last two numbers."""
-    assert values.duration_s(text) == expected_s
+    assert texts.duration_s(text) == expected_s
 
 
 @pytest.mark.parametrize(
@@ -251,14 +248,14 @@ def test_durations(text: str, expected_s: float | None) -> None:
 )
 def test_sizes(text: str, mb: float) -> None:
     """A size without a suffix is in MiB."""
-    assert values.memory_mb(text) == mb
+    assert texts.memory_mb(text) == mb
 
 
 def test_a_long_array_is_bounded() -> None:
     """The first tasks of an array of millions are told."""
-    assert arrays.tasks_of("0-3999999%5") == list(range(arrays.MAX_WAITING_TASKS))
+    assert texts.tasks_of("0-3999999%5") == list(range(texts.MAX_WAITING_TASKS))
     with pytest.raises(ReadingError, match="expected tasks of an array"):
-        arrays.tasks_of("1-5,...")
+        texts.tasks_of("1-5,...")
 
 
 def test_missing_rights_are_errors() -> None:

@@ -7,14 +7,15 @@ import time
 import pytest
 
 from hpcosim_protocol import Dependency
+from hpcosim_slurm import texts
 from hpcosim_slurm.commands import Carrier, Order, Place
+from hpcosim_slurm.config import read_config, read_rights
 from hpcosim_slurm.errors import UnreachableError
-from hpcosim_slurm.reading import arrays, read_config, read_rights, read_state
+from hpcosim_slurm.reading import read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
-from hpcosim_slurm.worlds.shown import Shown
 from hpcosim_slurm.worlds.site import Site, chosen, platform_of
-from hpcosim_slurm.worlds.specs import conditions_of
+from hpcosim_slurm.worlds.specs import Shown, conditions_of
 from support.processes import eventually
 from support.slurm_cluster import SOON_S, SlurmCluster
 
@@ -52,7 +53,7 @@ def test_a_job_is_followed_from_submission_to_end(ordinary: SlurmCluster, tools:
 def test_a_task_of_an_array_keeps_its_number(ordinary: SlurmCluster, tools: Tools) -> None:
     """Slurm gives it another one when it starts."""
     array = ordinary.submit("--array=0-2%1", sleep_s=60)
-    numbers = {arrays.task_id(array, task) for task in range(3)}
+    numbers = {texts.task_id(array, task) for task in range(3)}
     assert set(read_state(tools).jobs) >= numbers
 
     def states() -> set[str]:
@@ -95,10 +96,10 @@ def test_reservations_licences_and_dependencies_on_tasks(
     running = state.jobs[job]
     assert (running.reservation, running.licenses) == ("r", {"matlab": 2})
     assert set(running.nodes) <= set(found.nodes)
-    assert state.jobs[arrays.task_id(array, 2)].array_limit == 2
+    assert state.jobs[texts.task_id(array, 2)].array_limit == 2
     shown = Shown(state, platform_of(chosen(state, Site()), Site()))
     (condition,) = conditions_of(state.jobs[after], shown).dependencies
-    assert condition == Dependency("afterok", (arrays.task_id(array, 2),))
+    assert condition == Dependency("afterok", (texts.task_id(array, 2),))
 
 
 def test_the_configuration_of_a_real_cluster(placed: SlurmCluster, tools: Tools) -> None:

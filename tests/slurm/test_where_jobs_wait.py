@@ -9,8 +9,7 @@ import pytest
 from hpcosim_protocol import AllocateJob, DecisionRejected, JobSubmitted
 from hpcosim_slurm.commands import Action, Place, Release, Withdraw
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
-from hpcosim_slurm.worlds.live import LiveWorld
-from hpcosim_slurm.worlds.promises import releases_of
+from hpcosim_slurm.worlds.live import LiveWorld, releases_of
 from hpcosim_slurm.worlds.site import Site, chosen
 
 NODES = ("a", "b")

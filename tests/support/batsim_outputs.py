@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_batsim.outputs.csv_files import files_of, summary_file
-from hpcosim_batsim.outputs.model import BatsimOutcome
+from hpcosim_batsim.csv_files import files_of, summary_file
+from hpcosim_batsim.results import BatsimOutcome
 from hpcosim_sim.record.folder import write_together
 
 

@@ -27,10 +27,9 @@ from hpcosim_server.service.serving import connected, private_socket, worker_bou
 from hpcosim_server.service.sessions import new_name
 from hpcosim_server.service.socket_loop import answer_one
 from hpcosim_server.service.worker import WorkerDoor
-from hpcosim_server.wire.bounds import Bounds
-from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
+from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
+from hpcosim_server.wire.post import Poller
 from support.processes import SCENARIO
 from support.raw_zmtp import RawPeer, frame
 

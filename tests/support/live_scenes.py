@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hpcosim_protocol import AllocateJob, Event, JobStarted
-from hpcosim_slurm.bridge.acting import Acting, SafetyLimits
-from hpcosim_slurm.bridge.bridge import Bridge
+from hpcosim_slurm.bridge.bridge import Acting, Bridge, SafetyLimits
 from hpcosim_slurm.bridge.opening import began_now, course_of
 from hpcosim_slurm.commands import (
     Action,

@@ -27,7 +27,7 @@ from hpcosim_protocol import (
     SessionStatus,
     Switch,
 )
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 from support.paths import ROOT
 
 PROTOCOL = ROOT / "protocol"

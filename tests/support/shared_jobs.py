@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimWorkload
 from support.simgrid_tasks import MeasuredTask

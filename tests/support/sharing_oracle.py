@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hpcosim_batsim.inputs.demand import ParallelProfile
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
+from hpcosim_batsim.inputs.tasks import ParallelProfile
 from hpcosim_batsim.inputs.workload_model import Parallel
 from support.simgrid_tasks import MeasuredTask
 

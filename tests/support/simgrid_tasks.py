@@ -9,9 +9,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from hpcosim_batsim.inputs.demand import ParallelProfile
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.platform_xml import read_platform
+from hpcosim_batsim.inputs.tasks import ParallelProfile
 from hpcosim_batsim.inputs.workload_model import Parallel, ParallelHomogeneous
 
 FILE = Path(__file__).parents[1] / "batsim" / "simgrid_tasks.json"

@@ -184,7 +184,7 @@ def batsim(
     with errors_in_one_line():
         _check_rest(context.args)
         from hpcosim_batsim.bridge.requester import BatsimTimeouts
-        from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+        from hpcosim_batsim.bridge.run import BatsimOptions
         from hpcosim_batsim.install import install_as_batsim
         from hpcosim_batsim.run import Inputs, Outputs, dump_context, run_batsim
 

@@ -102,9 +102,8 @@ def _observation(state: Path | None, scenario: Path | None, history: Path | None
     from msgspec.structs import replace
 
     from hpcosim.cli.report import print_warning
-    from hpcosim_slurm.starts.commands import history_of
+    from hpcosim_slurm.starts.commands import history_of, observe, site_of
     from hpcosim_slurm.starts.observation import read_observation
-    from hpcosim_slurm.starts.watching import observe, site_of
     from hpcosim_slurm.tools import Tools
 
     ended = None if history is None else history_of(history)

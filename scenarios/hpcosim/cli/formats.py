@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def _batsim() -> Also:
-    from hpcosim_batsim.outputs.csv_files import files_of
-    from hpcosim_batsim.outputs.outcome import outcome_of
+    from hpcosim_batsim.csv_files import files_of
+    from hpcosim_batsim.results import outcome_of
 
     return lambda record, complete: files_of(outcome_of(record), complete=complete)
 

@@ -147,7 +147,7 @@ def sacct(
     The report lists what was dropped and what was guessed.
     """
     with _importing(names, anonymize=anonymize):
-        from hpcosim_slurm.files.sacct.convert import SacctOptions, import_sacct
+        from hpcosim_slurm.files.sacct import SacctOptions, import_sacct
 
         options = SacctOptions(
             time_zone=time_zone,

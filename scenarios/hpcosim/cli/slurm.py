@@ -155,7 +155,7 @@ def slurm(
         _check_options(context, mode)
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_server.service.keys import Access
-        from hpcosim_slurm.bridge.acting import SafetyLimits
+        from hpcosim_slurm.bridge.bridge import SafetyLimits
         from hpcosim_slurm.bridge.opening import BridgeSettings
         from hpcosim_slurm.worlds.site import PowerModel
 
@@ -240,7 +240,7 @@ def report(
         from hpcosim.cli.report import print_warning
         from hpcosim_sim.record.folder import prepare
         from hpcosim_sim.record.results import to_json
-        from hpcosim_slurm.ledger.journal import read
+        from hpcosim_slurm.journal import read
         from hpcosim_slurm.report.export import report_of, write_folders
 
         found = report_of(read(journal, print_warning), tolerance_s)

@@ -18,7 +18,7 @@ from msgspec import Meta, Struct, structs
 
 from hpcosim_experiments.benchmark.errors import BenchmarkError
 from hpcosim_protocol import Decision, EventKind
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Batch
 from hpcosim_sim.errors import SimulationStuck

@@ -15,8 +15,7 @@ from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.progress import Report, ignore
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.service.observer import Ticker, Watch
-from hpcosim_server.service.pace import Pace
-from hpcosim_server.service.realtime import RealTime
+from hpcosim_server.service.pace import Pace, RealTime
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Batch
 from hpcosim_sim.errors import SimulationStuck

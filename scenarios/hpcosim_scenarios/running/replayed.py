@@ -25,10 +25,9 @@ from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.errors import JournalError
-from hpcosim_server.journal.reader import JournalReader, Placed
-from hpcosim_server.journal.records import ExchangeRecord, OpenedRecord
 from hpcosim_server.journal.storage import open_to_read
-from hpcosim_server.service.rerun import Rerun, open_again, opened_record, run_again
+from hpcosim_server.journal.writer import ExchangeRecord, JournalReader, OpenedRecord, Placed
+from hpcosim_server.service.recovery import Rerun, open_again, opened_record, run_again
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.folder import prepare
 from hpcosim_sim.record.results import metrics_of, write_results

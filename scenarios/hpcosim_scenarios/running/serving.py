@@ -21,9 +21,9 @@ from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.serving import serve_workers
+from hpcosim_server.service.sessions import Totals
 from hpcosim_server.service.socket_loop import serve
 from hpcosim_server.service.status import Failure
-from hpcosim_server.service.totals import Totals
 from hpcosim_sim.record.folder import prepare
 from hpcosim_sim.record.results import Also
 from hpcosim_workloads.errors import WorkloadError

@@ -23,7 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import ClientError, PolicyError
-from hpcosim_protocol.files import read_regular
+from hpcosim_protocol.keys import read_regular
 from hpcosim_schedulers.catalogue.policy_imports import modules_beside
 
 if TYPE_CHECKING:  # names are checked without NumPy

@@ -15,7 +15,7 @@ from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import Policy, View
-from hpcosim_protocol.files import open_table
+from hpcosim_protocol.keys import open_table
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")
 LATEST_S = 1e15

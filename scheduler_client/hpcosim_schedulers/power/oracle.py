@@ -16,7 +16,7 @@ from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, View
-from hpcosim_protocol.files import read_regular
+from hpcosim_protocol.keys import read_regular
 from hpcosim_schedulers.power.manager import Manager, managed
 
 State = Literal["on", "off"]

@@ -14,18 +14,20 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from hpcosim_batsim.bridge import messages, replies
-from hpcosim_batsim.bridge.decision_handlers import carry_out
-from hpcosim_batsim.bridge.event_handlers import apply_external_event, handle_events
-from hpcosim_batsim.bridge.event_queue import EventRank
-from hpcosim_batsim.bridge.run import new_run
-from hpcosim_batsim.bridge.simulation_begins import BatsimOptions
+import msgspec
+
+from hpcosim_batsim.bridge import replies
+from hpcosim_batsim.bridge.handlers import apply_external_event, carry_out, handle_events
+from hpcosim_batsim.bridge.replies import EventRank
+from hpcosim_batsim.bridge.run import BatsimOptions, new_run
 from hpcosim_batsim.errors import BadReplyError, StuckError
 from hpcosim_batsim.inputs.external_events import ExternalEvent
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_sim.errors import waiting_jobs
+from hpcosim_sim.record.table_rows import intervals
 from hpcosim_workloads.table import MAX_TIME_S
 
 SAME_INSTANT_S = 1e-9
@@ -110,15 +112,15 @@ class Bridge:
     def error_message(self, why: Exception) -> bytes:
         """Return the message that ends the simulation because of an error of the scheduler."""
         self.ended = True
-        data = messages.to_json({"error": " ".join(str(why).split())})
-        self.run.queue.add(messages.event(self._simulation.now_s, "SIMULATION_ENDS", data))
+        data = replies.to_json({"error": " ".join(str(why).split())})
+        self.run.queue.add(replies.event(self._simulation.now_s, "SIMULATION_ENDS", data))
         return self._message()
 
     def _message(self) -> bytes:
         now_s = self._simulation.now_s
         # Messages have six decimals; a scheduler that sends the printed time back means now.
         self._printed_now_s = float(f"{now_s:.6f}")
-        return messages.message(now_s, self.run.queue.take())
+        return replies.message(now_s, self.run.queue.take())
 
     # Time
 
@@ -192,12 +194,12 @@ class Bridge:
                 "NOTIFY registration_finished",
             )
         self.ended = True
-        self.run.queue.add(messages.event(now_s, "SIMULATION_ENDS"))
+        self.run.queue.add(replies.event(now_s, "SIMULATION_ENDS"))
 
     def _notify_end_of_external(self, time_s: float) -> None:
         if self._external_end_due and not self._external:
             self._external_end_due = False
-            no_more = messages.notify(time_s, "no_more_external_event_to_occur")
+            no_more = replies.notify(time_s, "no_more_external_event_to_occur")
             self.run.queue.add(no_more, EventRank.EXTERNAL)
 
 
@@ -205,3 +207,36 @@ def _end_of_instant(time_s: float) -> float:
     """Return the latest time, s, that is the same instant as `time_s`."""
     rounding_s = min(SAME_INSTANT_ULPS * math.ulp(time_s), PRINTED_S / 2)
     return time_s + max(SAME_INSTANT_S, rounding_s)
+
+
+def run_one_by_one(bridge: Bridge) -> None:
+    """Run all jobs in order of submission, each alone on the hosts with the lowest numbers.
+
+    A job starts when it is submitted and the job before it has ended. A job that requests more
+    hosts than there are is rejected.
+
+    Raises:
+        SchedulerError: a job cannot run, such as on a host that is unavailable.
+    """
+    hosts = len(bridge.run.platform.hosts)
+    waiting: deque[dict[str, Any]] = deque()
+    running = False
+    message = bridge.first_message()
+    while not bridge.ended:
+        received = msgspec.json.decode(message)
+        for event in received["events"]:
+            if event["type"] == "JOB_SUBMITTED":
+                waiting.append(event["data"]["job"])
+            elif event["type"] == "JOB_COMPLETED":
+                running = False
+        decisions = []
+        while waiting and not running:
+            job = waiting.popleft()
+            running = job["res"] <= hosts
+            data = {"job_id": job["id"]}
+            if running:
+                data["alloc"] = intervals(range(job["res"]))
+            kind = "EXECUTE_JOB" if running else "REJECT_JOB"
+            decisions.append({"timestamp": received["now"], "type": kind, "data": data})
+        reply = {"now": received["now"], "events": decisions}
+        message = bridge.next_message(replies.to_json(reply).encode())

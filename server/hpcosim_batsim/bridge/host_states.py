@@ -6,14 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from typing import Literal, NamedTuple
 
-from hpcosim_batsim.bridge.node_kinds import kind_of
-from hpcosim_batsim.bridge.stepping import SteppedEngine
-from hpcosim_batsim.bridge.switch_log import EnergyEntry, SwitchLog
+import hpcosim_protocol as protocol
+from hpcosim_batsim.bridge.executions import SteppedEngine
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_protocol import NodeGroup, SetNodePower
 
+GIGA = 1e9
 MAX_KINDS = 10_000  # of those that are kept: loads of hosts that share links rarely repeat
+
+
+SWITCHING_ON, SWITCHING_OFF = -1, -2
+"""Values of `PstateChange.pstate` while hosts change to a computation or to a sleep pstate."""
+
+SwitchState = Literal["idle", "sleeping", "switching_on", "switching_off"]
 
 
 @dataclass(slots=True)
@@ -36,7 +44,7 @@ class HostStates:
 
     Args:
         platform: the hosts.
-        simulation: the simulation; its cluster is that of `node_kinds.cluster_of`.
+        simulation: the simulation; its cluster is that of `cluster_of`.
         slots: maximum number of jobs on a host at the same time.
         energy: simulate power and energy.
 
@@ -236,3 +244,193 @@ def _first_alike(hosts: Sequence[Host]) -> list[int]:
         first.setdefault((host.speeds, host.cores, host.watts, *host.sleep_states.items()), number)
         for number, host in enumerate(hosts)
     ]
+
+
+class StateEntry(NamedTuple):
+    """Hosts entered a state because of a request.
+
+    Attributes:
+        after: number of starts and ends of jobs in the recording before it.
+        time_s: simulated time, s.
+        hosts: the hosts; empty: the request changed only pstates.
+        state: their new state.
+        counted: Batsim counts the states of all hosts then. It does so at a request, and when the
+            last host of a request has switched.
+    """
+
+    after: int
+    time_s: float
+    hosts: Sequence[int]
+    state: SwitchState
+    counted: bool
+
+
+class PstateChange(NamedTuple):
+    """Hosts entered a pstate at the same time.
+
+    Attributes:
+        time_s: simulated time, s.
+        hosts: the hosts.
+        pstate: number of the pstate, `SWITCHING_ON` or `SWITCHING_OFF`.
+    """
+
+    time_s: float
+    hosts: Sequence[int]
+    pstate: int
+
+
+class EnergyEntry(NamedTuple):
+    """Energy at a request or at its end.
+
+    Attributes:
+        after: as in `StateEntry`.
+        time_s: simulated time, s.
+        energy_j: energy of all hosts since the start of the run, J.
+        idle_w: power of all hosts if all were idle, W.
+    """
+
+    after: int
+    time_s: float
+    energy_j: float
+    idle_w: float
+
+
+class SwitchLog:
+    """The pstate changes of a run in chronological order.
+
+    Args:
+        initial: pstate of each host at time 0.
+
+    Attributes:
+        requests: number of requests.
+        hosts: number of hosts of all requests together.
+        states: changes of the states of hosts.
+        pstates: changes of pstates, the initial pstates first.
+        energy: energy before each request and after its end.
+    """
+
+    def __init__(self, initial: Sequence[int]) -> None:
+        self.requests = 0
+        self.hosts = 0
+        self.states: list[StateEntry] = []
+        self.pstates = [
+            PstateChange(0.0, [host for host, each in enumerate(initial) if each == pstate], pstate)
+            for pstate in sorted(set(initial))
+        ]
+        self.energy: list[EnergyEntry] = []
+
+    def requested(
+        self, before: EnergyEntry, hosts: Sequence[int], switching: Sequence[int], *, on: bool
+    ) -> None:
+        """Add a request.
+
+        Args:
+            before: the energy before it.
+            hosts: the hosts of the request.
+            switching: those that need time to switch.
+            on: the requested pstate is a computation pstate.
+        """
+        self.requests += 1
+        self.hosts += len(hosts)
+        self.energy.append(before)
+        after, time_s = before.after, before.time_s
+        state: SwitchState = "switching_on" if on else "switching_off"
+        self.states.append(StateEntry(after, time_s, switching, state, counted=True))
+        self.pstates.append(PstateChange(time_s, hosts, SWITCHING_ON if on else SWITCHING_OFF))
+
+    def switched(self, after: int, time_s: float, host: int, *, on: bool, last: bool) -> None:
+        """Add the end of the switch of a host.
+
+        Args:
+            after: as in `StateEntry`.
+            time_s: simulated time, s.
+            host: the host.
+            on: it is on; otherwise it is asleep.
+            last: it is the last host of its request.
+        """
+        state: SwitchState = "idle" if on else "sleeping"
+        self.states.append(StateEntry(after, time_s, (host,), state, counted=last))
+
+    def completed(self, after: EnergyEntry, hosts: Sequence[int], pstate: int) -> None:
+        """Add the end of a request.
+
+        Args:
+            after: the energy after it.
+            hosts: the hosts of the request.
+            pstate: the pstate.
+        """
+        self.energy.append(after)
+        self.pstates.append(PstateChange(after.time_s, hosts, pstate))
+
+
+def cluster_of(
+    platform: BatsimPlatform, pstates: Sequence[int], slots: int, *, energy: bool
+) -> protocol.Platform:
+    """Return the simulation's cluster with idle hosts.
+
+    Args:
+        platform: Batsim's platform.
+        pstates: pstate of each host.
+        slots: maximum number of jobs on a host at the same time.
+        energy: use the power of the hosts; otherwise all power is the default of `Processor`.
+    """
+    kinds = (
+        kind_of(host, pstate, slots, energy=energy)
+        for host, pstate in zip(platform.hosts, pstates, strict=True)
+    )
+    return protocol.Platform(
+        tuple(
+            NodeGroup(len(list(alike)), kind.processors, 0.0, kind.power_states)
+            for kind, alike in groupby(kinds)
+        )
+    )
+
+
+def kind_of(
+    host: Host,
+    pstate: int,
+    slots: int,
+    *,
+    energy: bool,
+    load: float = 0.0,
+    jobs: int = 1,
+    sleeps_in: int | None = None,
+) -> NodeGroup:
+    """Return the node that represents a host.
+
+    Args:
+        host: the host.
+        pstate: pstate in which it computes.
+        slots: maximum number of jobs on the host at the same time.
+        energy: use the host's power.
+        load: fraction of its speed in use while it runs jobs, 0 to 1.
+        jobs: number of jobs that it runs then. Each draws an equal part of the power of this load.
+        sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.
+    """
+    clock_ghz = host.flops(pstate) / GIGA
+    if not energy:
+        return NodeGroup(1, (protocol.Processor(slots, clock_ghz),))
+    watts = host.watts[pstate]
+    processor = protocol.Processor(
+        cores=slots,
+        clock_ghz=clock_ghz,
+        static_w=watts.idle_w,
+        dynamic_w=(watts.at(load) - watts.idle_w) / jobs,
+    )
+    states = None if sleeps_in is None else _power_states(host, sleeps_in)
+    return NodeGroup(1, (processor,), 0.0, states)
+
+
+def _power_states(host: Host, sleeps_in: int) -> protocol.PowerStates:
+    """Return power and switching times of a sleep pstate.
+
+    As in Batsim, a transition takes the time of 1 flop in its transition pstate.
+    """
+    state = host.sleep_states[sleeps_in]
+    return protocol.PowerStates(
+        sleep_w=host.watts[sleeps_in].idle_w,
+        switch_on_s=host.switch_time_s(state.on),
+        switch_on_w=host.watts[state.on].all_w,
+        switch_off_s=host.switch_time_s(state.off),
+        switch_off_w=host.watts[state.off].all_w,
+    )

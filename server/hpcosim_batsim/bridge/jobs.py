@@ -6,9 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from hpcosim_batsim.inputs.profile_json import check_sequences, parse_profile
 from hpcosim_batsim.inputs.tasks import HostTask
-from hpcosim_batsim.inputs.workload_json import in_order, parse_job
+from hpcosim_batsim.inputs.workload_json import check_sequences, in_order, parse_job, parse_profile
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload, Delay
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
 from hpcosim_batsim.errors import BadReplyError
+from hpcosim_sim.record.table_rows import intervals
 
 MAX_QUOTED = 300  # maximum length of the scheduler's text in an error, characters
 Texts = Annotated[list[str], Meta(min_length=1)]
+
+
+Json = Mapping[str, Any]
+
+_INTEGERS = range(-(2**63), 2**64)  # Batsim's JSON reader reads other integers as double precision
 
 
 class _Data(Struct, forbid_unknown_fields=True, gc=False):
@@ -240,3 +249,156 @@ def _bad(error: Exception, root: str, before: str = "") -> BadReplyError:
     if not what:
         what, path = path, ""
     return BadReplyError(before + what[:MAX_QUOTED], root + path.rstrip("`")[:MAX_QUOTED])
+
+
+def to_json(value: object) -> str:
+    """Return a value as JSON on one line; numbers that are not integers have six decimals."""
+    return msgspec.json.encode(_with_six_decimals(value)).decode()
+
+
+def message(now_s: float, events: Iterable[str]) -> bytes:
+    """Return a message with these events."""
+    return f'{{"now":{now_s:.6f},"events":[{",".join(events)}]}}'.encode()
+
+
+def event(time_s: float, kind: str, data: str = "{}") -> str:
+    """Return an event with this type and JSON data."""
+    return f'{{"timestamp":{time_s:.6f},"type":"{kind}","data":{data}}}'
+
+
+def job_submitted(time_s: float, job_id: str, job: Json, profile: Json | None) -> str:
+    """Return `JOB_SUBMITTED`, with the profile unless it is None."""
+    forwarded = "" if profile is None else f',"profile":{to_json(profile)}'
+    data = f'{{"job_id":{to_json(job_id)},"job":{to_json(job)}{forwarded}}}'
+    return event(time_s, "JOB_SUBMITTED", data)
+
+
+def job_completed(
+    time_s: float, job_id: str, state: str, return_code: int, hosts: Sequence[int]
+) -> str:
+    """Return `JOB_COMPLETED` of a job that ran on these hosts."""
+    return event(
+        time_s,
+        "JOB_COMPLETED",
+        f'{{"job_id":{to_json(job_id)},"job_state":"{state}","return_code":{return_code},'
+        f'"alloc":"{intervals(hosts)}"}}',
+    )
+
+
+def job_killed(time_s: float, job_ids: Sequence[str], progress: Mapping[str, Json]) -> str:
+    """Return `JOB_KILLED`.
+
+    Args:
+        time_s: simulated time, s.
+        job_ids: the jobs of the kill request.
+        progress: progress of each job that the request ended, by id.
+    """
+    by_job = ",".join(f"{to_json(job_id)}:{_progress(task)}" for job_id, task in progress.items())
+    data = f'{{"job_ids":{to_json(job_ids)},"job_progress":{{{by_job}}}}}'
+    return event(time_s, "JOB_KILLED", data)
+
+
+def resource_state_changed(time_s: float, hosts: Sequence[int], pstate: int) -> str:
+    """Return `RESOURCE_STATE_CHANGED`: all hosts of a request are in the requested pstate."""
+    data = f'{{"resources":"{intervals(hosts)}","state":"{pstate}"}}'
+    return event(time_s, "RESOURCE_STATE_CHANGED", data)
+
+
+def notify(time_s: float, kind: str) -> str:
+    """Return a `NOTIFY` whose data has only a type."""
+    return event(time_s, "NOTIFY", f'{{"type":"{kind}"}}')
+
+
+def availability(time_s: float, hosts: Sequence[int], unavailable: bool) -> str:
+    """Return a `NOTIFY` that hosts became unavailable, or available again."""
+    kind = "event_machine_unavailable" if unavailable else "event_machine_available"
+    return event(time_s, "NOTIFY", f'{{"type":"{kind}","resources":"{intervals(hosts)}"}}')
+
+
+def consumed_energy(time_s: float, energy_j: float) -> str:
+    """Return the `ANSWER` to a query of the consumed energy, J."""
+    return event(time_s, "ANSWER", f'{{"consumed_energy":{energy_j:.6f}}}')
+
+
+def _with_six_decimals(value: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        return {
+            key: each if type(each) is str else _with_six_decimals(each)
+            for key, each in value.items()
+        }
+    if kind is list:
+        return [_with_six_decimals(each) for each in value]
+    if kind is float or (kind is int and value not in _INTEGERS):
+        return msgspec.Raw(f"{value:.6f}".encode())
+    return value
+
+
+def _progress(task: Json) -> str:
+    name = f'"profile_name":{to_json(task["profile_name"])}'
+    if "progress" in task:
+        return f'{{{name},"progress":{task["progress"]:.6f}}}'
+    index, current = task["current_task_index"], _progress(task["current_task"])
+    return f'{{{name},"current_task_index":{index},"current_task":{current}}}'
+
+
+class EventRank(IntEnum):
+    """Batsim's order of the events that the simulation causes at one instant.
+
+    Batsim gets the events of its master host before those of the hosts that run jobs.
+    """
+
+    JOB_SUBMITTED = 0
+    REQUESTED_CALL = 1
+    EXTERNAL = 2
+    OF_HOSTS = 3  # ends of jobs and of pstate changes
+
+
+class EventQueue:
+    """Events for the scheduler, each as JSON.
+
+    The events of one instant are sorted by rank; events of equal rank, and the replies to
+    decisions, keep their order.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[tuple[EventRank, str]] = []
+        self._instant = 0  # place of the first event of the current instant
+        self._after: str | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._events)
+
+    def add(self, event: str, rank: EventRank = EventRank.OF_HOSTS) -> None:
+        """Add an event; `rank` has an effect only between `begin_instant` and `end_instant`."""
+        self._events.append((rank, event))
+
+    def add_after_message(self, event: str) -> None:
+        """Add an event that follows the message about the current instant.
+
+        If no message is taken before the next instant, because the scheduler is not ready, it
+        follows the other events of its instant.
+        """
+        self._after = event
+
+    def begin_instant(self) -> None:
+        """Begin an instant after all events so far."""
+        self._add_postponed()
+        self._instant = len(self._events)
+
+    def end_instant(self) -> None:
+        """Sort the events since `begin_instant`."""
+        if len(self._events) > self._instant + 1:
+            self._events[self._instant :] = sorted(self._events[self._instant :], key=itemgetter(0))
+
+    def take(self) -> list[str]:
+        """Return the events of a message and remove them."""
+        events = [event for _, event in self._events]
+        self._events.clear()
+        self._add_postponed()
+        return events
+
+    def _add_postponed(self) -> None:
+        if self._after is not None:
+            self.add(self._after)
+            self._after = None

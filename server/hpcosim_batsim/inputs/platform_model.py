@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from hpcosim_batsim.network.routes import Network
+from hpcosim_batsim.network import Network
 
 
 class Watts(Struct, frozen=True):

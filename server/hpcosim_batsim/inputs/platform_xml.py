@@ -7,22 +7,44 @@ are errors.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_batsim.inputs.cluster_xml import hosts_of
-from hpcosim_batsim.inputs.network_xml import GROUPS, NETWORK, ZONES, read_network
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host, SleepState, Watts
-from hpcosim_batsim.inputs.xml_tree import FLOPS, Element, read_xml
+from hpcosim_batsim.inputs.xml_tree import BANDWIDTHS, FLOPS, TIMES, Element, read_xml
+from hpcosim_batsim.network import (
+    Attachment,
+    Link,
+    Links,
+    Network,
+    RouteEntry,
+    Zone,
+    ZoneKind,
+)
 
 # Reader of the hosts in SimGrid platform files: speeds and pstates.
 
 POWER, OLD_POWER = "wattage_per_state", "watt_per_state"
 _CHANGING = ("availability_file", "speed_file", "state_file")
+
+
+SPLIT = ("SPLITDUPLEX", "FULLDUPLEX")
+_POLICIES = ("SHARED", "FATPIPE", *SPLIT)
+
+
+ZONES = {"zone", "AS"}
+GROUPS = {"cluster", "cabinet"}
+_ROUTES = {"route", "zoneRoute", "ASroute"}
+_BYPASSES = {"bypassRoute", "bypassZoneRoute", "bypassASroute"}
+NETWORK = _ROUTES | _BYPASSES | {"link", "backbone", "host_link", "link_ctn", "router"}
+"""Elements that exist only in a platform with a network."""
+
+_KINDS: dict[str, ZoneKind] = {"Full": "full", "Cluster": "star", "None": "none"}
 
 
 def host_of(
@@ -267,3 +289,358 @@ def _one_master(masters: list[Host], wanted: str) -> str:
         f"has no master host; expected a host named {wanted} (--master-host), or a host with the "
         'property role="master"'
     )
+
+
+def hosts_of(group: Element) -> Iterator[str]:
+    """Yield the names of the hosts of a cluster or cabinet, in the order of its `radical`.
+
+    Raises:
+        InputError: `radical` is missing or invalid; names the line.
+    """
+    prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
+    return (f"{prefix}{number}{suffix}" for number in _numbers_of(group))
+
+
+def router_of(cluster: Element) -> str:
+    """Return the name of the router of a cluster."""
+    prefix, suffix = cluster.attributes.get("prefix", ""), cluster.attributes.get("suffix", "")
+    default = f"{prefix}{cluster.attributes.get('id', '')}_router{suffix}"
+    return cluster.attributes.get("router_id") or default
+
+
+def unsupported_cluster(cluster: Element) -> str:
+    """Return why messages in a cluster cannot be simulated; "": they can."""
+    topology = cluster.attributes.get("topology", "FLAT")
+    if topology != "FLAT":
+        return f"line {cluster.line}: a cluster with the topology {topology}"
+    return "" if "bw" in cluster.attributes else f"line {cluster.line}: a cluster without bw"
+
+
+def attach_cluster(cluster: Element, table: LinkTable) -> dict[str, Attachment]:
+    """Add the links of a cluster and return how its hosts and its router are attached.
+
+    As in SimGrid 3.32, both directions of a host's link share it with any `sharing_policy` but
+    `SPLITDUPLEX`, the default.
+
+    Raises:
+        InputError: a bandwidth or latency is invalid; names the line.
+    """
+    attributes = cluster.attributes
+    name = attributes.get("id", "")
+    split = attributes.get("sharing_policy", "SPLITDUPLEX") in SPLIT
+    link = Link("", bandwidth(cluster, "bw"), latency(cluster, "lat"))
+    limiter = bandwidth(cluster, "limiter_link") if "limiter_link" in attributes else None
+    loopback = None
+    if "loopback_bw" in attributes:
+        loop_s = latency(cluster, "loopback_lat")
+        loopback = Link("", bandwidth(cluster, "loopback_bw"), loop_s, fatpipe=True)
+    centre = _backbone(cluster, table)
+    found = {router_of(cluster): Attachment(centre, centre)}
+    for host in hosts_of(cluster):
+        prefix = f"{name}_link_{host}"
+        limit: Links = ()
+        if limiter is not None:
+            limit = (table.add(Link(f"{prefix}_limiter", limiter)).up,)
+        ends = table.add(_named(link, prefix), split=split)
+        loop = None if loopback is None else table.add(_named(loopback, f"{prefix}_loopback")).up
+        found[host] = Attachment(
+            (*limit, ends.up, *centre),
+            (*centre, ends.down, *limit),
+            None if loop is None else (loop,),
+        )
+    return found
+
+
+def attach_cabinet(cabinet: Element, table: LinkTable) -> dict[str, Attachment]:
+    """Add the links of a cabinet and return how its hosts are attached.
+
+    Raises:
+        InputError: a bandwidth or latency is invalid; names the line.
+    """
+    link = Link("", bandwidth(cabinet, "bw"), latency(cabinet, "lat"))
+    found = {}
+    for host in hosts_of(cabinet):
+        ends = table.add(_named(link, f"link_{host}"), split=True)
+        found[host] = Attachment((ends.up,), (ends.down,))
+    return found
+
+
+def _backbone(cluster: Element, table: LinkTable) -> Links:
+    if "bb_bw" not in cluster.attributes:
+        return ()
+    policy = cluster.attributes.get("bb_sharing_policy", "SHARED")
+    name = f"{cluster.attributes.get('id', '')}_backbone"
+    bytes_per_s, latency_s = bandwidth(cluster, "bb_bw"), latency(cluster, "bb_lat")
+    return (table.add(Link(name, bytes_per_s, latency_s, policy == "FATPIPE")).up,)
+
+
+def _named(link: Link, name: str) -> Link:
+    return Link(name, link.bytes_per_s, link.latency_s, link.fatpipe)
+
+
+def _numbers_of(group: Element) -> Iterator[int]:
+    text = group.required("radical")
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        try:
+            begin, end = int(first), int(last if dash else first)
+        except ValueError:
+            raise group.error(f"radical: expected a list such as 0-127,130, got {text!r}") from None
+        if end < begin:
+            raise group.error(f"radical: expected ascending intervals, got {part.strip()!r}")
+        yield from range(begin, end + 1)
+
+
+class Ends(Struct, frozen=True):
+    """The index of a link in each direction: two links if its directions do not share it."""
+
+    up: int
+    down: int
+
+    @property
+    def is_split(self) -> bool:
+        """Whether the directions are two links."""
+        return self.up != self.down
+
+
+class LinkTable:
+    """The links of a platform.
+
+    Attributes:
+        links: the links.
+        unsupported: why a link is not supported; "": all are.
+    """
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        self.unsupported = ""
+        self._by_name: dict[str, Ends] = {}
+
+    def add(self, link: Link, *, split: bool = False) -> Ends:
+        """Add a link.
+
+        Args:
+            link: the link.
+            split: whether each direction has the whole bandwidth.
+        """
+        number = len(self.links)
+        if not split:
+            self.links.append(link)
+            ends = Ends(number, number)
+        else:
+            names = f"{link.name}_UP", f"{link.name}_DOWN"
+            self.links += [Link(name, link.bytes_per_s, link.latency_s) for name in names]
+            ends = Ends(number, number + 1)
+            for place, name in enumerate(names, start=number):
+                self._by_name[name] = Ends(place, place)
+        self._by_name[link.name] = ends
+        return ends
+
+    def read(self, element: Element) -> Ends:
+        """Add the link of an element `link` or `backbone`.
+
+        Raises:
+            InputError: the link is invalid; names the line.
+        """
+        name = element.required("id")
+        if name in self._by_name:
+            raise element.error(f"a second link has the name {name}; names must be unique")
+        policy = element.attributes.get("sharing_policy", "SHARED")
+        if policy not in _POLICIES:
+            self.unsupported = f"line {element.line}: a link with sharing_policy {policy}"
+        for changing in ("bandwidth_file", "latency_file", "state_file"):
+            if changing in element.attributes:
+                self.unsupported = f"line {element.line}: a link with a {changing}"
+        bytes_per_s = bandwidth(element, "bandwidth")
+        link = Link(name, bytes_per_s, latency(element, "latency"), policy == "FATPIPE")
+        return self.add(link, split=policy in SPLIT)
+
+    def find(self, element: Element, name: str) -> Ends:
+        """Return a link by the name that an element contains.
+
+        Raises:
+            InputError: there is no such link; names the line.
+        """
+        ends = self._by_name.get(name)
+        if ends is None:
+            raise element.error(f"there is no link {name}")
+        return ends
+
+    def route(self, element: Element) -> tuple[Links, Links]:
+        """Return the links of a route, and those of the route back.
+
+        Raises:
+            InputError: a link is unknown or has no direction; names the line.
+        """
+        there, back = [], []
+        for part in element.all("link_ctn"):
+            ends = self.find(part, part.required("id"))
+            direction = part.attributes.get("direction", "NONE")
+            if ends.is_split and direction not in ("UP", "DOWN"):
+                raise part.error(
+                    f"direction: expected UP or DOWN for the split link {part.required('id')}"
+                )
+            down = direction == "DOWN"
+            there.append(ends.down if down else ends.up)
+            back.append(ends.up if down else ends.down)
+        return tuple(there), tuple(reversed(back))
+
+
+def bandwidth(element: Element, name: str) -> float:
+    """Return the bandwidth in an attribute, bytes/s.
+
+    Raises:
+        InputError: there is none, or it is not above 0; names the line.
+    """
+    text = element.required(name)
+    bytes_per_s = element.amount(name, text, BANDWIDTHS, "125MBps")
+    if bytes_per_s <= 0:
+        raise element.error(f"{name}: expected a bandwidth > 0, got {text!r}")
+    return bytes_per_s
+
+
+def latency(element: Element, name: str) -> float:
+    """Return the latency in an attribute, s; default 0.
+
+    Raises:
+        InputError: it is not an amount of time; names the line.
+    """
+    return element.amount(name, element.attributes.get(name, "0s"), TIMES, "50us")
+
+
+def read_network(root: Element) -> Network:
+    """Return the network of a platform.
+
+    What hpcosim cannot simulate is noted in `Network.unsupported`, because it matters only to
+    jobs that communicate.
+
+    Raises:
+        InputError: a link or a route is invalid; names the line.
+    """
+    reader = _NetworkReader()
+    reader.read_members(root, _Members("", "", "full"))
+    return reader.network()
+
+
+class _Members(Struct):
+    """A zone while it is read."""
+
+    name: str
+    parent: str
+    kind: ZoneKind
+    attachments: dict[str, Attachment] = field(default_factory=dict)
+    centre: Links = ()
+
+
+class _NetworkReader:
+    def __init__(self) -> None:
+        self._table = LinkTable()
+        self._zones: dict[str, Zone] = {}
+        self._zone_of: dict[str, str] = {}
+        self._routes: list[tuple[str, Element]] = []
+        self._unsupported = ""
+
+    def network(self) -> Network:
+        """Return the network after all members are read."""
+        pairs: dict[str, dict[tuple[str, str], RouteEntry]] = {}
+        for zone, element in self._routes:
+            self._read_route(element, pairs.setdefault(zone, {}))
+        zones = {
+            name: Zone(zone.name, zone.parent, zone.kind, pairs.get(name, {}), zone.attachments)
+            for name, zone in self._zones.items()
+        }
+        unsupported = self._unsupported or self._table.unsupported
+        return Network(self._table.links, zones, self._zone_of, unsupported)
+
+    def read_members(self, parent: Element, zone: _Members) -> None:
+        """Read the members, the links and the zones in an element."""
+        for child in parent.children:
+            tag = child.tag
+            if tag in ZONES:
+                self._read_zone(child, zone)
+            elif tag == "cluster":
+                self._read_cluster(child, zone)
+            elif tag == "cabinet":
+                self._read_cabinet(child, zone)
+            elif tag in ("host", "router"):
+                self._zone_of[child.required("id")] = zone.name
+            elif tag in _ROUTES:
+                self._routes.append((zone.name, child))
+            elif tag in ("link", "backbone"):
+                ends = self._table.read(child)
+                if tag == "backbone":
+                    zone.centre = (ends.up,)
+            elif tag == "host_link":
+                up = self._table.find(child, child.required("up")).up
+                down = self._table.find(child, child.required("down")).down
+                zone.attachments[child.required("id")] = Attachment((up,), (down,))
+            elif tag in _BYPASSES:
+                self._note(child, f"<{tag}>")
+
+    def _read_zone(self, element: Element, above: _Members) -> None:
+        routing = element.attributes.get("routing", "")
+        if routing not in _KINDS:
+            self._note(element, f"a zone with the routing {routing!r}")
+        name = element.attributes.get("id", f"line {element.line}")
+        zone = _Members(name, above.name, _KINDS.get(routing, "none"))
+        self.read_members(element, zone)
+        if zone.kind == "star":
+            members = [member for member, place in self._zone_of.items() if place == name]
+            for member in members:
+                at = zone.attachments.get(member, Attachment((), ()))
+                zone.attachments[member] = Attachment(at.up + zone.centre, zone.centre + at.down)
+        self._add_zone(element, zone)
+
+    def _read_cluster(self, element: Element, above: _Members) -> None:
+        name = element.attributes.get("id", f"line {element.line}")
+        zone = _Members(name, above.name, "star")
+        if why := unsupported_cluster(element):
+            self._unsupported = self._unsupported or why
+            zone.attachments = {host: Attachment((), ()) for host in hosts_of(element)}
+        else:
+            zone.attachments = attach_cluster(element, self._table)
+        self._zone_of |= dict.fromkeys(zone.attachments, name)
+        self._add_zone(element, zone)
+
+    def _read_cabinet(self, element: Element, zone: _Members) -> None:
+        self._zone_of |= dict.fromkeys(hosts_of(element), zone.name)
+        if zone.kind != "star":
+            self._note(element, '<cabinet> outside a zone with the routing "Cluster"')
+        elif "bw" not in element.attributes:
+            self._note(element, "a cabinet without bw")
+        else:
+            zone.attachments |= attach_cabinet(element, self._table)
+
+    def _add_zone(self, element: Element, zone: _Members) -> None:
+        if zone.name in self._zones:
+            raise element.error(f"a second zone has the name {zone.name}; names must be unique")
+        self._zones[zone.name] = Zone(
+            zone.name, zone.parent, zone.kind, attachments=zone.attachments
+        )
+
+    def _read_route(self, element: Element, pairs: dict[tuple[str, str], RouteEntry]) -> None:
+        source, target = element.required("src"), element.required("dst")
+        between_zones = element.tag != "route"
+        known = self._zones if between_zones else self._zone_of
+        leaves = element.required("gw_src") if between_zones else ""
+        enters = element.required("gw_dst") if between_zones else ""
+        for name, names in ((source, known), (target, known)):
+            if name not in names:
+                what = "zone" if between_zones else "host or router"
+                raise element.error(f"<{element.tag}>: there is no {what} {name}")
+        for name in (leaves, enters) if between_zones else ():
+            if name not in self._zone_of:
+                raise element.error(f"<{element.tag}>: there is no host or router {name}")
+        there, back = self._table.route(element)
+        found = {(source, target): RouteEntry(there, leaves, enters)}
+        if element.attributes.get("symmetrical", "YES").upper() in ("YES", "TRUE", "1"):
+            found.setdefault((target, source), RouteEntry(back, enters, leaves))
+        for pair, entry in found.items():
+            if pair in pairs:
+                raise element.error(
+                    f"a second route from {pair[0]} to {pair[1]}; routes are symmetrical by default"
+                )
+            pairs[pair] = entry
+
+    def _note(self, element: Element, what: str) -> None:
+        self._unsupported = self._unsupported or f"line {element.line}: {what}"

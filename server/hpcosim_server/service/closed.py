@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hpcosim_protocol import Decisions
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.totals import Part, Totals
-from hpcosim_server.wire.address import key_of
+from hpcosim_server.service.sessions import Part, Totals
+from hpcosim_server.wire.listening import key_of
 
 
 def unknown(name: str) -> str:

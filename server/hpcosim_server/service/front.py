@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
+import dataclasses
 import socket
 import time
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
 from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
-from hpcosim_server.service.admission import too_many
+from hpcosim_server import log
+from hpcosim_server.service.admission import decode_request, error_reply, too_large, too_many
 from hpcosim_server.service.closed import unknown
-from hpcosim_server.service.control import Control, Ended, Stopping, Summary, Want, Workers
-from hpcosim_server.service.destination import destination
-from hpcosim_server.service.gate import Gate
-from hpcosim_server.service.handover import Handover, Leave, StatusOf, Told, packed, to_front
+from hpcosim_server.service.control import (
+    Control,
+    Ended,
+    Handover,
+    Leave,
+    Load,
+    StatusOf,
+    Stopping,
+    Summary,
+    Told,
+    Want,
+    Workers,
+    packed,
+    to_front,
+)
 from hpcosim_server.service.options import ServeOptions
-from hpcosim_server.service.requests import decode_request, error_reply, too_large
-from hpcosim_server.service.routes import Given, Routes, Waiting, WorkerRoute
+from hpcosim_server.service.sessions import destination
+from hpcosim_server.service.vitals import later, merged, server_name, without_sessions
+from hpcosim_server.wire.log_rate import LogRate
+from hpcosim_server.wire.peer import Moved
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
-from hpcosim_server.wire.post import Packet, Post
+from hpcosim_server.wire.post import Packet, Poller, Post
+
+if TYPE_CHECKING:
+    from hpcosim_server.wire.curve import CurvePeers
+
 
 TICK_S = 0.1
 STATUS_INTERVAL_S = 1.0
@@ -37,6 +57,20 @@ MOST_WAITING = 1024
 """Requests that wait for a worker."""
 MOST_GIVEN_BYTES = 64 * 2**20
 """Requests on their way to a worker that is busy; one may be larger."""
+
+
+MOST_NONCES = 4096
+SILENT_S = 3.0
+"""Time without a status after which a worker computes for long, or hangs, s."""
+IDLE_WORKER_S = 60.0
+"""Time after which a worker without sessions ends, if there is another one, s."""
+
+
+SOCKETS = 3
+"""Descriptors of a client: one of libzmq, and until a worker has one, both ends of a pair."""
+TURN = 64  # messages of each direction in one turn
+MOST_REPLY_BYTES = 2**31
+NEVER_S = float("inf")
 
 
 class Front:
@@ -329,3 +363,289 @@ class Front:
 
     def _reply(self, address: bytes, frames: list[bytes], reply: bytes) -> None:
         self._clients.send(address, [*frames[:-1], reply])
+
+
+class Given(NamedTuple):
+    """A connection on its way to a worker.
+
+    Attributes:
+        number: number of its packet.
+        size: size of the packet, bytes.
+        is_hello: whether its request opens a session.
+    """
+
+    number: int
+    size: int
+    is_hello: bool = False
+
+
+@dataclass(slots=True)
+class WorkerRoute:
+    """A worker that is connected to the front.
+
+    Attributes:
+        number: its number.
+        post: connection to it.
+        load: its sessions, as it told last.
+        given: the connections that it has not said to have handled.
+        used_s: time of its last hello or change of its load, s.
+        is_leaving: whether it was asked to end.
+        status: its last status; None: it has sent none yet.
+        status_s: time of its status, s.
+    """
+
+    number: int
+    post: Post
+    load: Load
+    used_s: float
+    given: deque[Given] = field(default_factory=deque)
+    is_leaving: bool = False
+    status: ServerStatus | None = None
+    status_s: float = 0.0
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions that are open or about to be."""
+        return self.load.active + self._opening
+
+    @property
+    def busy(self) -> int:
+        """Number of these, and of those whose results are not written yet."""
+        return self.load.opened - self.load.over + self._opening
+
+    def is_silent(self, now_s: float) -> bool:
+        """Return whether it has told nothing for `SILENT_S`."""
+        return now_s - max(self.used_s, self.status_s) > SILENT_S
+
+    @property
+    def given_bytes(self) -> int:
+        """Size of what it has got and not handled."""
+        return sum(given.size for given in self.given)
+
+    @property
+    def _opening(self) -> int:
+        """Number of hellos that it has got and not answered."""
+        return sum(given.is_hello for given in self.given)
+
+
+class Waiting(NamedTuple):
+    """A request that waits for a worker.
+
+    Attributes:
+        frames: the request.
+        worker: number of the worker of its session; 0: any worker without sessions.
+        nonce: the nonce of a hello.
+        since_s: time of its arrival, s.
+    """
+
+    frames: list[bytes]
+    worker: int
+    nonce: str
+    since_s: float
+
+
+class Routes:
+    """The workers, and the hellos that they have got.
+
+    Args:
+        expected: numbers of the workers that are there or are about to be.
+
+    Attributes:
+        changed: whether there may be more or fewer workers without sessions than before.
+    """
+
+    def __init__(self, expected: Iterable[int] = ()) -> None:
+        self.expected = set(expected)
+        self.changed = True
+        self._gone: ServerStatus | None = None
+        self._by_number: dict[int, WorkerRoute] = {}
+        self._by_post: dict[Post, WorkerRoute] = {}
+        self._by_nonce: OrderedDict[str, int] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    @property
+    def sessions(self) -> int:
+        """Number of sessions that are open or about to be."""
+        return sum(route.sessions for route in self._by_number.values())
+
+    @property
+    def missing(self) -> set[int]:
+        """The workers that are expected and not connected."""
+        return self.expected - self._by_number.keys()
+
+    def at(self, post: Post) -> WorkerRoute | None:
+        """Return the worker with a connection."""
+        return self._by_post.get(post)
+
+    def note(self, told: Told, post: Post, now_s: float) -> WorkerRoute:
+        """Note what a worker tells, and return its route."""
+        load = told.load
+        route = self._by_number.get(load.worker)
+        if route is None or route.post is not post:
+            if route is not None:
+                self.lose(route.post)
+            route = WorkerRoute(load.worker, post, load, now_s)
+            self._by_number[load.worker] = self._by_post[post] = route
+            self.expected.add(load.worker)
+        while route.given and route.given[0].number <= told.heard:
+            route.given.popleft()
+        route.load, route.used_s = load, now_s
+        self.changed = True
+        if load.active:
+            route.is_leaving = False
+        for nonce in told.nonces:
+            self._remember(nonce, route)
+        return route
+
+    def lose(self, post: Post) -> WorkerRoute | None:
+        """Forget the worker of a connection that is closed, and return it."""
+        route = self._by_post.pop(post, None)
+        if route is not None:
+            del self._by_number[route.number]
+            self.changed = True
+            if route.status is not None:
+                status = without_sessions(route.status)
+                self._gone = merged([status, *([self._gone] if self._gone else [])])
+        return route
+
+    def status(self, now_s: float) -> ServerStatus:
+        """Return what the workers do, and did."""
+        told = [
+            later(each.status, now_s - each.status_s)
+            for _, each in sorted(self._by_number.items())
+            if each.status is not None
+        ]
+        gone = [self._gone] if self._gone else []
+        return merged([*told, *gone] or [ServerStatus(server=server_name())])
+
+    def of_nonce(self, nonce: str) -> int:
+        """Return the number of the worker that got a hello with a nonce; 0: none did."""
+        return self._by_nonce.get(nonce, 0)
+
+    def of_number(self, number: int) -> WorkerRoute | None:
+        """Return the worker with a number; None: it is not there."""
+        return self._by_number.get(number)
+
+    def free(self) -> list[WorkerRoute]:
+        """Return the workers without sessions, by number."""
+        free = [r for r in self._by_number.values() if not r.busy and not r.is_leaving]
+        return sorted(free, key=lambda route: route.number)
+
+    def fewest(self, now_s: float) -> WorkerRoute | None:
+        """Return the worker with the fewest sessions; None: there is none.
+
+        Workers that have told nothing for `SILENT_S` come last.
+        """
+        routes = [route for route in self._by_number.values() if not route.is_leaving]
+        return min(
+            routes,
+            key=lambda route: (route.is_silent(now_s), route.busy, route.number),
+            default=None,
+        )
+
+    def give(self, route: WorkerRoute, nonce: str, now_s: float) -> None:
+        """Note that the connection that a worker got last has a hello."""
+        route.given[-1] = route.given[-1]._replace(is_hello=True)
+        route.used_s = now_s
+        if nonce:
+            self._remember(nonce, route)
+
+    def idle(self, now_s: float) -> list[WorkerRoute]:
+        """Return the workers that may end: without sessions for long, and one stays."""
+        free = self.free()
+        return [route for route in free[1:] if now_s - route.used_s > IDLE_WORKER_S]
+
+    def _remember(self, nonce: str, route: WorkerRoute) -> None:
+        self._by_nonce[nonce] = route.number
+        self._by_nonce.move_to_end(nonce)
+        if len(self._by_nonce) > MOST_NONCES:
+            self._by_nonce.popitem(last=False)
+
+
+class Gate:
+    """Copies messages between clients with keys and a local connection for each of them.
+
+    A socket of libzmq cannot move to another process. So each client has a pair of sockets: one end
+    stays here, the other is a connection without keys, which moves as any other.
+
+    Args:
+        curve: the clients.
+        inside: gets the other ends, with the addresses of the clients.
+        poller: waits for both.
+    """
+
+    def __init__(self, curve: CurvePeers, inside: Peers, poller: Poller) -> None:
+        self._curve = curve
+        self._inside = inside
+        self._poller = poller
+        self._most_bytes = inside.bounds.message_bytes
+        bounds = dataclasses.replace(  # an end lives as long as the connection of libzmq
+            inside.bounds,
+            message_bytes=MOST_REPLY_BYTES,
+            idle_s=NEVER_S,
+            waiting_s=NEVER_S,
+            settled_s=NEVER_S,
+        )
+        self._ends = Peers(None, bounds, poller)
+        self._log_rate = LogRate(per_s=1.0, burst=10)
+        poller.watch(curve.fileno(), lambda _: None)  # `pump` reads it
+
+    @property
+    def lost(self) -> int:
+        """Number of messages that were lost because their peer was gone or did not read."""
+        return self._curve.lost + self._ends.lost
+
+    def pump(self) -> bool:
+        """Copy some messages in each direction; return whether there are more."""
+        for _ in range(TURN):
+            if not self._curve.has_message:
+                break
+            if found := self._curve.receive(0.0):
+                address, message = found
+                self._drop_closed()  # of which one may have had the same address
+                self._copy_in(address, message.frames, message.size)
+        for _ in range(TURN):
+            found = self._ends.receive(0.0)
+            if found is None:
+                break
+            address, message = found
+            self._curve.send(address, message.frames)
+        self._drop_closed()
+        self._ends.closed.clear()
+        return found is not None or self._curve.has_message
+
+    def close(self, timeout_s: float) -> None:
+        """Copy the last replies, for at most a time, and close all connections."""
+        while found := self._ends.receive(0.0):
+            self._curve.send(found[0], found[1].frames)
+        self._curve.flush(timeout_s)
+        self._ends.close()
+        self._curve.close()
+
+    def _copy_in(self, address: bytes, frames: list[bytes], size: int) -> None:
+        if size > self._most_bytes:
+            self._curve.send(address, [*frames[:-1], too_large(size, self._most_bytes)])
+        elif not self._ends.has(address) and not self._connect(address):
+            if self._log_rate.admits():
+                log.warning("too_many_clients", more=self._log_rate.take_left_out())
+        else:
+            self._ends.send(address, frames)
+
+    def _drop_closed(self) -> None:
+        """Close the ends of the clients that are gone."""
+        for address in self._curve.closed:
+            self._ends.drop(address)
+        self._curve.closed.clear()
+
+    def _connect(self, address: bytes) -> bool:
+        """Make the connection of a client; return whether there is room for it."""
+        try:
+            here, there = socket.socketpair()
+        except OSError:  # no descriptors are left
+            return False
+        if not self._ends.adopt(Moved(here, address)):
+            there.close()
+            return False
+        return self._inside.adopt(Moved(there, address))

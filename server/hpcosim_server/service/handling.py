@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from hpcosim_protocol import Bye, Decisions, GetHistory, Goodbye, Hello, encode
-from hpcosim_server.service.closing import Closing
-from hpcosim_server.service.held import Envelope, HeldReply
-from hpcosim_server.service.history import history_of
-from hpcosim_server.service.opening import Opening
-from hpcosim_server.service.realtime import RealTime
-from hpcosim_server.service.session import Session
-from hpcosim_server.service.shared import Shared
-from hpcosim_server.wire.address import address_of
+from hpcosim_server import log
+from hpcosim_server.service.admission import Admission, options_of
+from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.countdown import Countdown, IdleClock
+from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
+from hpcosim_server.service.journaling import Journaling, has_history, history_of
+from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.memory import Garbage
+from hpcosim_server.service.observer import Observer, Watch
+from hpcosim_server.service.outcomes import Outcomes
+from hpcosim_server.service.pace import EventRate, Pace, RealTime
+from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.sessions import NewName, OpenSessions
+from hpcosim_server.service.status import Cause, Failure, names_of, progress_of
+from hpcosim_server.service.vitals import Vitals
+from hpcosim_server.wire.listening import address_of
+
+CLIENT_WENT = ("client_left", "client_silent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,3 +113,222 @@ class Handling:
         session = self._find(name, address)
         session.note_message(self.shared.idle_clock.now_s())
         return session
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Opens the sessions of a service.
+
+    Attributes:
+        shared: what it shares with the rest of the service.
+        admission: decides which new sessions have room.
+        name: returns the secret name of each new session.
+        realtime: simulated seconds per wall-clock second; None: not in real time.
+        watch: an observer of the sessions, and their pace; None: there is none.
+    """
+
+    shared: Shared
+    admission: Admission
+    name: NewName
+    realtime: float | None
+    watch: Watch | None
+
+    def open(self, hello: Hello, data: bytes, address: bytes) -> bytes:
+        """Open a session, unless a copy of the hello has opened it.
+
+        Args:
+            hello: a hello without the name of a session.
+            data: the hello, as it was received.
+            address: address of its sender.
+
+        Returns:
+            The encoded welcome.
+
+        Raises:
+            SessionRefused: there is no room, or the hello is invalid.
+        """
+        known = self.shared.sessions.opened_by(hello, address)
+        if known is not None:
+            return known.welcome()
+        opened = self.admission.open(hello)
+        try:
+            session = self._session(hello, opened, address)
+        except BaseException:  # such as MemoryError
+            self.admission.put_back()
+            raise
+        self.shared.journals.opened(session, data, self.shared.limits)
+        self._add(session)
+        log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
+        return session.welcome()
+
+    def _session(self, hello: Hello, opened: Opened, address: bytes) -> Session:
+        if hello.policy:
+            opened.run.policy = hello.policy
+        opened.run.realtime = self.realtime
+        limits, now_s = self.shared.limits, self.shared.idle_clock.now_s()
+        options = options_of(opened, limits, hello)
+        return Session(self.name(), hello, opened, options, now_s, address, limits)
+
+    def resume(self, session: Session, hello: Hello) -> bytes:
+        """Return the encoded welcome for a client that resumes its session."""
+        if hello.history and has_history(session):
+            return session.resume_with_history()
+        reply = session.resume()
+        self.shared.journals.resumed(session, reply)
+        return reply
+
+    def restore(self, session: Session) -> None:
+        """Add a session that was restored from its journal."""
+        session.note_message(self.shared.idle_clock.now_s())
+        session.limits = self.shared.limits
+        self._add(session)
+        log.info("session_restored", **names_of(session), seq=session.seq)
+
+    def _add(self, session: Session) -> None:
+        self.shared.sessions.add(session)
+        session.pace = self._pace_of(session)
+        if self.watch is not None:
+            session.pace = session.pace or self.watch.pace_of(session.opened, self.shared.clock)
+            self.watch.observer.opened(session.label, session.opened, session.pace)
+
+    def _pace_of(self, session: Session) -> Pace | None:
+        """Return the pace that the service sets; None: it sets none."""
+        if factor := session.opened.run.realtime:
+            return RealTime(factor, session.opened.simulation.now_s, self.shared.clock)
+        if self.shared.limits.events_per_s < math.inf:
+            return EventRate(
+                self.shared.limits.events_per_s, lambda: session.events, self.shared.clock
+            )
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Closes the sessions of a service.
+
+    Attributes:
+        shared: what it shares with the rest of the service.
+        left: how many sessions are left to open.
+        outcomes: writes the results of closed sessions.
+        vitals: counts what fails.
+        observer: an observer of the sessions; None: there is none.
+        garbage: frees the simulations of closed sessions.
+    """
+
+    shared: Shared
+    left: Countdown
+    outcomes: Outcomes
+    vitals: Vitals
+    observer: Observer | None
+    garbage: Garbage
+
+    def close(self, session: Session, failed: Cause | None) -> None:
+        """Close a session that has ended; `write_results` writes its results.
+
+        A session whose client left it, or went away, before its first request does not count: it
+        has no results, is no failure, and gives its place back. Strangers that greet must not use
+        up `--once`.
+
+        Args:
+            session: the session.
+            failed: cause of its end; None: it is complete.
+        """
+        self.shared.sessions.remove(session)
+        self.shared.held.drop(session.name)
+        self.shared.closed.add(session)
+        if failed in CLIENT_WENT and not session.seq:
+            self._forget(session)
+            return
+        self.outcomes.add(session)
+        self.shared.journals.ended(session, failed)
+        self.vitals.report(progress_of(session))
+        if failed:
+            self.outcomes.fail(Failure(failed, session.ended_because))
+        write_log = log.warning if failed else log.info
+        write_log("session_closed", **names_of(session), reason=session.ended_because)
+
+    def last_reply(self, session: Session, answer: bytes) -> bytes:
+        """Write the results of a complete session that was closed, and return its last reply.
+
+        The client learns from it that the results are not written. The journal of the session ends
+        after the reply, in `write_results`: a server that is killed in between writes them again.
+
+        Args:
+            session: the session.
+            answer: the encoded `simulation_ended`.
+        """
+        began_s = self.shared.clock()
+        error = self.outcomes.attempt(session)
+        self.shared.idle_clock.note_work(began_s)
+        if not error:
+            return answer
+        told = session.tell_results_error(error)
+        self.shared.closed.add(session)
+        return told
+
+    def close_if_silent(self, session: Session, now_s: float) -> None:
+        """Close a session whose client has been silent for too long.
+
+        Args:
+            session: an open session.
+            now_s: time of the idle clock, s.
+        """
+        timeout_s = self.shared.held.idle_timeout_s(session.name, self.shared.limits.idle_s)
+        if not session.seq:
+            timeout_s = min(timeout_s, self.shared.limits.first_request_s)
+        if now_s - max(session.last_message_s, self.shared.held.heard_s(session.name)) <= timeout_s:
+            return
+        session.end(f"no message from the client for more than {timeout_s:g} s")
+        self.close(session, "client_silent")
+
+    def _forget(self, session: Session) -> None:
+        """Treat a closed session as one that was never opened."""
+        self.shared.journals.dropped(session)
+        self.shared.sessions.opened -= 1
+        self.left.put_back()
+        self.garbage.note_dropped()
+        if self.observer is not None:
+            self.observer.closed(session.label)
+        log.info("session_unused", **names_of(session), reason=session.ended_because)
+
+    def write_results(self, *, last: bool) -> None:
+        """Write the results of the sessions that are over.
+
+        Args:
+            last: there will be no further attempt.
+        """
+        if not self.outcomes:
+            return
+        began_s = self.shared.clock()
+        for session in self.outcomes.write(last=last):
+            self.garbage.note_dropped()
+            if session.results_written:
+                self.vitals.results_failing = False
+                self.shared.journals.written(session)
+            if self.observer is not None:
+                self.observer.closed(session.label)
+        self.vitals.results_failing |= bool(self.outcomes)  # they wait for the next attempt
+        self.shared.idle_clock.note_work(began_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The sessions of a service, its limits and its clocks.
+
+    Attributes:
+        limits: limits for clients.
+        clock: returns the wall-clock time, s.
+        idle_clock: the clock of the idle timeouts.
+        sessions: the open sessions.
+        held: the replies that are held back.
+        closed: the sessions that are over, or that could not be restored.
+        journals: the journals of the sessions.
+    """
+
+    limits: Limits
+    clock: Callable[[], float]
+    idle_clock: IdleClock
+    sessions: OpenSessions
+    held: HeldReplies
+    closed: ClosedSessions
+    journals: Journaling

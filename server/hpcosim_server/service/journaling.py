@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 
 import msgspec
 
+from hpcosim_protocol import (
+    Decisions,
+    Event,
+    Events,
+    Exchange,
+    GetHistory,
+    History,
+    Welcome,
+    decode_client_message,
+    decode_server_message,
+)
 from hpcosim_server import log
-from hpcosim_server.journal.records import (
+from hpcosim_server.errors import SessionRefused
+from hpcosim_server.journal.storage import JournalFile
+from hpcosim_server.journal.store import Journals
+from hpcosim_server.journal.writer import (
     EndedRecord,
     ExchangeRecord,
+    JournalReader,
+    JournalWriter,
     OpenedRecord,
     ResumedRecord,
     WrittenRecord,
 )
-from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.reporting import folder_name
 from hpcosim_server.service.session import Opened, Session
-from hpcosim_server.service.status import Cause
-from hpcosim_server.wire.address import key_of
+from hpcosim_server.service.status import Cause, folder_name
+from hpcosim_server.wire.listening import key_of
+
+PAGE_BYTES = 2**20
+"""Size of the exchanges of a message; one more exchange may exceed it."""
 
 
 class Journaling:
@@ -128,3 +146,53 @@ def checksum_of(opened: Opened) -> str:
         opened.jobs,
     )
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+
+
+def has_history(session: Session) -> bool:
+    """Return whether the journal of a session has all its requests."""
+    return session.journal is not None and session.journal.file is not None
+
+
+def history_of(session: Session, request: GetHistory) -> History:
+    """Return requests and replies of a session.
+
+    Raises:
+        SessionRefused: the journal of the session was closed.
+    """
+    journal = session.journal
+    if journal is None or journal.file is None:
+        what = "get_history: the server has no history of the session; resume it with a snapshot"
+        raise SessionRefused("invalid_message", what)
+    history = History(after=request.after)
+    after = request.after
+    if session.resumed_at >= max(after, 0) and session.seq >= after:
+        history.snapshot, history.snapshot_s = _snapshot(journal.file, journal.snapshot_at)
+        after = session.resumed_at
+    history.exchanges = list(_exchanges(journal, journal.file, after))
+    return history
+
+
+def _snapshot(file: JournalFile, place: int) -> tuple[list[Event], float]:
+    """Return the snapshot at a place of a journal, and its time."""
+    record = next(iter(JournalReader(file, place))).record
+    assert isinstance(record, ResumedRecord)
+    welcome = decode_server_message(record.reply)
+    assert isinstance(welcome, Welcome)
+    return welcome.snapshot, welcome.now_s
+
+
+def _exchanges(journal: JournalWriter, file: JournalFile, after: int) -> Iterator[Exchange]:
+    size = 0
+    for placed in JournalReader(file, journal.place_of(after + 1) or None):
+        record = placed.record
+        if not isinstance(record, ExchangeRecord):
+            continue
+        request = decode_client_message(record.request)
+        reply = decode_server_message(record.reply)
+        assert isinstance(request, Decisions)
+        assert isinstance(reply, Events)  # any other reply ends the session
+        if request.seq > after:
+            yield Exchange(request=request, reply=reply)
+            size += placed.end - placed.start
+            if size >= PAGE_BYTES:
+                return

@@ -13,9 +13,8 @@ from pathlib import Path
 from hpcosim_server import log
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
-from hpcosim_server.service.reporting import folder_name, names_of, write_session
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.status import Failure, Status
+from hpcosim_server.service.status import Failure, Status, folder_name, names_of, write_session
 from hpcosim_sim.record.results import Also
 
 LIMIT_HINT = "--max-partial-results bounds the folders of sessions that end early"

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
+from hpcosim_workloads.table import MAX_TIME_S
+
 Speed = float | Literal["auto"] | None
 """Simulated seconds per wall-clock second; None: as fast as possible; `auto`: see `speed_for`."""
 
@@ -17,6 +19,12 @@ CATCH_UP_S = 0.25
 """Largest delay of the scheduler that later replies make up for, wall-clock s."""
 MAX_STEPS = 1000
 MIN_SPEED, MAX_SPEED = 1e-6, 1e12
+
+
+BURST_S = 1.0  # of the rate that a session may get at once
+
+
+WHY_FIXED = "the session runs in real time (--realtime), so its pace cannot be changed"
 
 
 class PaceState(NamedTuple):
@@ -169,3 +177,93 @@ def speed_for(speed: Speed, span_s: float) -> float | None:
     if speed == "auto":
         return max(1.0, span_s / AUTO_WALL_S)
     return speed
+
+
+class EventRate(Pace):
+    """A pace that depends on the number of events instead of the simulated time.
+
+    Args:
+        per_s: events per wall-clock second, > 0.
+        events: returns the number of events of the session so far.
+        clock: returns the wall-clock time, s.
+    """
+
+    def __init__(
+        self,
+        per_s: float,
+        events: Callable[[], int],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        super().__init__(clock=clock)
+        self.is_free = False
+        self._per_s, self._events, self._began_s, self._wall_s = per_s, events, clock(), clock
+
+    def wait_s(self, now_s: float) -> float:
+        """See `Pace`."""
+        due_s = self._began_s + self._events() / self._per_s - BURST_S
+        return max(0.0, due_s - self._wall_s())
+
+    def sent(self, now_s: float) -> None:
+        """Let a session that was slow be no faster later."""
+        earliest_s = self._wall_s() - self._events() / self._per_s
+        self._began_s = max(self._began_s, earliest_s)
+
+
+class RealTime(Pace):
+    """The pace of a session in real time: 1 s of wall-clock time is `factor` s of simulated time.
+
+    Two things follow the wall clock. A reply is sent when its simulated time has come. The time
+    from a reply to the next request, in which the scheduler decides, passes in the simulation
+    before the decisions are executed, as `elapsed_s` of the protocol does.
+
+    The clock starts with the first request, and after a restart of the server with the next one.
+    Time that the server needs does not count: a late reply starts the clock anew at its simulated
+    time.
+
+    Args:
+        factor: simulated seconds per wall-clock second, > 0.
+        now_s: simulated time at the start, s.
+        clock: returns the wall-clock time, s.
+    """
+
+    fixed = WHY_FIXED
+
+    def __init__(
+        self, factor: float, now_s: float = 0.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        super().__init__(factor, now_s, clock)
+        self._factor = factor
+        self._has_started = False
+
+    def elapsed_s(self) -> float:
+        """Return the simulated time since the last reply, s; call it when a request arrives."""
+        with self._lock:
+            at_s = self._clock()
+            if not self._has_started:
+                self._has_started, self._at_s = True, at_s
+            return min(MAX_TIME_S, max(0.0, at_s - self._at_s) * self._factor)
+
+    def sent(self, now_s: float) -> None:
+        """Start the clock anew at a reply.
+
+        Args:
+            now_s: simulated time of the reply, s.
+        """
+        with self._lock:
+            self._now_s, self._at_s = now_s, self._clock()
+
+    def change_speed(self, speed: float | None) -> None:
+        """Refuse to change the speed.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(WHY_FIXED)
+
+    def pause(self) -> None:
+        """Refuse to pause, and so to step.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(WHY_FIXED)

@@ -16,26 +16,26 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service.admission import Admission, SessionFactory
+from hpcosim_server.service.admission import Admission, SessionFactory, decode_request, error_reply
 from hpcosim_server.service.closed import ClosedSessions
-from hpcosim_server.service.closing import Closing
-from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.garbage import Garbage
-from hpcosim_server.service.handling import Handling
+from hpcosim_server.service.countdown import Countdown, IdleClock
+from hpcosim_server.service.handling import Closing, Handling, Opening, Shared
 from hpcosim_server.service.held import Envelope, HeldReplies
-from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.limits import Limits
+from hpcosim_server.service.memory import Garbage
 from hpcosim_server.service.observer import Ticker, Watch
-from hpcosim_server.service.opening import Opening
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
-from hpcosim_server.service.reporting import ProgressLog, log_internal_error, progress_of
-from hpcosim_server.service.requests import decode_request, error_reply
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, new_name
-from hpcosim_server.service.shared import Shared
-from hpcosim_server.service.status import Cause, Failure, Status
-from hpcosim_server.service.totals import Totals
+from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, Totals, new_name
+from hpcosim_server.service.status import (
+    Cause,
+    Failure,
+    ProgressLog,
+    Status,
+    log_internal_error,
+    progress_of,
+)
 from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, Kept, Vitals
 from hpcosim_sim.record.results import Also
 

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from hpcosim_server import log
 from hpcosim_server.service.control import Control
-from hpcosim_server.service.front import Front
-from hpcosim_server.service.gate import SOCKETS, Gate
+from hpcosim_server.service.front import SOCKETS, Front, Gate
 from hpcosim_server.service.observer import LiveProcess
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
@@ -25,10 +24,9 @@ from hpcosim_server.service.status import Failure
 from hpcosim_server.service.stopping import Stop
 from hpcosim_server.service.supervisor import Plan, RunFront, RunWorker, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
-from hpcosim_server.wire.bounds import Bounds
-from hpcosim_server.wire.listening import BACKLOG, close_listener, endpoint_of, listen
+from hpcosim_server.wire.listening import BACKLOG, Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
+from hpcosim_server.wire.post import Poller
 
 LONGEST_PATH = 90  # bytes of the path of a local socket; the kernel allows 107
 GATHER_S = 1.0

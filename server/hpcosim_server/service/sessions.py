@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum
 from typing import NamedTuple
+
+import msgspec
 
 from hpcosim_protocol import Hello
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.totals import Part, Totals
+from hpcosim_server.wire.log_rate import SharedNumbers
 
 NAME_BYTES = 12
 """Random bytes of a session's name."""
@@ -22,6 +27,10 @@ FIRST_WORKER = 1
 
 NewName = Callable[[], str]
 """Returns the secret name of a new session."""
+
+
+PROCESSES = 2048
+"""Largest number of processes that can have a part; a server has at most 1,024 workers."""
 
 
 def new_name(worker: int = 0) -> str:
@@ -135,3 +144,98 @@ class OpenSessions:
         """State the number of these sessions, and of their jobs, for the other processes."""
         self._totals.state(Part.SESSIONS, len(self))
         self._totals.state(Part.JOBS, self.jobs)
+
+
+class Part(IntEnum):
+    """What is added up."""
+
+    JOBS = 0
+    KEPT_BYTES = 1
+    MEMORY_BYTES = 2
+    SESSIONS = 3
+
+
+PLACES = PROCESSES * len(Part)
+"""Place of the number of places that were taken so far."""
+
+
+class Totals:
+    """Sums over the processes of a server; make it before they are forked.
+
+    Each process states its own part. The part of a process that has ended does not count. Decide
+    and state within `decision`, so that two processes do not use the same room.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = SharedNumbers("q", PROCESSES * len(Part) + 1)
+        self._owner = 0  # process that has `_own`; after a fork it is another one
+        self._own = 0
+
+    @contextmanager
+    def decision(self) -> Iterator[None]:
+        """Let no other process decide at the same time. Decisions are not nested."""
+        self._join()
+        with self._numbers:
+            yield
+
+    def state(self, part: Part, value: float) -> None:
+        """State the part of this process."""
+        self._join()
+        self._numbers[self._own * len(Part) + part] = int(value)
+
+    def of_others(self, part: Part) -> int:
+        """Return the sum over the other processes."""
+        self._join()
+        found = 0
+        for process in range(int(self._numbers[PLACES])):
+            value = self._numbers[process * len(Part) + part]
+            if value and process != self._own and self._is_alive(process):
+                found += int(value)
+        return found
+
+    def _join(self) -> None:
+        """Take a place for this process, unless it has one."""
+        if self._owner == os.getpid():
+            return
+        with self._numbers:
+            process = next(p for p in range(PROCESSES) if self._numbers.claim(p))
+            for part in Part:
+                self._numbers[process * len(Part) + part] = 0
+            self._numbers[PLACES] = max(self._numbers[PLACES], process + 1)
+        self._own, self._owner = process, os.getpid()
+
+    def _is_alive(self, process: int) -> bool:
+        """Return whether the process with a place has not ended."""
+        if not self._numbers.claim(process):
+            return True
+        self._numbers.leave(process)
+        return False
+
+
+class _About(msgspec.Struct):
+    type: str = ""
+    session: str = ""
+
+
+_about = msgspec.msgpack.Decoder(_About)
+
+OF_FRONT = ("hello", "get_status")
+"""Types of the requests without a session that the front decides about."""
+
+
+def destination(body: bytes) -> int | None:
+    """Return the number of the worker of a request's session.
+
+    Args:
+        body: the request.
+
+    Returns:
+        The number; 0: the front decides; None: every process has the same reply, an error.
+    """
+    try:
+        about = _about.decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if about.session:
+        return worker_of(about.session) or FIRST_WORKER
+    return 0 if about.type in OF_FRONT else None

@@ -8,22 +8,28 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hpcosim_server.service.control import Control, Load, Stopping
-from hpcosim_server.service.destination import destination
-from hpcosim_server.service.handover import Handover, Leave, StatusOf, Told, packed, to_worker
+from hpcosim_server.service.control import (
+    Control,
+    Handover,
+    Leave,
+    Load,
+    StatusOf,
+    Stopping,
+    Told,
+    packed,
+    to_worker,
+)
 from hpcosim_server.service.held import Envelope
 from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.observer import LiveLink
-from hpcosim_server.service.reporting import ProgressLog
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import Counts, new_name
+from hpcosim_server.service.sessions import Counts, destination, new_name
 from hpcosim_server.service.socket_loop import FLUSH_S, TICK_S, Request, answer_all
-from hpcosim_server.service.status import Failure, Progress, Status
+from hpcosim_server.service.status import Failure, Progress, ProgressLog, Status
 from hpcosim_server.service.stopping import PARENT_GONE
-from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.listening import Bounds
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
-from hpcosim_server.wire.post import Post
+from hpcosim_server.wire.post import Poller, Post
 
 STATUS_INTERVAL_S = 1.0
 AGAIN_S = 0.02

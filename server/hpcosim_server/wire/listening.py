@@ -6,13 +6,19 @@ import errno
 import os
 import socket
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from hpcosim_server.errors import BindError
 
 MAX_PORT = 65535
 BACKLOG = 1024  # connections that wait while the front starts again
 IN_USE = "Address already in use"
+
+
+KEY_LENGTH = 40
+"""Length of a public key in Z85."""
 
 
 def listen(address: str) -> socket.socket:
@@ -114,3 +120,50 @@ def _listening(listener: socket.socket) -> socket.socket:
     listener.listen(BACKLOG)
     listener.setblocking(False)
     return listener
+
+
+def address_of(envelope: Sequence[bytes]) -> bytes:
+    """Return the address of the sender of a message: its first frame; empty: unknown."""
+    return envelope[0] if envelope else b""
+
+
+def key_of(address: bytes) -> bytes:
+    """Return the public key in the address of a client; empty: the client has no key.
+
+    Addresses of `CurvePeers` begin with the key; those of `Peers` are shorter than a key.
+    """
+    return address[:KEY_LENGTH] if len(address) > KEY_LENGTH else b""
+
+
+def address_with(key: bytes) -> bytes:
+    """Return an address at which no connection is, of a client with a public key or without."""
+    return key + b"-" if key else b""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of connections, so that no peer harms the others.
+
+    Attributes:
+        message_bytes: largest body that is kept, bytes.
+        peers: largest number of connections.
+        handshake_s: timeout of the handshake, s.
+        idle_s: silence after which a connection that waits for no reply is closed, s.
+        waiting_s: silence after which one that waits for a reply is closed, s.
+        settled_s: silence after which a connection that waits for no reply gives way to a new one
+            when no more are possible, s.
+        queued_messages: messages that wait for a peer that does not read; further ones are lost.
+        queued_bytes: their size; one message may be larger.
+        total_bytes: bytes that wait in all connections together, in both directions. Beyond it, the
+            connection with the most is closed.
+    """
+
+    message_bytes: int = 16 * 2**20
+    peers: int = 4096
+    handshake_s: float = 10.0
+    idle_s: float = 600.0
+    waiting_s: float = 86_400.0
+    settled_s: float = 5.0
+    queued_messages: int = 16
+    queued_bytes: int = 64 * 2**20
+    total_bytes: int = 512 * 2**20

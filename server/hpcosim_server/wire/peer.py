@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from hpcosim_protocol.zmtp import Decoder, Rest
-from hpcosim_server.wire.address import key_of
-from hpcosim_server.wire.fair_share import host_of
+from hpcosim_server.wire.listening import key_of
 
 KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
 
@@ -137,3 +136,24 @@ def _after(pieces: Sequence[bytes | memoryview], sent: int) -> Sequence[bytes | 
             left.append(memoryview(piece)[sent:] if sent else piece)
             sent = 0
     return left
+
+
+def crowded(owners: Iterable[bytes]) -> bytes:
+    """Return the owner with the most connections.
+
+    Whoever has fewer than an equal share keeps them, however many another one opens.
+
+    Args:
+        owners: the owner of each connection, at least one.
+    """
+    return Counter(owners).most_common(1)[0][0]
+
+
+def host_of(connection: socket.socket) -> bytes:
+    """Return the host of the other end of a connection; empty: this one, by a local socket.
+
+    Raises:
+        OSError: the other end is gone.
+    """
+    name = connection.getpeername()
+    return name[0].encode() if isinstance(name, tuple) else b""

@@ -8,17 +8,20 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from hpcosim_protocol.errors import WireError
 from hpcosim_protocol.zmtp import Decoder, Message, encoded, ready
-from hpcosim_server.wire.bounds import Bounds
-from hpcosim_server.wire.entrance import Entrance
-from hpcosim_server.wire.peer import Moved, Peer, owner_of, size_of
-from hpcosim_server.wire.poller import WRITABLE, Poller
-from hpcosim_server.wire.roster import Roster
+from hpcosim_server.wire.listening import Bounds
+from hpcosim_server.wire.peer import Moved, Peer, crowded, owner_of, size_of
+from hpcosim_server.wire.post import GONE, READABLE, WRITABLE, Poller
 
 READ_BYTES = 2**18  # of one connection in one turn
 SWEEP_S = 0.5
+
+
+ACCEPTED = 64  # connections in one turn
+FULL_PAUSE_S = 0.1  # between two tries to accept when there are no descriptors left
 
 
 class Peers:
@@ -298,3 +301,164 @@ class Peers:
     def _is_full(self, peer: Peer, pieces: Sequence[bytes]) -> bool:
         size = peer.queued_bytes + size_of(pieces)
         return len(peer.queued) >= self.bounds.queued_messages or size > self.bounds.queued_bytes
+
+
+class Roster:
+    """The connections by their addresses. Those that exceed a bound are closed.
+
+    Args:
+        bounds: bounds of the connections.
+        poller: waits for the connections.
+
+    Attributes:
+        by_address: the connections.
+        closed: addresses of the connections that were closed since the caller emptied the list.
+    """
+
+    def __init__(self, bounds: Bounds, poller: Poller) -> None:
+        self.bounds = bounds
+        self.by_address: dict[bytes, Peer] = {}
+        self.closed: list[bytes] = []
+        self._poller = poller
+        self._unchecked = 0
+
+    def has(self, peer: Peer) -> bool:
+        """Return whether a connection is still here."""
+        return self.by_address.get(peer.address) is peer
+
+    def has_room(self, now_s: float, owner: bytes) -> bool:
+        """Return whether one more connection of an owner is possible; another may give way."""
+        return len(self.by_address) < self.bounds.peers or self.make_room(now_s, owner)
+
+    def add(self, peer: Peer, handle: Callable[[Peer, int], None]) -> None:
+        """Add a connection.
+
+        Args:
+            peer: the connection.
+            handle: handles its events.
+        """
+        self.by_address[peer.address] = peer
+        self._poller.watch(peer.socket.fileno(), partial(handle, peer))
+
+    def watch(self, peer: Peer) -> None:
+        """Wait for those events of a connection that matter now."""
+        events = GONE if peer.is_parked else READABLE
+        self._poller.change(peer.socket.fileno(), events | (WRITABLE if peer.queued else 0))
+
+    def forget(self, peer: Peer) -> None:
+        """Remove a connection without closing it."""
+        del self.by_address[peer.address]
+        self._poller.forget(peer.socket.fileno())
+
+    def close(self, peer: Peer) -> None:
+        """Close a connection, unless it is gone."""
+        if self.has(peer):
+            self.forget(peer)
+            peer.socket.close()
+            self.closed.append(peer.address)
+
+    def make_room(self, now_s: float, owner: bytes | None = None) -> bool:
+        """Close a connection if one gives way; return whether.
+
+        One that has been silent for long gives way to all; one of the owner with the most
+        connections to an owner that has fewer.
+
+        Args:
+            now_s: the time, s.
+            owner: owner of the new connection; None: unknown.
+        """
+        bounds = self.bounds
+        peers = list(self.by_address.values())
+        giving = [
+            peer
+            for peer in peers
+            if now_s - peer.active_s > (bounds.idle_s if peer.is_waiting else bounds.settled_s)
+        ]
+        if not giving and owner is not None and peers:
+            most = crowded(peer.owner for peer in peers)
+            theirs = [peer for peer in peers if peer.owner == most]
+            if len(theirs) > 1 + sum(peer.owner == owner for peer in peers):
+                giving = theirs
+        if giving:
+            self.close(min(giving, key=_value))
+        return bool(giving)
+
+    def sweep(self, now_s: float) -> None:
+        """Close the connections that have been silent for too long."""
+        bounds = self.bounds
+        for peer in list(self.by_address.values()):
+            most_s = bounds.idle_s if peer.decoder.is_ready else bounds.handshake_s
+            if now_s - peer.active_s > (bounds.waiting_s if peer.is_waiting else most_s):
+                self.close(peer)
+
+    def check_total(self, more: int) -> None:
+        """Close the connection with the most waiting bytes if there are too many in all.
+
+        Args:
+            more: bytes that may have been added. The sum is taken only now and then.
+        """
+        self._unchecked += more
+        if self._unchecked < self.bounds.total_bytes // 16:
+            return
+        self._unchecked = 0
+        total = sum(peer.waiting_bytes for peer in self.by_address.values())
+        while total > self.bounds.total_bytes:
+            most = max(self.by_address.values(), key=lambda peer: peer.waiting_bytes)
+            total -= most.waiting_bytes
+            self.close(most)
+
+
+def _value(peer: Peer) -> tuple[bool, bool, float]:
+    """Return a key by which connections are sorted: the first gives way before the others."""
+    return peer.decoder.is_ready, peer.is_waiting, peer.active_s
+
+
+class Entrance:
+    """A listening socket.
+
+    Args:
+        listener: the socket, non-blocking; the caller closes it.
+        poller: waits for it.
+        roster: the connections that there are.
+        clock: returns the time, s.
+        enter: called with each new connection.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        poller: Poller,
+        roster: Roster,
+        clock: Callable[[], float],
+        enter: Callable[[socket.socket], None],
+    ) -> None:
+        self._listener = listener
+        self._poller = poller
+        self._roster = roster
+        self._clock = clock
+        self._enter = enter
+        self._closed_until_s = 0.0
+        poller.watch(listener.fileno(), self._accept)
+
+    def open_again(self, now_s: float) -> None:
+        """Accept connections again if there was no descriptor left a while ago."""
+        if self._closed_until_s and now_s >= self._closed_until_s:
+            self._closed_until_s = 0.0
+            self._poller.change(self._listener.fileno(), READABLE)
+
+    def _accept(self, _: int) -> None:
+        now_s = self._clock()
+        for _ in range(ACCEPTED):
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # no descriptors are left, or the peer has gone
+                self._closed_until_s = now_s + FULL_PAUSE_S
+                self._poller.change(self._listener.fileno(), 0)
+                self._roster.make_room(now_s)
+                return
+            if self._roster.has_room(now_s, owner_of(connection)):
+                self._enter(connection)
+            else:
+                connection.close()

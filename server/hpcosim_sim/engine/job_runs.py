@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hpcosim_protocol import JobRequeued, JobResumed, JobState, JobSuspended
-from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_protocol.events import RequeueCause
 from hpcosim_sim.engine.clock import Clock, Rank, Timer
 from hpcosim_sim.engine.jobs import EMPTY, JobStage, SimulatedJob
 from hpcosim_sim.errors import Rejection

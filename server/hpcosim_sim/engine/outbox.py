@@ -26,7 +26,7 @@ from hpcosim_protocol import (
     NodeRepaired,
     SignalChanged,
 )
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 
 _BIT: Mapping[str, int] = {kind: 1 << i for i, kind in enumerate(get_args(EventKind))}
 _BIT_OF_TYPE: Mapping[type[Event], int] = {

@@ -14,7 +14,7 @@ from hpcosim_protocol import (
     RequeueJob,
     SuspendJob,
 )
-from hpcosim_protocol.tags import snake_case
+from hpcosim_protocol.requests import snake_case
 from hpcosim_sim.engine.decisions import CARRY_OUT
 from hpcosim_sim.engine.engine import Engine
 from hpcosim_sim.engine.jobs import SimulatedJob

@@ -9,7 +9,7 @@ from math import isnan
 from typing import Literal, NamedTuple
 
 from hpcosim_protocol import JobState, NodeGroup
-from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_protocol.events import RequeueCause
 from hpcosim_sim.physics.power import RECORDED_STATES, RecordedState
 from hpcosim_sim.record.periods import PERIOD_CODES, PeriodEnd, Periods
 from hpcosim_workloads.table import PLACEMENTS, JobSpec

@@ -12,20 +12,19 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_slurm.files.errors import ImportsError as ImportsError
-    from hpcosim_slurm.files.errors import InputError as InputError
     from hpcosim_slurm.files.kubernetes import import_kubernetes as import_kubernetes
+    from hpcosim_slurm.files.output import InputError as InputError
     from hpcosim_slurm.files.report import ImportReport as ImportReport
-    from hpcosim_slurm.files.sacct.convert import import_sacct as import_sacct
+    from hpcosim_slurm.files.sacct import import_sacct as import_sacct
     from hpcosim_slurm.files.slurm.convert import import_slurm as import_slurm
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "errors": "ImportsError InputError",
         "kubernetes": "import_kubernetes",
+        "output": "InputError",
         "report": "ImportReport",
-        "sacct.convert": "import_sacct",
+        "sacct": "import_sacct",
         "slurm.convert": "import_slurm",
     },
 )

@@ -29,14 +29,17 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hpcosim_schedulers.heuristics.recorded import recorded_path
-from hpcosim_slurm.files.anonymous import Pseudonyms
-from hpcosim_slurm.files.errors import FieldError, InputError
-from hpcosim_slurm.files.output import RecordedRun, check_outputs, write_jobs
-from hpcosim_slurm.files.readable import readable
-from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.output import (
+    InputError,
+    Pseudonyms,
+    RecordedRun,
+    check_outputs,
+    write_jobs,
+)
+from hpcosim_slurm.files.report import ImportReport, readable
 from hpcosim_slurm.files.tables import Row, read_table
-from hpcosim_slurm.files.times import as_text, moments_of, origin_of, zone_of
-from hpcosim_slurm.files.units import is_unknown, shown
+from hpcosim_slurm.texts import as_text, moments_of, origin_of, zone_of
+from hpcosim_workloads.logs.quantities import FieldError, is_unknown, shown
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "name": ("name", "pod", "job_name"),

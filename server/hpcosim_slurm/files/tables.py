@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_slurm.files.errors import InputError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.units import shown
 from hpcosim_workloads.errors import CutOffError, WorkloadError
 from hpcosim_workloads.logs.log_file import numbered_lines
+from hpcosim_workloads.logs.quantities import shown
 
 MOST_COLUMNS = 500
 LONGEST_LINE = 2**20

@@ -21,10 +21,14 @@ from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_slurm.starts.observation import Observation
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_slurm.worlds.adoption import spread
-from hpcosim_slurm.worlds.reservations import reservations_of
-from hpcosim_slurm.worlds.shown import Shown
-from hpcosim_slurm.worlds.specs import spec_of, spec_with_nodes, waits_for_more
+from hpcosim_slurm.worlds.live_engine import spread
+from hpcosim_slurm.worlds.specs import (
+    Shown,
+    reservations_of,
+    spec_of,
+    spec_with_nodes,
+    waits_for_more,
+)
 from hpcosim_workloads.table import JobSpec
 
 # The state of a cluster from which a forecast starts.

@@ -21,9 +21,8 @@ from hpcosim_sim.engine.availability_changes import change_node
 from hpcosim_sim.engine.simulation import Batch, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_slurm.starts.adopting import QueuedJob, QueueState
-from hpcosim_slurm.starts.errors import ForecastError
-from hpcosim_slurm.starts.run_times import DrawnRunTimes, EndedJob, learned
-from hpcosim_slurm.worlds.adoption import start_on
+from hpcosim_slurm.starts.observation import DrawnRunTimes, EndedJob, ForecastError, learned
+from hpcosim_slurm.worlds.live_engine import start_on
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 # One simulation of a cluster from an instant on, with given run times.

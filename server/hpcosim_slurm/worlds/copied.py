@@ -17,30 +17,31 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Protocol
 
 from hpcosim_protocol import Decision, Platform
-from hpcosim_protocol.job_events import RequeueCause
+from hpcosim_protocol.events import RequeueCause
 from hpcosim_sim.engine.availability_changes import change_node
 from hpcosim_sim.engine.job_runs import requeue
 from hpcosim_sim.engine.jobs import HELD, SimulatedJob
 from hpcosim_sim.engine.site_events import JobAction, JobActionKind
 from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
-from hpcosim_slurm.worlds.adoption import place
-from hpcosim_slurm.worlds.availability import (
+from hpcosim_slurm.worlds.difference import (
+    Change,
+    applied,
     failed_and_back,
     is_down,
     note_node,
     switch_off_at_start,
 )
-from hpcosim_slurm.worlds.difference import Change, applied
-from hpcosim_slurm.worlds.live_engine import LiveEngine
-from hpcosim_slurm.worlds.reservations import newly_reserved
-from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.worlds.live_engine import KnownRun, LiveEngine, place
 from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 from hpcosim_slurm.worlds.specs import (
+    Shown,
     final_state_of,
     is_cancelled,
+    newly_reserved,
     requested_s,
     spec_of,
     spec_with_nodes,
@@ -48,6 +49,9 @@ from hpcosim_slurm.worlds.specs import (
 )
 
 # The run times of real jobs, without the time for which they were suspended.
+
+
+# The protocol of a world: what a scheduler sees, and what its decisions do.
 
 
 class RunTimes:
@@ -316,3 +320,59 @@ class CopiedCluster(ABC):
                 array_limit=array_limit,
             )
         )
+
+
+class World(Protocol):
+    """What a scheduler sees of a live cluster, and what its decisions do.
+
+    Attributes:
+        engine: the state of the cluster as the scheduler sees it. Its outbox has the events that
+            the scheduler has not got.
+    """
+
+    engine: LiveEngine
+
+    def pass_to(self, now_s: float) -> None:
+        """Let time pass up to now, a Unix time, s."""
+
+    def note(self, change: Change) -> None:
+        """Note what changed in reality."""
+
+    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
+        """Carry out a decision now, or add the event that rejects it.
+
+        Args:
+            decision: the decision.
+            seq: number of its request.
+            index: its position in the request.
+        """
+
+
+class ShadowWorld(CopiedCluster):
+    """A virtual copy of the part of a cluster that a scheduler sees; see `CopiedCluster`."""
+
+    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
+        """See `World`."""
+        try:
+            self._check_own(decision)
+        except Rejection as rejection:
+            self.engine.reject(decision, seq, index, rejection)
+            return
+        self.engine.decide(decision, seq, index)
+
+    def _over(self, job: LiveJob) -> None:
+        """Note that a real job is over: now its run time is known."""
+        engine, found = self.engine, self.engine.jobs.find(job.id)
+        if found is None:
+            return
+        if is_cancelled(job):
+            engine.end(found, "cancelled")
+            return
+        if job.slurm_state.startswith("DEADLINE"):
+            engine.end(found, "deadline")
+            return
+        run_s = self._run_times.of(job)
+        if run_s is None:  # Slurm has ended it without a run, such as BOOT_FAIL
+            engine.end(found, "cancelled", f"Slurm: {job.slurm_state}"[:200])
+            return
+        engine.end_timers.learn(job.id, KnownRun(run_s, final_state_of(job)))

@@ -13,8 +13,7 @@ from hpcosim_protocol import NodeGroup, Partition, Platform, PowerStates, Proces
 from hpcosim_protocol.hosts import compress, to_ranges
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
-from hpcosim_slurm.worlds.reservations import reservations_of
-from hpcosim_slurm.worlds.specs import requested_s
+from hpcosim_slurm.worlds.specs import requested_s, reservations_of
 
 # Jobs of other partitions on nodes that a scheduler sees.
 

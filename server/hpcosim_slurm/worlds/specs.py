@@ -2,25 +2,47 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
-from hpcosim_protocol import Dependency, JobRequest, JobState, Placement, ResourceError
+from msgspec.structs import replace
+
+from hpcosim_protocol import (
+    Dependency,
+    JobRequest,
+    JobState,
+    NodeReservation,
+    Placement,
+    Platform,
+    ResourceError,
+)
 from hpcosim_protocol.features import check
+from hpcosim_protocol.hosts import to_ranges
 from hpcosim_protocol.node_access import may_use
+from hpcosim_protocol.platform import ReservationFlag
 from hpcosim_protocol.resources import provides
-from hpcosim_slurm.reading.arrays import MAX_WAITING_TASKS, task_id
-from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_slurm.worlds.shown import Shown
+from hpcosim_slurm.state import ClusterState, LiveJob, LiveReservation
+from hpcosim_slurm.texts import MAX_WAITING_TASKS, task_id
 from hpcosim_workloads.logs.dependencies import Clause, Reference, parse_dependency
 from hpcosim_workloads.table import JobSpec
 
 # Dependencies of jobs as those of the protocol.
 
 _REMARK = re.compile(r"\([a-z]*\)")  # Slurm writes `afterok:7(unfulfilled)`
+
+
+REPEATS_S: Mapping[str, float] = {"HOURLY": 3600.0, "DAILY": 86_400.0, "WEEKLY": 604_800.0}
+"""Time between windows, by flag. Of those on weekdays or weekends, one window is known."""
+FLAGS: Mapping[str, ReservationFlag] = {
+    "MAINT": "maint",
+    "IGNORE_JOBS": "ignore_jobs",
+    "FLEX": "flex",
+}
 
 
 class Conditions(NamedTuple):
@@ -138,7 +160,7 @@ def spec_with_nodes(
     Returns:
         The job with the part of its request that the model accepts, at least with its cores.
     """
-    free = replace(job, is_held=False, dependency="", eligible_s=None)
+    free = dataclasses.replace(job, is_held=False, dependency="", eligible_s=None)
     spec = spec_of(free, submit_s, shown)
     asked = spec.request or JobRequest()
     held = JobRequest(
@@ -265,3 +287,99 @@ def _features(text: str) -> str:
     except ResourceError:
         return ""
     return text
+
+
+class Shown:
+    """The part of a cluster that a scheduler sees, and its model.
+
+    Args:
+        state: that part.
+        platform: the model of its nodes.
+    """
+
+    def __init__(self, state: ClusterState, platform: Platform) -> None:
+        self.state = state
+        self.platform = platform
+
+    @cached_property
+    def partitions(self) -> frozenset[str]:
+        """Names of the partitions of the model."""
+        return frozenset(each.name for each in self.platform.partitions)
+
+    @cached_property
+    def reservations(self) -> Mapping[str, NodeReservation]:
+        """The reservations of the model, by name."""
+        return {each.name: each for each in self.platform.reservations}
+
+    @cached_property
+    def devices(self) -> frozenset[str]:
+        """Names of the devices of the model, with their types."""
+        return frozenset(name for group in self.platform.nodes for name in group.gres)
+
+    @cached_property
+    def tasks(self) -> Mapping[int, list[int]]:
+        """Numbers of the tasks of each array that are not over, by Slurm's number of the array."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for job in self.state.jobs.values():
+            if job.array is not None and job.state != "over":
+                found[job.array].append(job.id)
+        return found
+
+
+def reservations_of(
+    live: Mapping[str, LiveReservation], number: Mapping[str, int], origin_s: float = 0.0
+) -> Iterator[NodeReservation]:
+    """Yield the reservations of nodes.
+
+    A reservation of some cores of a node counts as one of the node. With excluded users or
+    accounts, it is for nobody: the protocol cannot say who may use it.
+
+    Args:
+        live: the reservations of the cluster.
+        number: numbers of the nodes by name; others are left out.
+        origin_s: Unix time of second 0 of the protocol, s.
+    """
+    for each in live.values():
+        nodes = sorted(number[name] for name in each.nodes if name in number)
+        if not nodes or each.end_s <= each.start_s:
+            continue
+        excludes = any(name.startswith("-") for name in (*each.users, *each.accounts))
+        yield NodeReservation(
+            name=each.name[:200],
+            nodes=to_ranges(nodes),
+            start_s=each.start_s - origin_s,
+            end_s=each.end_s - origin_s,
+            repeat_s=next((REPEATS_S[flag] for flag in each.flags if flag in REPEATS_S), None),
+            users=() if excludes else tuple(name[:200] for name in each.users),
+            accounts=() if excludes else tuple(name[:200] for name in each.accounts),
+            flags=tuple(FLAGS[flag] for flag in each.flags if flag in FLAGS),
+        )
+
+
+def newly_reserved(
+    state: ClusterState, platform: Platform, number: Mapping[str, int]
+) -> frozenset[str]:
+    """Return the nodes of reservations that have begun and that a platform does not have.
+
+    Args:
+        state: the cluster.
+        platform: what a scheduler was told at the begin of its session.
+        number: numbers of the nodes by name.
+    """
+    known = {_without_window(each) for each in platform.reservations}
+    active = {name: each for name, each in state.reservations.items() if each.is_active}
+    return frozenset(
+        node
+        for each in reservations_of(active, number)
+        if _without_window(each) not in known
+        for node in active[each.name].nodes
+    )
+
+
+def _without_window(reservation: NodeReservation) -> NodeReservation:
+    """Return a reservation that repeats without its present window, which moves."""
+    if reservation.repeat_s is None:
+        return reservation
+    first_s = reservation.start_s % reservation.repeat_s
+    length_s = reservation.end_s - reservation.start_s
+    return replace(reservation, start_s=first_s, end_s=first_s + length_s)

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import cast
 
-from hpcosim_protocol.files import open_regular
+from hpcosim_protocol.keys import open_regular
 from hpcosim_workloads.errors import CutOffError, WorkloadError
 
 MOST_LINE_BYTES = 2**24

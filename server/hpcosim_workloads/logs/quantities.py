@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from hpcosim_protocol.errors import HpcosimError
+
 MB_BY_UNIT: Mapping[str, float] = {
     "": 1.0,
     "K": 2.0**-10,
@@ -34,6 +36,10 @@ _COUNT_BY_UNIT: Mapping[str, int] = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 Per = Literal["job", "core", "node"]
 
 
+class FieldError(HpcosimError, ValueError):
+    """A text has another form than expected. The caller adds the place."""
+
+
 class Memory(NamedTuple):
     """An amount of memory.
 
@@ -50,11 +56,11 @@ def memory_of(text: str) -> Memory:
     """Return an amount of memory such as `33600M`, `262.50G`, `2800Mc` or `4Gn`.
 
     Raises:
-        ValueError: the text has another form.
+        FieldError: the text has another form.
     """
     match = _MEMORY.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"expected memory such as 2800M, 4.5G or 2800Mc, got {shown(text)}")
+        raise FieldError(f"expected memory such as 2800M, 4.5G or 2800Mc, got {shown(text)}")
     number, unit, per = match.groups()
     kinds: Mapping[str, Per] = {"": "job", "c": "core", "n": "node"}
     return Memory(float(number) * MB_BY_UNIT[unit.upper()], kinds[per.lower()])
@@ -67,14 +73,14 @@ def duration_s(text: str) -> float | None:
     `DAYS-HOURS`, `DAYS-HOURS:MINUTES`, `DAYS-HOURS:MINUTES:SECONDS`; or `UNLIMITED`, `INFINITE`.
 
     Raises:
-        ValueError: the text has another form.
+        FieldError: the text has another form.
     """
     text = text.strip()
     if text.lower() in UNLIMITED:
         return None
     match = _DURATION.fullmatch(text)
     if match is None:
-        raise ValueError(
+        raise FieldError(
             f"expected a duration such as 30, 12:30:00 or 2-12:00:00, or UNLIMITED, "
             f"got {shown(text)}"
         )
@@ -90,7 +96,7 @@ def duration_s(text: str) -> float | None:
         }[len(parts)]
     total_s = float(int(days or 0) * 86400 + hours * 3600 + minutes * 60 + seconds)
     if total_s > MOST_S:
-        raise ValueError(f"expected a duration up to {MOST_S:g} s, got {shown(text)}")
+        raise FieldError(f"expected a duration up to {MOST_S:g} s, got {shown(text)}")
     return total_s
 
 
@@ -101,13 +107,13 @@ def tres_of(text: str) -> dict[str, float]:
     (`gres/gpu:a100=2`) is left out.
 
     Raises:
-        ValueError: an entry has another form.
+        FieldError: an entry has another form.
     """
     found: dict[str, float] = {}
     for entry in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = entry.rpartition("=")
         if not equals or not name:
-            raise ValueError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
+            raise FieldError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
         found[name] = memory_of(value).mb if name in ("mem", "vmem") else _amount(value, entry)
     types = {name.partition(":")[0] for name in found if name.startswith("gres/") and ":" in name}
     return {name: value for name, value in found.items() if name not in types}
@@ -124,7 +130,7 @@ def device_counts(text: str) -> dict[str, int]:
         {'gpu:a100': 4, 'gpu': 2, 'shard': 8}
 
     Raises:
-        ValueError: an entry has another form.
+        FieldError: an entry has another form.
     """
     found: dict[str, int] = {}
     for entry in re.sub(r"\([^)]*\)|:no_consume", "", text).split(","):
@@ -132,7 +138,7 @@ def device_counts(text: str) -> dict[str, int]:
             continue
         match = _DEVICE.fullmatch(entry)
         if match is None:
-            raise ValueError(f"expected devices such as gpu:2 or gpu:a100:4, got {shown(entry)}")
+            raise FieldError(f"expected devices such as gpu:2 or gpu:a100:4, got {shown(entry)}")
         name, kind, count = match.groups()
         key = f"{name}:{kind}" if kind else name
         found[key] = found.get(key, 0) + (1 if count is None else count_of(count))
@@ -143,11 +149,11 @@ def count_of(text: str) -> int:
     """Return a count, such as the `4` of `NNodes`; also `2K` and `4G` as some versions print.
 
     Raises:
-        ValueError: the text has another form.
+        FieldError: the text has another form.
     """
     match = _COUNT.fullmatch(text.strip())
     if match is None:
-        raise ValueError(f"expected a number, got {shown(text)}")
+        raise FieldError(f"expected a number, got {shown(text)}")
     return int(float(match[1]) * _COUNT_BY_UNIT[match[2].upper()])
 
 
@@ -166,7 +172,7 @@ def _amount(value: str, entry: str) -> float:
     """Return a number with an optional suffix K, M, G, ... of powers of 1024."""
     match = _MEMORY.fullmatch(value)
     if match is None or match[3]:
-        raise ValueError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
+        raise FieldError(f"expected resources such as cpu=4,mem=8G, got {shown(entry)}")
     unit = match[2].upper()
     factor = 1.0 if not unit else MB_BY_UNIT[unit] * 2.0**20
     return float(match[1]) * factor

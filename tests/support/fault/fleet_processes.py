@@ -15,11 +15,10 @@ from hpcosim_server.service.front import Front
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.worker import WorkerDoor
-from hpcosim_server.wire.bounds import Bounds
+from hpcosim_server.wire.listening import Bounds
 from hpcosim_server.wire.peer import Peer
 from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.poller import Poller
-from hpcosim_server.wire.post import Post
+from hpcosim_server.wire.post import Poller, Post
 
 if TYPE_CHECKING:
     from support.fault.fleet import Fleet

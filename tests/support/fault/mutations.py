@@ -15,25 +15,23 @@ from hpcosim_protocol import Error, JobSubmitted, encode
 from hpcosim_protocol.zmtp import Rest
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.journal.writer import JournalWriter
-from hpcosim_server.service import destination, front, outcomes
+from hpcosim_server.service import front, outcomes, sessions
 from hpcosim_server.service.admission import Admission
 from hpcosim_server.service.closed import ClosedSessions
-from hpcosim_server.service.closing import Closing
-from hpcosim_server.service.handling import Handling
-from hpcosim_server.service.handover import Told
+from hpcosim_server.service.control import Told
+from hpcosim_server.service.countdown import IdleClock
+from hpcosim_server.service.front import Routes
+from hpcosim_server.service.handling import Closing, Handling
 from hpcosim_server.service.held import HeldReplies
-from hpcosim_server.service.idle_clock import IdleClock
 from hpcosim_server.service.journaling import Journaling
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.recovery import restore
-from hpcosim_server.service.routes import Routes
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import OpenSessions, worker_of
 from hpcosim_server.service.worker import WorkerDoor
 from hpcosim_server.wire import post
 from hpcosim_server.wire.peer import Moved
-from hpcosim_server.wire.peers import Peers
-from hpcosim_server.wire.roster import Roster
+from hpcosim_server.wire.peers import Peers, Roster
 from hpcosim_sim.engine.simulation import Simulation
 from support.fault import fleet
 from support.fault.disk import SimulatedFile
@@ -182,7 +180,7 @@ def _dismiss_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _strict(body: bytes) -> int | None:
-    about = destination._about.decode(body)
+    about = sessions._about.decode(body)
     return worker_of(about.session) or 1 if about.session else 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hpcosim_server.service.totals import Part, Totals
+from hpcosim_server.service.sessions import Part, Totals
 
 Parts = dict[int, dict[Part, int]]
 """The parts of the processes that live, by number."""

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcosim_slurm.files.anonymous import Pseudonyms
-from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.output import InputError, Pseudonyms
 from hpcosim_slurm.files.report import ImportReport, Kind
-from hpcosim_slurm.files.slurm.values import names, optional_seconds, optional_whole, tres_limits
+from hpcosim_slurm.files.slurm.statements import (
+    names,
+    optional_seconds,
+    optional_whole,
+    tres_limits,
+)
 from hpcosim_slurm.files.tables import lines_of, read_table
-from hpcosim_slurm.files.units import shown
+from hpcosim_workloads.logs.quantities import FieldError, shown
 
 ROOT = "root"
 MOST_ENTRIES = 1_000_000

@@ -9,21 +9,24 @@ from typing import Any
 
 import yaml
 
-from hpcosim_slurm.files.anonymous import Pseudonyms
-from hpcosim_slurm.files.errors import FieldError, InputError
-from hpcosim_slurm.files.output import check_outputs, write_files
+from hpcosim_slurm.files.output import InputError, Pseudonyms, check_outputs, write_files
 from hpcosim_slurm.files.report import ImportReport, Kind
 from hpcosim_slurm.files.slurm.accounts import read_accounts, read_qos
-from hpcosim_slurm.files.slurm.nodes import AWAY, NodePower, hosts_of, node_groups
-from hpcosim_slurm.files.slurm.partitions import partitions, switches
+from hpcosim_slurm.files.slurm.nodes import (
+    AWAY,
+    NodePower,
+    hosts_of,
+    node_groups,
+    partitions,
+    switches,
+)
 from hpcosim_slurm.files.slurm.power_saving import KEYS as POWER_SAVING
 from hpcosim_slurm.files.slurm.power_saving import power_saving
 from hpcosim_slurm.files.slurm.reservations import read_reservations
 from hpcosim_slurm.files.slurm.scheduling import OWN, SITE, scheduler_settings
-from hpcosim_slurm.files.slurm.statements import Statement, read_statements
-from hpcosim_slurm.files.slurm.values import optional_whole
-from hpcosim_slurm.files.times import as_text, origin_of, zone_of
-from hpcosim_slurm.files.units import device_counts, shown
+from hpcosim_slurm.files.slurm.statements import Statement, optional_whole, read_statements
+from hpcosim_slurm.texts import as_text, origin_of, zone_of
+from hpcosim_workloads.logs.quantities import FieldError, device_counts, shown
 
 # Qualities of service that accounts and partitions name.
 

@@ -7,12 +7,10 @@ from typing import Any
 
 from hpcosim_schedulers.power.kept_nodes import node_sets
 from hpcosim_schedulers.power.settings import PowerSettingsError, parse_power
-from hpcosim_slurm.files.errors import FieldError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.nodes import NodePower, hosts_of
-from hpcosim_slurm.files.slurm.statements import Statement
-from hpcosim_slurm.files.slurm.values import names, optional_whole, whole
-from hpcosim_slurm.files.units import shown
+from hpcosim_slurm.files.slurm.statements import Statement, names, optional_whole, whole
+from hpcosim_workloads.logs.quantities import FieldError, shown
 
 DEFAULT_SUSPEND_TIMEOUT_S = 30.0
 DEFAULT_RESUME_TIMEOUT_S = 60.0

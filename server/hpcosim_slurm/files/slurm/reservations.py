@@ -8,15 +8,13 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from hpcosim_slurm.files.anonymous import Pseudonyms
-from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.output import InputError, Pseudonyms
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.nodes import hosts_of
-from hpcosim_slurm.files.slurm.statements import Statement, parse_statement
-from hpcosim_slurm.files.slurm.values import names
+from hpcosim_slurm.files.slurm.statements import Statement, names, parse_statement
 from hpcosim_slurm.files.tables import lines_of
-from hpcosim_slurm.files.times import moments_of
-from hpcosim_slurm.files.units import shown
+from hpcosim_slurm.texts import moments_of
+from hpcosim_workloads.logs.quantities import FieldError, shown
 
 MOST_RESERVATIONS = 100_000
 ADVICE = "make the file with `scontrol show reservation`"

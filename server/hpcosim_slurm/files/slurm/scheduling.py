@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args
 
 from hpcosim_schedulers.slurm.settings import PriorityFlag, SiteSettingsError, parse_site
-from hpcosim_slurm.files.errors import FieldError, InputError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.slurm.statements import Statement
-from hpcosim_slurm.files.slurm.values import (
+from hpcosim_slurm.files.slurm.statements import (
+    Statement,
     minutes,
     names,
     optional_seconds,
@@ -18,7 +18,7 @@ from hpcosim_slurm.files.slurm.values import (
     truth,
     whole,
 )
-from hpcosim_slurm.files.units import shown
+from hpcosim_workloads.logs.quantities import FieldError, shown
 
 Read = Callable[[str], Any]
 Origins = dict[str, tuple[Statement, str]]

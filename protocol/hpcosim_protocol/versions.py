@@ -1,3 +1,0 @@
-"""Version of the protocol."""
-
-PROTOCOL_VERSION = 1

@@ -1,1 +1,0 @@
-"""Networks of SimGrid platforms: routes between hosts, loads of links, and shares of jobs."""

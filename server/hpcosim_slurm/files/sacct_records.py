@@ -1,0 +1,510 @@
+"""One record of Slurm's accounting: a job, or one run of a job that was requeued."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+from zoneinfo import ZoneInfo
+
+from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.files.tables import Row, read_table, require
+from hpcosim_slurm.texts import consistent, moments_of
+from hpcosim_workloads.logs.quantities import (
+    FieldError,
+    count_of,
+    duration_s,
+    is_unknown,
+    memory_of,
+    shown,
+    tres_of,
+)
+
+NEEDED = (
+    "JobID/JobIDRaw",
+    "Submit",
+    "Start",
+    "End/ElapsedRaw/Elapsed",
+    "State",
+    "ReqTRES/ReqCPUS/AllocTRES/AllocCPUS/NCPUS",
+)
+"""Columns without which jobs cannot be imported; one of the names between slashes is enough."""
+
+ADVICE = (
+    "make the file with `sacct -a -X -P -D --format=JobID,JobIDRaw,JobName,User,Group,Account,"
+    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,ExitCode,TimelimitRaw,"
+    "ReqTRES,AllocTRES,ReqMem,NNodes,NodeList,Constraints,Reservation,SubmitLine`"
+)
+
+STATES = frozenset(
+    {
+        *("BOOT_FAIL", "CANCELLED", "COMPLETED", "COMPLETING", "CONFIGURING", "DEADLINE", "FAILED"),
+        *("NODE_FAIL", "OUT_OF_MEMORY", "PENDING", "PREEMPTED", "REQUEUED", "REQUEUE_FED"),
+        *("REQUEUE_HOLD", "RESIZING", "REVOKED", "RUNNING", "SIGNALING", "SPECIAL_EXIT"),
+        *("STAGE_OUT", "STOPPED", "SUSPENDED", "TIMEOUT"),
+    }
+)
+"""Job states of the manual page squeue(1)."""
+
+Value = TypeVar("Value")
+
+_ID = re.compile(
+    r"(?P<id>\d{1,18})(?:_(?P<index>\d{1,10})|_\[(?P<tasks>[^\]]{0,2000})\]|\+(?P<part>\d{1,5}))?"
+    r"(?:\.(?P<step>.{1,100}))?"
+)
+
+
+SHORT: Mapping[str, str] = {
+    "A": "account",
+    "C": "constraint",
+    "L": "licenses",
+    "N": "nodes",
+    "a": "array",
+    "c": "cpus-per-task",
+    "d": "dependency",
+    "n": "ntasks",
+    "t": "time",
+    "w": "nodelist",
+    "x": "exclude",
+}
+"""Long names of the options that have a short one and are of use here."""
+
+OTHER_SHORT = frozenset("BDEGJMSbeikmop")
+"""Short options with a value that are of no use here."""
+
+FLAGS = frozenset(("exclusive", "requeue", "no-requeue"))
+USED = frozenset(
+    (
+        *SHORT.values(),
+        *FLAGS,
+        *("gpus-per-node", "gpus-per-task", "gpus", "gres", "mem", "mem-per-cpu", "mem-per-gpu"),
+        *("ntasks-per-node", "nice", "switches"),
+    )
+)
+VALUED = (USED - FLAGS) | {
+    *("account", "batch", "bb", "bbf", "begin", "chdir", "clusters", "comment", "container"),
+    *("core-spec", "cpu-freq", "cpus-per-gpu", "deadline", "delay-boot", "distribution", "error"),
+    *("export", "export-file", "extra", "gid", "gpu-bind", "gpu-freq", "gres-flags", "hint"),
+    *("input", "job-name", "kill-on-invalid-dep", "mail-type", "mail-user", "mcs-label"),
+    *("mem-bind", "mincpus", "network", "ntasks-per-core", "ntasks-per-gpu", "ntasks-per-socket"),
+    *("open-mode", "output", "partition", "power", "priority", "profile", "qos", "reservation"),
+    *("signal", "sockets-per-node", "threads-per-core", "time-min", "tmp", "uid", "wckey", "wrap"),
+}
+"""Long options with a value; those that are not of use here are read over."""
+LONGEST = 20_000  # characters; a longer command line is cut
+
+
+FREE_TEXT = ("JobName", "Constraints", "SubmitLine", "Comment", "WorkDir")
+MOST_TASKS = 4_000_000
+_LIMIT = re.compile(r".*%(\d{1,9})")
+_SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
+
+
+class JobId(NamedTuple):
+    """The identifier of a record.
+
+    Attributes:
+        job_id: the number before `_`, `+` and `.`: a job, an array or a heterogeneous job.
+        task: index of a task of an array; None: the record is not of one task.
+        tasks: indices of array tasks that waited together, such as `3-7%2`; empty: none.
+        part: component of a heterogeneous job; None: the job is not heterogeneous.
+        step: step of the job, such as `batch` or `0`; empty: the job itself.
+    """
+
+    job_id: int
+    task: int | None = None
+    tasks: str = ""
+    part: int | None = None
+    step: str = ""
+
+
+@dataclass(slots=True)
+class Record:
+    """A job, or one run of a job that was requeued.
+
+    Times are Unix times in seconds; None: unknown.
+
+    Attributes:
+        line: line of the file.
+        raw_id: number of the job, of which each task of an array has its own.
+        named: the identifier with array index and component.
+        name, user, group, account, partition, qos: names; empty: unknown.
+        reservation, constraints, nodes, submit_line: text; empty: unknown. `nodes` is a
+            host list.
+        state: one of `STATES`.
+        submit_s, eligible_s, start_s, end_s: times.
+        ambiguous: whether the local times had a second meaning.
+        run_s: run time without suspension, s; None: unknown.
+        limit_s: requested run time, s; None: unlimited or unknown.
+        unlimited: whether the requested run time is unlimited.
+        requested: trackable resources; memory in MB.
+        allocated_mb: allocated memory, MB; 0: unknown.
+        memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
+        node_count: number of allocated nodes; 0: unknown.
+    """
+
+    line: int
+    raw_id: int
+    named: JobId
+    name: str
+    user: str
+    group: str
+    account: str
+    partition: str
+    qos: str
+    reservation: str
+    constraints: str
+    nodes: str
+    submit_line: str
+    state: str
+    submit_s: float
+    eligible_s: float | None
+    start_s: float | None
+    end_s: float | None
+    ambiguous: bool
+    run_s: float | None
+    limit_s: float | None
+    unlimited: bool
+    requested: dict[str, float]
+    allocated_mb: float
+    memory_per_node_mb: float
+    node_count: int
+
+
+def job_id_of(text: str) -> JobId:
+    """Return the parts of an identifier such as `1001_3.batch`, `1001_[4-7%2]` or `1002+1`.
+
+    Raises:
+        FieldError: the text has another form.
+    """
+    match = _ID.fullmatch(text.strip())
+    if match is None:
+        raise FieldError(
+            f"JobID: expected a number such as 1001, 1001_3 or 1002+1, got {shown(text)}"
+        )
+    return JobId(
+        int(match["id"]),
+        None if match["index"] is None else int(match["index"]),
+        match["tasks"] or "",
+        None if match["part"] is None else int(match["part"]),
+        match["step"] or "",
+    )
+
+
+def identifier(row: Row) -> JobId:
+    """Return the identifier of a record.
+
+    Raises:
+        FieldError: it has another form.
+    """
+    return job_id_of(row.values.get("JobID") or row.values.get("JobIDRaw", ""))
+
+
+def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
+    """Return the record of a job.
+
+    Args:
+        row: the row; its identifier is not that of a step.
+        named: the identifier.
+        zone: time zone of local times.
+
+    Raises:
+        FieldError: a field is invalid; the message begins with its column.
+    """
+    values = row.values
+    raw = values.get("JobIDRaw", "")
+    raw_id = job_id_of(raw).job_id if raw else named.job_id
+    run_s, suspended_s = _run_time(values), _seconds(values, "Suspended") or 0.0
+    names = ("Submit", "Eligible", "Start", "End")
+    candidates = [_moments(values, name, zone) for name in names]
+    wall_s = None if run_s is None else run_s + suspended_s
+    (submit_s, eligible_s, start_s, end_s), ambiguous = consistent(candidates, wall_s)
+    if submit_s is None:
+        raise FieldError("Submit: expected a time, got Unknown")
+    if run_s is None and start_s is not None and end_s is not None:
+        run_s = max(end_s - start_s - suspended_s, 0.0)
+    limit_s, unlimited = _limit(values)
+    requested, per_node_mb = _requested(values)
+
+    def text(name: str) -> str:
+        value = values.get(name, "")
+        return "" if is_unknown(value) else value
+
+    return Record(
+        line=row.line,
+        raw_id=raw_id,
+        named=named,
+        name=text("JobName"),
+        user=text("User"),
+        group=text("Group"),
+        account=text("Account"),
+        partition=text("Partition"),
+        qos=text("QOS"),
+        reservation=text("Reservation"),
+        constraints=text("Constraints"),
+        nodes=text("NodeList"),
+        submit_line=values.get("SubmitLine", ""),
+        state=_state(values["State"]),
+        submit_s=submit_s,
+        eligible_s=eligible_s,
+        start_s=start_s,
+        end_s=end_s,
+        ambiguous=ambiguous,
+        run_s=run_s,
+        limit_s=limit_s,
+        unlimited=unlimited,
+        requested=requested,
+        allocated_mb=(_field(values, "AllocTRES", tres_of) or {}).get("mem", 0.0),
+        memory_per_node_mb=per_node_mb,
+        node_count=_count(values, ("NNodes", "AllocNodes")),
+    )
+
+
+def _state(text: str) -> str:
+    word = text.split(" ")[0].rstrip("+").upper()  # CANCELLED by 1000; sacct cuts with a `+`
+    if word in STATES:
+        return word
+    full = [state for state in STATES if len(word) >= 2 and state.startswith(word)]
+    if len(full) != 1:
+        raise FieldError(f"State: expected a job state such as COMPLETED, got {shown(text)}")
+    return full[0]
+
+
+def _moments(values: dict[str, str], name: str, zone: ZoneInfo) -> tuple[float, ...]:
+    try:
+        return moments_of(values.get(name, ""), zone)
+    except FieldError as error:
+        raise FieldError(f"{name}: {error}") from None
+
+
+def _run_time(values: dict[str, str]) -> float | None:
+    raw = values.get("ElapsedRaw", "")
+    if raw and not is_unknown(raw):
+        try:
+            return float(count_of(raw))
+        except FieldError as error:
+            raise FieldError(f"ElapsedRaw: {error}") from None
+    return _seconds(values, "Elapsed")
+
+
+def _seconds(values: dict[str, str], name: str) -> float | None:
+    return _field(values, name, duration_s)
+
+
+def _limit(values: dict[str, str]) -> tuple[float | None, bool]:
+    """Return the requested run time, s, and whether it is unlimited."""
+    for name in ("TimelimitRaw", "Timelimit"):
+        if name in values and not is_unknown(values[name]):
+            limit_s = _seconds(values, name)  # TimelimitRaw is in minutes, as a bare number is
+            return limit_s or None, limit_s is None
+    return None, False
+
+
+def _requested(values: dict[str, str]) -> tuple[dict[str, float], float]:
+    """Return the requested resources, and the memory on each node, MB."""
+    found: dict[str, float] = dict(_field(values, "ReqTRES", tres_of) or {})
+    for name, columns in (("cpu", ("ReqCPUS",)), ("node", ("ReqNodes",))):
+        if name not in found and (count := _count(values, columns)):
+            found[name] = float(count)
+    allocated = dict(_field(values, "AllocTRES", tres_of) or {})
+    if not found.get("cpu"):
+        cores = allocated.get("cpu") or float(_count(values, ("AllocCPUS", "NCPUS")))
+        if not cores:
+            raise FieldError("ReqTRES: expected a number of cores, cpu=..., above 0, got none")
+        found["cpu"] = cores
+    memory = _field(values, "ReqMem", memory_of)
+    if memory is None or memory.per == "job":
+        if memory is not None:
+            found.setdefault("mem", memory.mb)
+        return found, 0.0
+    if memory.per == "core":
+        found["mem"] = memory.mb * found["cpu"]
+        return found, 0.0
+    found.pop("mem", None)
+    return found, memory.mb
+
+
+def _field(values: dict[str, str], name: str, parse: Callable[[str], Value]) -> Value | None:
+    """Return the parsed value of a column; None: it is missing or states nothing."""
+    text = values.get(name, "")
+    if is_unknown(text):
+        return None
+    try:
+        return parse(text)
+    except FieldError as error:
+        raise FieldError(f"{name}: {error}") from None
+
+
+def _count(values: dict[str, str], names: tuple[str, ...]) -> int:
+    """Return the count in the first of the columns that states one; 0: none does."""
+    return next((count for name in names if (count := _field(values, name, count_of))), 0)
+
+
+def options_of(line: str) -> dict[str, str]:
+    """Return the options of a command line by long name; flags have an empty value.
+
+    Reading stops at the script. A line that is no command line has no options.
+
+    Example:
+        >>> options_of("sbatch -d afterok:7 --array=0-9%3 job.sh --array=1")
+        {'dependency': 'afterok:7', 'array': '0-9%3'}
+    """
+    try:
+        words = shlex.split(line[:LONGEST])
+    except ValueError:
+        return {}
+    if not words or words[0].rpartition("/")[2] not in ("sbatch", "salloc", "srun"):
+        return {}
+    found: dict[str, str] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if name in VALUED and not equals:
+                value = next(rest, "")
+        elif word.startswith("-") and len(word) > 1:
+            name, value = SHORT.get(word[1], ""), word[2:].removeprefix("=")
+            if not value and (name or word[1] in OTHER_SHORT):
+                value = next(rest, "")
+        else:
+            break
+        if name in USED:
+            found[name] = value
+    return found
+
+
+def started_records(
+    path: Path, zone: ZoneInfo, limits: dict[int, int], report: ImportReport
+) -> Iterator[Record]:
+    """Yield the records of jobs that started; the others are dropped and counted.
+
+    Args:
+        path: the file.
+        zone: time zone of local times.
+        limits: gets the limit of running tasks of each array that states one.
+        report: counts the dropped records by reason.
+
+    Raises:
+        InputError: the file cannot be read or lacks columns.
+    """
+    checked = False
+
+    def fits(values: dict[str, str]) -> bool:
+        try:
+            record_of(Row(0, values), identifier(Row(0, values)), zone)
+        except (FieldError, KeyError):
+            return False
+        return True
+
+    for row in read_table(path, report, free_text=FREE_TEXT, fits=fits, advice=ADVICE):
+        if not checked:
+            require(list(row.values), NEEDED, path, ADVICE)
+            checked = True
+        try:
+            named = identifier(row)
+            if named.step:
+                report.add("dropped", "steps of jobs", row.line)
+                continue
+            record = record_of(row, named, zone)
+        except FieldError as error:
+            report.add("dropped", f"records with an invalid field ({_column(error)})", row.line)
+            continue
+        _note_limit(named, record, limits)
+        if record.ambiguous:
+            report.add("guessed", "local times of the hour that is repeated", row.line)
+        if reason := _never_started(record):
+            report.add("dropped", reason, row.line, _task_count(named))
+        else:
+            if named.part is not None:
+                what = "components of heterogeneous jobs: a job each"
+                report.add("guessed", what, row.line)
+            yield record
+
+
+def array_limits(jobs: Sequence[Sequence[Record]], limits: dict[int, int]) -> dict[int, int]:
+    """Return the limits of arrays, with those that the command lines state."""
+    found = dict(limits)
+    for first, *_ in jobs:
+        array_id = first.named.job_id
+        if first.named.task is None or array_id in found:
+            continue
+        match = _LIMIT.fullmatch(options_of(first.submit_line).get("array", ""))
+        if match is not None:
+            found[array_id] = int(match[1])
+    return found
+
+
+def job_numbers(jobs: Sequence[Sequence[Record]], report: ImportReport, *, anew: bool) -> list[int]:
+    """Return the number of each job in the workload, each once.
+
+    Args:
+        jobs: the records of each job.
+        report: counts the numbers that Slurm used again.
+        anew: number the jobs from 1.
+    """
+    if anew:
+        return list(range(1, len(jobs) + 1))
+    numbers: list[int] = []
+    used: set[int] = set()
+    free = max(first.raw_id for first, *_ in jobs) + 1
+    for first, *_ in jobs:
+        number = first.raw_id
+        if number in used:
+            report.add("guessed", "job numbers that Slurm used again: new numbers", first.line)
+            number, free = free, free + 1
+        used.add(number)
+        numbers.append(number)
+    return numbers
+
+
+def array_tasks(
+    jobs: Sequence[Sequence[Record]], numbers: Sequence[int]
+) -> dict[int, dict[int, int]]:
+    """Return the number in the workload of each task, by array and index.
+
+    A job that is in no array is the task 0 of its own number.
+    """
+    tasks: dict[int, dict[int, int]] = {}
+    for (first, *_), number in zip(jobs, numbers, strict=True):
+        named = first.named
+        if named.task is None:
+            tasks.setdefault(first.raw_id, {}).setdefault(0, number)
+        else:
+            tasks.setdefault(named.job_id, {})[named.task] = number
+    return tasks
+
+
+def _note_limit(named: JobId, record: Record, limits: dict[int, int]) -> None:
+    match = _LIMIT.fullmatch(named.tasks)
+    if match is not None:
+        limits.setdefault(named.job_id, int(match[1]))
+
+
+def _never_started(record: Record) -> str:
+    """Return why a job that never ran is left out; empty: it ran."""
+    idle = not record.run_s and not record.nodes and record.state != "COMPLETED"
+    if record.start_s is not None and not idle:
+        return ""
+    if record.state in ("CANCELLED", "DEADLINE", "REVOKED"):
+        return "jobs cancelled while pending"
+    if record.state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "CONFIGURING"):
+        return "jobs that still waited"
+    return "jobs without a start"
+
+
+def _task_count(named: JobId) -> int:
+    """Return the number of jobs of a record: that of its tasks, or 1."""
+    count = 0
+    for span in named.tasks.partition("%")[0].split(","):
+        match = _SPAN.fullmatch(span)
+        if match is not None:
+            first, last = int(match[1]), int(match[2] or match[1])
+            count += max((last - first) // max(int(match[3] or 1), 1) + 1, 0)
+    return min(max(count, 1), MOST_TASKS)
+
+
+def _column(error: FieldError) -> str:
+    return str(error).partition(":")[0]
