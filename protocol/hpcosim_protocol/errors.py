@@ -38,12 +38,7 @@ class DecodeError(ProtocolError):
 
 
 class UnsupportedVersionError(ProtocolError):
-    """The peers have no protocol version in common.
-
-    Args:
-        offered: versions that the peer supports.
-        spoken: version that this side supports.
-    """
+    """The peers have no protocol version in common."""
 
     def __init__(self, offered: list[int], spoken: int) -> None:
         super().__init__(offered, spoken)

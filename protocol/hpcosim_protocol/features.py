@@ -168,11 +168,7 @@ def _names(test: NodeTest) -> Iterable[str]:
 
 
 class _Reader:
-    """Reader of one expression.
-
-    Args:
-        text: the expression.
-    """
+    """Reader of one expression."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_LENGTH:

@@ -56,9 +56,6 @@ class NodeNames:
 
     The name of a node of a group without `names` is its number, such as `17`.
 
-    Args:
-        platform: the cluster.
-
     Raises:
         HostListError: `NodeGroup.names` is no host list of `count` names, or two nodes have the
             same name.

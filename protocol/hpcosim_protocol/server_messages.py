@@ -121,12 +121,7 @@ class Held(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Exchange(Struct, kw_only=True):
-    """A request and its reply.
-
-    Attributes:
-        request: the request.
-        reply: the reply.
-    """
+    """A request and its reply."""
 
     request: Decisions
     reply: Events

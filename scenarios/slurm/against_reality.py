@@ -31,15 +31,7 @@ SCENARIO = Path(__file__).with_name("jobs.yaml")
 
 
 class JobTimes(NamedTuple):
-    """When a job did what, s since the first submission.
-
-    Attributes:
-        submit_s: its submission.
-        decided_s: the decision that starts it.
-        start_s: its start.
-        end_s: its end.
-        nodes: numbers of its nodes.
-    """
+    """When a job did what, s since the first submission."""
 
     submit_s: float
     decided_s: float

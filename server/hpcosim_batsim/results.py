@@ -335,12 +335,7 @@ def state_changes(
 
 
 def pstate_changes(recording: Recording, hosts: Hosts) -> Iterator[PstateChange]:
-    """Yield the pstates of a run whose nodes have two, 0 on and 1 asleep; all are on at first.
-
-    Args:
-        recording: the recording of the run.
-        hosts: hosts of each node.
-    """
+    """Yield the pstates of a run whose nodes have two, 0 on and 1 asleep; all are on at first."""
     yield PstateChange(0.0, hosts_of_nodes(hosts, range(len(hosts))), _PSTATES["on"])
     for change in changes_of(recording):
         if isinstance(change, PowerChange):

@@ -151,22 +151,14 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class PowerUp:
-    """Switch nodes on.
-
-    Attributes:
-        nodes: their names.
-    """
+    """Switch nodes on."""
 
     nodes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PowerDown:
-    """Switch nodes off, each when it has no job.
-
-    Attributes:
-        nodes: their names.
-    """
+    """Switch nodes off, each when it has no job."""
 
     nodes: tuple[str, ...]
 
@@ -248,12 +240,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An order that Slurm refuses.
-
-    Attributes:
-        order: the order.
-        words: what Slurm says, one line.
-    """
+    """An order that Slurm refuses."""
 
     order: Order
     words: str
@@ -278,9 +265,6 @@ class Carrier:
         Orders for different jobs are independent and run at the same time; all others run in their
         order. Slurm accepts more than it can do at once: what it has done shows in the next
         `ClusterState`.
-
-        Args:
-            orders: the orders.
 
         Raises:
             UnreachableError: the controller does not answer. Some orders may have been carried out;

@@ -67,9 +67,6 @@ class ClusterConfig:
 def read_config(tools: Tools) -> ClusterConfig:
     """Return the configuration of a cluster.
 
-    Args:
-        tools: the commands of the cluster.
-
     Raises:
         UnreachableError: the controller does not answer.
         CommandError: the command has failed.
@@ -143,10 +140,6 @@ class Rights:
 
 def read_rights(tools: Tools, config: ClusterConfig) -> Rights:
     """Return the rights of the user of this process.
-
-    Args:
-        tools: the commands of the cluster.
-        config: its configuration.
 
     Raises:
         CommandError: `sacctmgr` has failed.

@@ -55,11 +55,7 @@ class Began(Record, frozen=True, tag="began", kw_only=True):
 
 
 class Seen(Record, frozen=True, tag="seen", kw_only=True):
-    """The cluster changed.
-
-    Attributes:
-        change: what changed.
-    """
+    """The cluster changed."""
 
     change: Change
 
@@ -81,11 +77,7 @@ class Opened(Record, frozen=True, tag="opened", kw_only=True):
 
 
 class Asked(Record, frozen=True, tag="asked", kw_only=True):
-    """The scheduler decided.
-
-    Attributes:
-        request: its message.
-    """
+    """The scheduler decided."""
 
     request: Decisions
 
@@ -105,11 +97,7 @@ class CameBack(Record, frozen=True, tag="came_back", kw_only=True):
 
 
 class Closed(Record, frozen=True, tag="closed", kw_only=True):
-    """The session was closed.
-
-    Attributes:
-        why: the reason.
-    """
+    """The session was closed."""
 
     why: str
 
@@ -129,11 +117,7 @@ class Refused(Record, frozen=True, tag="refused", kw_only=True):
 
 
 class FellBack(Record, frozen=True, tag="fell_back", kw_only=True):
-    """The bridge stopped acting, and closed the session. From then on its mode is shadow.
-
-    Attributes:
-        why: the reason.
-    """
+    """The bridge stopped acting, and closed the session. From then on its mode is shadow."""
 
     why: str
 

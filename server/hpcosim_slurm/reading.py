@@ -246,9 +246,6 @@ def read_state(tools: Tools) -> ClusterState:
     The commands see instants that differ by some milliseconds: a job may have nodes that are not
     allocated yet. Jobs that ended more than `MinJobAge` ago are missing.
 
-    Args:
-        tools: the commands of the cluster.
-
     Raises:
         UnreachableError: the controller does not answer.
         CommandError: a command has failed.
@@ -286,10 +283,6 @@ def new_separator() -> str:
 
 def parse(text: str, separator: str) -> dict[int, LiveJob]:
     """Return the jobs of the command's output, by number.
-
-    Args:
-        text: the output.
-        separator: that of the command.
 
     Raises:
         ReadingError: the text has another form.

@@ -81,10 +81,6 @@ class Tools:
     def output(self, *command: str, text: str = "") -> str:
         """Run a command, and return its standard output.
 
-        Args:
-            command: its words.
-            text: its standard input.
-
         Raises:
             CommandError: it has failed, or its output is too long.
             UnreachableError: the controller does not answer.
@@ -95,10 +91,6 @@ class Tools:
     def outputs(self, *commands: Sequence[str], text: str = "") -> list[str]:
         """Run commands at the same time, and return their standard outputs.
 
-        Args:
-            commands: the words of each.
-            text: the standard input of each.
-
         Raises:
             CommandError: one has failed, or its output is too long.
             UnreachableError: the controller does not answer.
@@ -108,9 +100,6 @@ class Tools:
 
     def attempts(self, commands: Sequence[Sequence[str]]) -> list[CommandError | None]:
         """Run commands at the same time, and return the error of each; None: it has succeeded.
-
-        Args:
-            commands: the words of each.
 
         Raises:
             UnreachableError: one does not end.

@@ -58,11 +58,7 @@ class Stopping(Struct, frozen=True, tag_field="status", tag="stopping"):
 
 
 class Workers(Struct, frozen=True, tag_field="status", tag="workers"):
-    """The workers that are there, or are about to be there again.
-
-    Attributes:
-        numbers: their numbers.
-    """
+    """The workers that are there, or are about to be there again."""
 
     numbers: Sequence[int]
 

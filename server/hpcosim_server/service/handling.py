@@ -46,11 +46,6 @@ class Handling:
     ) -> bytes:
         """Carry out a request.
 
-        Args:
-            message: the request.
-            data: the request, as it was received.
-            envelope: return address of its sender.
-
         Returns:
             The encoded reply, or `HELD`.
 

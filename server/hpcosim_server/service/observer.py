@@ -46,12 +46,7 @@ class Observer(Protocol):
 
 
 class Watch(NamedTuple):
-    """An observer, and the pace of new sessions.
-
-    Attributes:
-        observer: the observer.
-        speed: the speed of each new session.
-    """
+    """An observer, and the pace of new sessions."""
 
     observer: Observer
     speed: Speed = None

@@ -164,10 +164,6 @@ class Service:
     def answer(self, data: bytes, envelope: Envelope = ()) -> bytes:
         """Return the encoded reply to a message. Invalid bytes get an `error` reply.
 
-        Args:
-            data: the message.
-            envelope: return address of the sender.
-
         Returns:
             The reply, or `HELD`: it is held back, and `due` returns it later with the envelope.
         """

@@ -153,9 +153,6 @@ def worker_bounds(options: ServeOptions) -> Bounds:
 def connected(path: Path) -> socket.socket:
     """Return a connection to the front.
 
-    Args:
-        path: file of its socket.
-
     Raises:
         OSError: it cannot connect now.
     """

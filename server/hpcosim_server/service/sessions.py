@@ -106,10 +106,6 @@ class OpenSessions:
         session, which shows that its client knows the name, only a copy from the connection of that
         client gets it.
 
-        Args:
-            hello: the hello.
-            address: address of its sender.
-
         Raises:
             SessionRefused: another hello, or a hello of another client, had the same nonce.
         """
@@ -225,9 +221,6 @@ OF_FRONT = ("hello", "get_status")
 
 def destination(body: bytes) -> int | None:
     """Return the number of the worker of a request's session.
-
-    Args:
-        body: the request.
 
     Returns:
         The number; 0: the front decides; None: every process has the same reply, an error.

@@ -52,11 +52,7 @@ class Door(Protocol):
 
 
 class PublicDoor:
-    """The door of a service in one process.
-
-    Args:
-        peers: the connections of the clients.
-    """
+    """The door of a service in one process."""
 
     def __init__(self, peers: Clients) -> None:
         self._peers = peers

@@ -209,13 +209,7 @@ class CurveRoster:
             self._make_room()
 
     def note_request(self, address: bytes, key: bytes, frame: zmq.Frame) -> None:
-        """Note that a message of a connection has arrived.
-
-        Args:
-            address: name of the connection.
-            key: key of the client.
-            frame: a frame of the message.
-        """
+        """Note that a message of a connection has arrived."""
         descriptor, has_new = int(frame.get(SOURCE)), False
         connection = self._by_descriptor.get(descriptor)
         if connection is None or connection.address != address:

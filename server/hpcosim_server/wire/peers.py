@@ -306,10 +306,6 @@ class Peers:
 class Roster:
     """The connections by their addresses. Those that exceed a bound are closed.
 
-    Args:
-        bounds: bounds of the connections.
-        poller: waits for the connections.
-
     Attributes:
         by_address: the connections.
         closed: addresses of the connections that were closed since the caller emptied the list.
@@ -331,12 +327,7 @@ class Roster:
         return len(self.by_address) < self.bounds.peers or self.make_room(now_s, owner)
 
     def add(self, peer: Peer, handle: Callable[[Peer, int], None]) -> None:
-        """Add a connection.
-
-        Args:
-            peer: the connection.
-            handle: handles its events.
-        """
+        """Add a connection."""
         self.by_address[peer.address] = peer
         self._poller.watch(peer.socket.fileno(), partial(handle, peer))
 

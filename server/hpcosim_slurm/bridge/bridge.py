@@ -51,9 +51,6 @@ class Succession:
 
     The scheduler would see the jobs that were placed by the one before wait, and their nodes free,
     and start them a second time.
-
-    Args:
-        course: the state of the bridge.
     """
 
     def __init__(self, course: Course) -> None:

@@ -307,11 +307,7 @@ class States(Protocol):
 
 
 class SchedulerDoor:
-    """Connections of schedulers. It tells which connections were closed.
-
-    Args:
-        peers: the connections.
-    """
+    """Connections of schedulers. It tells which connections were closed."""
 
     def __init__(self, peers: Clients) -> None:
         self._peers = peers

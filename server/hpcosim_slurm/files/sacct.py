@@ -53,10 +53,6 @@ def histories(records: Iterable[Record], report: ImportReport) -> list[list[Reco
     Slurm keeps the number of a requeued job, whose later records have the time of the requeue as
     submission. Slurm also uses numbers again when the largest is reached: a record that follows one
     of a finished job is another job.
-
-    Args:
-        records: the records, in any order.
-        report: counts repeated records.
     """
     by_id: dict[int, list[Record]] = {}
     for record in records:

@@ -262,12 +262,7 @@ class Outcomes:
     _nodes: dict[int, list[Outcome]] = field(default_factory=dict)
 
     def note(self, record: AnyRecord, number: Mapping[str, int]) -> None:
-        """Note a record, before it happens.
-
-        Args:
-            record: the record.
-            number: numbers of the nodes by name.
-        """
+        """Note a record, before it happens."""
         if isinstance(record, Opened):
             self._scheduler = record.hello.client
             self._numbered.clear()
@@ -282,12 +277,7 @@ class Outcomes:
                 self._switched(number.get(node.name, -1), node.power, record.at_s)
 
     def reject(self, event: DecisionRejected, record: AnyRecord) -> None:
-        """Note the rejection of a decision.
-
-        Args:
-            event: the rejection.
-            record: the record that has caused it.
-        """
+        """Note the rejection of a decision."""
         outcome = self._numbered.get((event.seq, event.index))
         if outcome is None or outcome.fate != "open":
             return

@@ -344,14 +344,7 @@ def _with_real_end(shadow: OneRun, real: OneRun) -> OneRun:
 
 
 class NamedRun(msgspec.Struct, frozen=True):
-    """A run for a results folder.
-
-    Attributes:
-        folder: name of the folder.
-        scheduler: who has started the jobs.
-        run: the run.
-        notices: sentences for the page.
-    """
+    """A run for a results folder."""
 
     folder: str
     scheduler: str

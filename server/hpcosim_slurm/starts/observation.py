@@ -127,10 +127,6 @@ class DrawnRunTimes:
     Each simulation has probabilities of its own for each user and requested time
     (`TimeDistribution.resampled`): what a short history leaves unknown is the same for all jobs
     of a simulation.
-
-    Args:
-        run_times: the model.
-        generator: the source of randomness.
     """
 
     def __init__(self, run_times: RunTimes, generator: Generator) -> None:

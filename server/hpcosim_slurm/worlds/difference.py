@@ -174,11 +174,6 @@ def failed_and_back(before: ClusterState, after: ClusterState, change: Change) -
     A node failed if its jobs ended or were requeued, and it has booted. A job that ended by the
     failure of a node (Slurm's `NODE_FAIL`) has lost at least one of its nodes. If none of them is
     down or has booted, all count as failed on which no other job goes on: Slurm does not say which.
-
-    Args:
-        before: the cluster at the first look.
-        after: the cluster at the second one.
-        change: what changed.
     """
     changed = (*(job.id for job in change.jobs), *change.gone)
     ended = [

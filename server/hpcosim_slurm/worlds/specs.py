@@ -67,10 +67,6 @@ def conditions_of(job: LiveJob, shown: Shown) -> Conditions:
 
     A condition is expressed if the scheduler sees all jobs that it names. Slurm removes conditions
     that are met from its text: what it still says of other jobs, it waits for.
-
-    Args:
-        job: the job.
-        shown: what the scheduler sees.
     """
     if not job.dependency:
         return Conditions()
@@ -290,12 +286,7 @@ def _features(text: str) -> str:
 
 
 class Shown:
-    """The part of a cluster that a scheduler sees, and its model.
-
-    Args:
-        state: that part.
-        platform: the model of its nodes.
-    """
+    """The part of a cluster that a scheduler sees, and its model."""
 
     def __init__(self, state: ClusterState, platform: Platform) -> None:
         self.state = state

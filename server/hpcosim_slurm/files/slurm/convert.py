@@ -165,10 +165,6 @@ def failures(
 ) -> dict[str, Any]:
     """Return the failures section; empty: all nodes are up.
 
-    Args:
-        statements: those of slurm.conf.
-        groups: the node groups.
-
     Raises:
         InputError: a `DownNodes` line has a node that does not exist.
     """
