@@ -58,6 +58,7 @@ class NodePool(FreeResources):
         # A node that is switched on at t is on at max(t, _from_s) + _boot_s.
         self._from_s: Floats = np.full(len(self.capacity), -math.inf)
         self._boot_s: Floats = np.zeros(len(self.capacity))
+        self._goes_off = np.zeros(len(self.capacity), dtype=np.bool_)
         self._withheld: dict[int, int] = {}  # free cores of nodes that cannot be allocated
         self._returns_s: dict[int, float] = {}  # when the power state permits allocation again
         self.failed: set[int] = set()
@@ -108,7 +109,7 @@ class NodePool(FreeResources):
 
     def must_be_woken(self) -> Bools:
         """Return bool[nodes]: whether the node stays off until it is switched on."""
-        return self._boot_s > 0.0
+        return self._goes_off
 
     def soonest_first(self, nodes: Ints) -> Ints:
         """Sort node numbers: nodes that are on, then booting nodes, then others. Stable."""
@@ -189,6 +190,7 @@ class NodePool(FreeResources):
         self.power[node] = state
         self.power_since_s[node] = since_s
         self.on[node] = state == "on" and node not in self.failed
+        self._goes_off[node] = state in _GOING_OFF
         self._boot_s[node] = self.switch_on_s[node] if state in _GOING_OFF else 0.0
         # The expected end of switching.
         lasts_s = {"switching_on": self.switch_on_s, "switching_off": self.switch_off_s}.get(state)

@@ -59,12 +59,16 @@ def conservative(awareness: Awareness = "unaware") -> Policy:
             if job.job_id in held and held[job.job_id].start_s == view.now_s:
                 book.start(job)
         past_s = view.now_s
+        steady, moving = _by_certainty(view, held, before_s)
         if aware:
-            wake_ahead.follow(view, [held[job_id] for job_id in view.queue if job_id in held])
+            wake_ahead.follow(view, steady, moving)
             past_s = a_moment_after(view.now_s)  # an event reports the end of a late boot
         if not view.queue:
             view.wake_on = SUBMISSION
-        alarm.set_or_cancel(view, _next_start_s(view, held, past_s, before_s))
+        # No event may occur when a reservation begins: it began at the expected end of a job that
+        # has ended early, and another reservation prevented this one from moving.
+        starts_s = (each.start_s for each in steady if each.start_s > past_s)
+        alarm.set_or_cancel(view, min(starts_s, default=math.inf))
         if view.explains:
             _explain(view, held)
 
@@ -132,27 +136,27 @@ class _Book(NamedTuple):
         self.held[job.job_id] = reservation
 
 
-def _next_start_s(
-    view: View, held: dict[int, Reservation], past_s: float, before_s: dict[int, float]
-) -> float:
-    """Return the simulated second at which the next reservation begins; infinity: there is none.
+def _by_certainty(
+    view: View, held: dict[int, Reservation], before_s: dict[int, float]
+) -> tuple[list[Reservation], list[Reservation]]:
+    """Return the reservations of waiting jobs, those that wait for an event apart.
 
-    No event may occur then: the reservation began at the expected end of a job that has ended
-    early, and another reservation prevented this one from moving. While a job overruns its request
-    or a boot is late, a reservation that became later waits for their end, which is an event: at
-    its begin it would only become later again.
+    While a job overruns its request or a boot is late, a reservation that became later waits for
+    their end, which is an event: at its begin it would only become later again.
 
     Args:
         view: the view, with the waiting jobs.
         held: the reservation of each job, by number.
-        past_s: reservations that begin by then are ignored.
         before_s: when the reservations of the last call began, by job.
     """
-    waiting = [(held[job_id].start_s, job_id) for job_id in view.queue if job_id in held]
-    if _is_overdue(view):
-        waiting = [each for each in waiting if each[0] <= before_s.get(each[1], math.inf)]
-    starts_s = (start_s for start_s, _ in waiting)
-    return min((start_s for start_s in starts_s if start_s > past_s), default=math.inf)
+    overdue = _is_overdue(view)
+    steady: list[Reservation] = []
+    moving: list[Reservation] = []
+    for job_id in view.queue:
+        if job_id in held:
+            became_later = held[job_id].start_s > before_s.get(job_id, math.inf)
+            (moving if overdue and became_later else steady).append(held[job_id])
+    return steady, moving
 
 
 def _is_overdue(view: View) -> bool:

@@ -21,11 +21,24 @@ class WakeAhead:
         self._wakes = awareness == "planned"
         self._alarm = PolicyAlarm()  # next time at which a node must be switched on
 
-    def follow(self, view: View, reservations: Sequence[Reservation]) -> None:
-        """Apply the reservations that remain after all starts of a call."""
-        _leave_on(view, reservations)
+    def follow(
+        self,
+        view: View,
+        reservations: Sequence[Reservation],
+        uncertain: Sequence[Reservation] = (),
+    ) -> None:
+        """Apply the reservations that remain after all starts of a call.
+
+        Args:
+            view: the view.
+            reservations: reservations.
+            uncertain: further ones that an event will move: no alarm is set for their nodes.
+        """
+        _leave_on(view, [*reservations, *uncertain])
         if self._wakes:
-            self._alarm.set_or_cancel(view, _wake_ahead(view, reservations))
+            next_s = _wake_ahead(view, reservations)
+            _wake_ahead(view, uncertain)
+            self._alarm.set_or_cancel(view, next_s)
 
 
 def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
