@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
-from benchmarks.equal_waste import change, efficient, wait_at
+
+from papers.power.predictive.equal_waste import change, efficient, wait_at
 
 TIMEOUTS = [(300.0, 2.0), (100.0, 10.0), (250.0, 12.0), (200.0, 6.0)]
 

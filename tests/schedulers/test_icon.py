@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.snf_icon import AUTHORS
-from benchmarks.snf_icon_cases import AOBA, POLICIES, log, run
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,6 +24,7 @@ from hpcosim_schedulers.ipm.spares import (
     spare_nodes,
 )
 from hpcosim_schedulers.power.settings import Icon
+from papers.power.snf_icon.comparison import AOBA, AUTHORS, POLICIES, log, run
 from support import ipm_oracle
 from support.examples import examples
 from support.ipm_oracle import SlowNode

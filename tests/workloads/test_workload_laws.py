@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from benchmarks.workload_laws import SESSION_S, SeasonalLaw, SessionLaw, Submissions
 from numpy.typing import NDArray
 
 from hpcosim_workloads.table import JobTable, job_table
+from papers.power.predictive.workload_laws import SESSION_S, SeasonalLaw, SessionLaw, Submissions
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S

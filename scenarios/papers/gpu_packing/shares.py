@@ -7,7 +7,7 @@ nodes have another random order in each run, as in the program of the paper, and
 lowest-numbered of equal nodes. A CPU core of the platform here is a thousandth of a core there, so
 that all numbers are whole.
 
-`python -m benchmarks.gpu_packing FOLDER [SEEDS] [POLICY ...]` prints the shares of all GPUs that
+`python -m papers.gpu_packing.shares FOLDER [SEEDS] [POLICY ...]` prints the shares of all GPUs that
 are allocated, in per cent; FOLDER has the two files of the data.
 """
 

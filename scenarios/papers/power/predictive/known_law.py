@@ -1,14 +1,14 @@
 """How far the power manager `predictive` gets with the true law of submissions.
 
-`python -m benchmarks.known_law [seasonal|sessions]` runs on 10 days of generated jobs, on the nodes
-of `scenarios/papers/power/predictive/nasa.yaml`, but twice as many:
+`python -m papers.power.predictive.known_law [seasonal|sessions]` runs on 10 days of generated jobs,
+on the nodes of `nasa.yaml` beside it, but twice as many:
 
 * timeouts;
 * `predictive` with the forecasts that it learns;
 * its plan with samples of the true law, given all submissions so far: the best causal forecast;
-* its plan with the true future, see `benchmarks.known_future`.
+* its plan with the true future, see `known_future`.
 
-The laws are those of `benchmarks.workload_laws`, drawn from the jobs of that experiment. The log
+The laws are those of `workload_laws`, drawn from the jobs of that experiment. The log
 states no requested times, so that its jobs request their run times. Therefore the ends of running
 jobs are known to all of them.
 
@@ -25,16 +25,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.random import Generator
 
-from benchmarks.equal_waste import Points, wait_at
-from benchmarks.known_future import (
-    PRICES_W,
-    SAMPLES,
-    KnownFuture,
-    opened,
-    outcome,
-    samples_beside,
-)
-from benchmarks.workload_laws import Law, SeasonalLaw, SessionLaw
 from hpcosim_client import Policy
 from hpcosim_client.arrays import Floats
 from hpcosim_scenarios.model.scenario import Scenario
@@ -47,6 +37,16 @@ from hpcosim_schedulers.predictive.manager import predictive
 from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.table import JobTable
+from papers.power.predictive.equal_waste import Points, wait_at
+from papers.power.predictive.known_future import (
+    PRICES_W,
+    SAMPLES,
+    KnownFuture,
+    opened,
+    outcome,
+    samples_beside,
+)
+from papers.power.predictive.workload_laws import Law, SeasonalLaw, SessionLaw
 
 LAWS: Mapping[str, Callable[[JobTable, float], Law]] = {
     "seasonal": SeasonalLaw,

@@ -1,7 +1,7 @@
 """Added waits of power managers relative to those of baselines that waste as much energy.
 
     hpcosim experiment scenarios/papers/power/predictive/unseen.yaml --format csv --out unseen
-    python -m benchmarks.equal_waste unseen/results.csv
+    python -m papers.power.predictive.equal_waste unseen/results.csv
 
 prints a table. The results need the run `always on`: the added wait is the mean wait beyond that of
 this run. A baseline has the added wait at any waste between its runs by linear interpolation; runs

@@ -1,11 +1,18 @@
-"""Platforms, workloads and policies of the comparison with the authors' program of SNF-ICON."""
+"""SNF-ICON and its planner beside the figures of its authors' program.
+
+`python -m papers.power.snf_icon.comparison [--seeds 42,1,2] [--platform AOBA] [--workloads FS1,FS2]
+[--policies "NAME;..."]` prints a table: mean and spread of this program over seeds of the switching
+times, beside the authors' figures with seed 42. It needs the authors' workloads, see `SHARED`.
+"""
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +31,7 @@ from hpcosim_sim.record.metrics import measure
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_workloads.table import JobTable, job_table
 
-SHARED = Path(__file__).parents[2] / "shared" / "golden" / "snf_icon"
+SHARED = Path(__file__).parents[5] / "shared" / "golden" / "snf_icon"
 """Folder of the authors' workloads, on machines that have them."""
 
 LOGS: Mapping[str, str] = {
@@ -68,6 +75,30 @@ POLICIES: Mapping[str, Setting] = {
 
 CLAIRVOYANT = "clairvoyant"
 """SNF by true run times on nodes that are on, switched at the least waste without delays."""
+
+AUTHORS: Mapping[tuple[str, str], tuple[float, float, float, int]] = {
+    ("FS1", "EASY, always on"): (628, 1474, 178.25, 0),
+    ("FS1", "SNF, always on"): (627, 1474, 178.25, 0),
+    ("FS1", "EASY + IPM, 2 h"): (948, 2671, 36.29, 2935),
+    ("FS1", "SNF + IPM, 2 h"): (929, 2595, 36.12, 2927),
+    ("FS1", "SNF + IPM, 30 min"): (1058, 3520, 29.22, 4868),
+    ("FS1", "SNF-ICON"): (927, 2605, 36.25, 2954),
+    ("FS1", CLAIRVOYANT): (522, 19, 22.90, 3293),
+    ("FS2", "EASY, always on"): (6873, 428, 174.65, 0),
+    ("FS2", "SNF, always on"): (3683, 428, 174.65, 0),
+    ("FS2", "EASY + IPM, 2 h"): (7150, 1396, 32.17, 2314),
+    ("FS2", "SNF + IPM, 2 h"): (3951, 1474, 31.82, 2244),
+    ("FS2", "SNF + IPM, 30 min"): (4120, 1646, 26.31, 3859),
+    ("FS2", "SNF-ICON"): (3949, 1471, 31.90, 2254),
+    ("FS2", CLAIRVOYANT): (3613, 270, 21.68, 2918),
+    ("Markovian", "SNF, always on"): (0.8, 0, 56.73, 0),
+    ("Markovian", "EASY + IPM, 2 h"): (234, 1266, 20.01, 1746),
+    ("Markovian", "SNF + IPM, 2 h"): (185, 1246, 20.14, 1740),
+    ("Markovian", "SNF + IPM, 30 min"): (393, 1892, 14.79, 3633),
+    ("Markovian", "SNF-ICON"): (135, 1171, 21.38, 1945),
+    ("Markovian", CLAIRVOYANT): (0.8, 0, 11.07, 3928),
+}
+"""Mean wait, s; 95 % wait, s; wasted energy, GJ; switch-ons: the authors' program on AOBA."""
 
 
 class Outcome(NamedTuple):
@@ -196,3 +227,54 @@ def _outcome(simulation: Simulation) -> Outcome:
         metrics["wasted_energy_j"] / 1e9,
         switched.count(POWER_STATES.index("switching_on")),
     )
+
+
+def row_of(folder: Path, workload: str, policy: str, platform: str, seeds: Sequence[int]) -> str:
+    """Return a line of the table: each figure as mean and spread, beside the authors'."""
+    group, jobs = PLATFORMS[platform], log(folder, workload)
+    if policy == CLAIRVOYANT:
+        outcomes = [clairvoyant(jobs, group)]
+    else:
+        outcomes = [run(POLICIES[policy], jobs, group, seed) for seed in seeds]
+    authors = AUTHORS.get((workload, policy)) if platform == "AOBA" else None
+    cells = [_cell(outcomes, at, None if authors is None else authors[at]) for at in range(4)]
+    if decisions_s := [each for outcome in outcomes for each in outcome.decision_s]:
+        cells.append(f"{1e3 * np.mean(decisions_s):.2f} / {1e3 * max(decisions_s):.0f}")
+    else:
+        cells.append("")
+    return f"| {workload} | {policy} | {' | '.join(cells)} |"
+
+
+def _cell(outcomes: Sequence[Outcome], at: int, authors: float | None) -> str:
+    """Return a figure: mean, standard deviation over seeds, and the authors' in parentheses."""
+    values = np.array([outcome[at] for outcome in outcomes], dtype=np.float64)
+    digits = 2 if at == 2 else 1 if values.mean() < 10 and at == 0 else 0
+    text = f"{values.mean():,.{digits}f}"
+    if len(values) > 1:
+        text += f" ± {values.std(ddof=1):,.{digits}f}"
+    return text if authors is None else f"{text} ({authors:,.{digits}f})"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=SHARED, help="folder of the workloads")
+    parser.add_argument("--seeds", default="42,1,2,3,4")
+    parser.add_argument("--platform", default="AOBA", choices=list(PLATFORMS))
+    parser.add_argument("--workloads", default=",".join(LOGS))
+    parser.add_argument("--policies", default=";".join([*POLICIES, CLAIRVOYANT]))
+    options = parser.parse_args()
+    if not options.data.is_dir():
+        sys.exit(f"{options.data}: there is no such folder; expected the authors' workloads")
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    print(
+        "| workload | policy | mean wait s | 95 % wait s | wasted GJ | switch-ons | decision ms |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for workload in options.workloads.split(","):
+        for policy in options.policies.split(";"):
+            print(row_of(options.data, workload, policy, options.platform, seeds), flush=True)
+
+
+if __name__ == "__main__":
+    main()

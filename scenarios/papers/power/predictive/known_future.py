@@ -1,7 +1,7 @@
 """The power manager `predictive` with the true future instead of samples of forecasts.
 
-`python -m benchmarks.known_future [NAME...]` prints wasted energy and mean wait of the experiments
-of that name in `scenarios/papers/power/predictive`, default: nasa. It needs their logs, see
+`python -m papers.power.predictive.known_future [NAME...]` prints wasted energy and mean wait of the
+experiments of that name beside this file, default: nasa. It needs their logs, see
 `hpcosim traces get`. The difference to `predictive` itself is what better forecasts could gain.
 
 A further line for each window says what a forecast could gain that knows every future job, with its

@@ -1,9 +1,9 @@
 """Readings of the rule of GPU packing, by a slow and obvious program without the simulator.
 
-The runs are those of `benchmarks.gpu_packing`. The reading `published` is the scheduler
+The runs are those of `papers.gpu_packing.shares`. The reading `published` is the scheduler
 `gpu-packing`: both give the same numbers. The others show what each part of the rule does.
 
-`python -m benchmarks.gpu_packing_readings FOLDER [SEEDS]` prints the shares of all GPUs that are
+`python -m papers.gpu_packing.readings FOLDER [SEEDS]` prints the shares of all GPUs that are
 allocated, in per cent.
 """
 
@@ -17,9 +17,9 @@ from statistics import mean, stdev
 
 import numpy as np
 
-from benchmarks.gpu_packing import arrivals, capacity_of, read_nodes, read_tasks
 from hpcosim_protocol import NodeGroup
 from hpcosim_protocol.resources import WHOLE_DEVICE
+from papers.gpu_packing.shares import arrivals, capacity_of, read_nodes, read_tasks
 
 
 @dataclass

@@ -1,16 +1,16 @@
 """How often the demand of job logs rises above its record, beside what `Records` expects.
 
-`python -m benchmarks.demand_records` prints, for several times of observation, how often the demand
-rose within 45 min above 1, 1.5, 2, 4 and 8 times all that was seen, from random submissions on. The
-demand is that of the jobs submitted since, each started at its submission. The logs are those of
-`hpcosim traces`; one that is not on this machine is left out.
+`python -m papers.power.predictive.demand_records` prints, for several times of observation, how
+often the demand rose within 45 min above 1, 1.5, 2, 4 and 8 times all that was seen, from random
+submissions on. The demand is that of the jobs submitted since, each started at its submission. The
+logs are those of `hpcosim traces`; one that is not on this machine is left out.
 """
 
 from __future__ import annotations
 
 import numpy as np
-
 from benchmarks.cases import trace
+
 from hpcosim_client.arrays import Floats
 from hpcosim_schedulers.predictive.futures import Records
 from hpcosim_workloads.table import JobTable

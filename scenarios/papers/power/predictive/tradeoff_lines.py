@@ -1,11 +1,11 @@
 """Lines of wasted energy and mean wait of power managers, one for each family of settings.
 
     hpcosim experiment scenarios/papers/power/predictive/nasa.yaml --format csv --out lines/nasa
-    python -m benchmarks.tradeoff_lines lines lines.png nasa
+    python -m papers.power.predictive.tradeoff_lines lines lines.png nasa
 
 draws a panel for each named experiment of `scenarios/papers/power/predictive`, with the results in
 the folder of its name, and adds the plan of `predictive` with the true future, and with sessions
-that are known within 3 h, see `benchmarks.known_future`. It needs the logs.
+that are known within 3 h, see `papers.power.predictive.known_future`. It needs the logs.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.equal_waste import Points, lines_of
-from benchmarks.known_future import PRICES_W, known_future, opened
 from hpcosim_experiments.report.panels import GREY, READABLE, panels
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_scenarios.running.library import Library
+from papers.power.predictive.equal_waste import Points, lines_of
+from papers.power.predictive.known_future import PRICES_W, known_future, opened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
