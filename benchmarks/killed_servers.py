@@ -107,7 +107,8 @@ class _Server:
 
     def __init__(self, folder: Path, port: int, sync: str, workers: int) -> None:
         words = ["serve", "killed.yaml", "--bind", f"tcp://127.0.0.1:{port}", "--out", "out"]
-        words += ["--resume", "out/.journal", "--sync", sync, "--workers", str(workers)]
+        words += ["--resume", "out/.journal", "--set", f"journal.sync={sync}"]
+        words += ["--workers", str(workers)]
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hpcosim.cli", *words],
             cwd=folder,
@@ -160,7 +161,7 @@ def survive(
         kills: number of kills by SIGKILL.
         clients: number of schedulers that run at once.
         chance: source of the instants of the kills.
-        sync: the option `--sync` of the server.
+        sync: `journal.sync` of the server.
         workers: its option `--workers`.
     """
     began_s = time.monotonic()

@@ -87,7 +87,7 @@ def run(smoke: bool) -> dict[str, float]:
                 figures |= named(_memory(address, pid), label)
         for client in CLIENTS:
             for workers in (1, CORES, SESSIONS):
-                with server(folder, workers, "--no-journal") as (address, pid):
+                with server(folder, workers, "--set", "journal.keep=false") as (address, pid):
                     found = throughput(address, pid, client, requests, SESSIONS)
                 figures |= named(found, f"{client}, workers: {workers}")
             one = figures[f"messages/s, {client}, workers: 1"]

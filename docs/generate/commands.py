@@ -7,8 +7,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import typer
+from docs.generate.structs import File, file_of, section_text, sections_of
 
 from hpcosim.cli.main import app
+from hpcosim.cli.server_file import ServerSettings
 
 FACTS = re.compile(r"\[(?:default|required|env var|x|\d)[^\]]*\]")
 TYPES: Mapping[str, str] = {
@@ -30,6 +32,17 @@ def reference() -> str:
     """Return a section for each command, with its arguments and options."""
     command = typer.main.get_command(app)
     return "\n".join(_section(command, context(command, "hpcosim"), "hpcosim", 2))
+
+
+def server_file() -> File:
+    """Return the file with the settings of a server."""
+    return file_of(*sections_of(ServerSettings))
+
+
+def server_settings() -> str:
+    """Return the reference of all mappings of the settings of a server."""
+    file = server_file()
+    return "\n\n".join(section_text(file, section, level=3) for section in file.sections)
 
 
 def parameters() -> dict[str, dict[str, str]]:

@@ -51,6 +51,7 @@ GENERATED: Mapping[str, Callable[[], str]] = {
     "scenario": scenario.reference,
     "scenario-tree": scenario.tree,
     "site-settings": scenario.site,
+    "server-settings": commands.server_settings,
     "scheduler-groups": schedulers.groups,
     "schedulers": schedulers.schedulers,
     "schedulers-of-papers": schedulers.schedulers_of_papers,

@@ -274,9 +274,9 @@ def test_two_scenarios_of_one_name_cannot_be_served() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("option", ["--max-jobs", "--max-total-jobs"])
+@pytest.mark.parametrize("option", ["limits.max_jobs", "limits.max_total_jobs"])
 def test_a_scenario_of_more_jobs_than_allowed_is_not_served(option: str) -> None:
     """A scenario is rejected whose sessions the server would always refuse."""
-    done = command("serve", "tiny.yaml", option, "19")
+    done = command("serve", "tiny.yaml", "--set", f"{option}=19")
     assert done.status == 2
     assert re.search(rf"expected at most 19 jobs \(.*{option}\b.*\), got 20", done.error)

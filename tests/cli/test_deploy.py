@@ -16,8 +16,10 @@ import yaml
 from typer.core import TyperGroup
 
 from hpcosim.cli.main import command_line
+from hpcosim.cli.server_file import read_settings, split_changes
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.files import named_files
+from hpcosim_scenarios.model.overrides import parse
 from hpcosim_schedulers.power.settings import PATHS
 
 ROOT = Path(__file__).parents[2]
@@ -36,6 +38,13 @@ def parsed(words: Sequence[str]) -> Mapping[str, Any]:
     assert isinstance(group, TyperGroup)
     command = group.commands[name]
     return dict(command.make_context(name, rest).params)
+
+
+def drain_s(options: Mapping[str, Any]) -> float:
+    """Return `drain_s` of the settings that a command sets."""
+    of_server, _ = split_changes(parse(options["changes"]))
+    settings, _ = read_settings([Path("scenarios/demo.yaml")], of_server)
+    return settings.drain_s
 
 
 def of_kind(kind: str) -> dict[str, Any]:
@@ -108,7 +117,7 @@ def test_the_unit_starts_a_server_that_restores_its_sessions() -> None:
     assert state in options["out"].parents
     assert list(values("Restart")) == ["on-failure"]
     (stop_s,) = values("TimeoutStopSec")
-    assert float(stop_s) > options["drain_s"]
+    assert float(stop_s) > drain_s(options)
 
 
 def test_the_manifest_starts_a_server_that_restores_its_sessions() -> None:
@@ -120,9 +129,7 @@ def test_the_manifest_starts_a_server_that_restores_its_sessions() -> None:
     kept = mounts[claim["metadata"]["name"]]
     assert kept in Path(words[words.index("--resume") + 1]).parents
     assert kept == Path(words[words.index("--out") + 1])
-    drain_s = float(words[words.index("--drain-s") + 1])
-    assert pod()["terminationGracePeriodSeconds"] > drain_s
-    assert parsed(words)["drain_s"] == drain_s
+    assert pod()["terminationGracePeriodSeconds"] > drain_s(parsed(words))
 
 
 @pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe", "readinessProbe"])

@@ -52,9 +52,12 @@ WRONG = {
     "ping --timeout-s 3s": "--timeout-s: expected a number without a unit",
     "train deep_eas x": "no such command 'deep_eas'. Did you mean 'deep-eas'?",
     f"train pairing {DEMO}": "missing option '--out'",
-    "serve": "missing argument 'SCENARIO...'",
-    f"serve {DEMO} --idle-timeout-s 0": "--idle-timeout-s: expected a value greater than",
-    f"serve {DEMO} --max-decisions 0": "--max-decisions: expected a value greater than",
+    "serve": "missing argument 'FILE...'",
+    f"serve {DEMO} --set limits.idle_timeout_s=0": "override limits.idle_timeout_s: expected a "
+    "number >= 0.1, got 0",
+    f"serve {DEMO} --set limits.max_decisions=0": "expected an integer >= 1, got 0",
+    f"serve {DEMO} --set limits.max_decision=9": "'max_decision'; did you mean 'max_decisions'?",
+    f"serve {DEMO} --set limit.max_jobs=9": "unknown key 'limit'; did you mean 'limits'?",
     "schedule": "missing argument",
     # scenario files
     "run demo.yaml": "SCENARIO: demo.yaml: no such file or shipped scenario; did you mean demo?",

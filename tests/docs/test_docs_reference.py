@@ -38,6 +38,7 @@ SECTIONS = [
     *scenario.scenario_file().sections,
     *scenario.power_settings().sections,
     *experiment.experiment_file().sections,
+    *commands.server_file().sections,
 ]
 
 

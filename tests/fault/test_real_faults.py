@@ -65,7 +65,7 @@ def test_200_sessions_at_once(
     record_property: Note,
 ) -> None:
     """200 schedulers at the same time have the results of one that is alone."""
-    server = Server(processes, scenario, "--max-sessions", "200", out=tmp_path / "out")
+    server = Server(processes, scenario, "--set", "limits.max_sessions=200", out=tmp_path / "out")
     answer = swarm(processes, server.address, clients=200)
     assert len(answer["sessions"]) == 200
     check_results(server, answer["sessions"], undisturbed)
@@ -81,7 +81,7 @@ def test_500_kills_of_clients_lose_no_result(
     record_property: Note,
 ) -> None:
     """Schedulers that are killed at random instants and come back have the same results."""
-    server = Server(processes, scenario, "--max-sessions", "1000", out=tmp_path / "out")
+    server = Server(processes, scenario, "--set", "limits.max_sessions=1000", out=tmp_path / "out")
     kills, sessions = 0, 0
     for seed in range(50):
         answer = swarm(
@@ -243,7 +243,7 @@ def test_a_disk_that_becomes_full_ends_no_session(
     """Journals stop, and the results that fit are written; what does not fit is a failure."""
     out = tmp_path / "out"
     words: list[str | Path] = ["serve", scenario, "--bind", ports, "--out", out, "--sessions", "4"]
-    words += ["--journal", out / ".journal"]
+    words += ["--set", f"journal.folder={out / '.journal'}"]
     server = processes.start_command(
         [*HPCOSIM, *map(str, words)], stderr=subprocess.PIPE, preexec_fn=files_up_to(20000)
     )

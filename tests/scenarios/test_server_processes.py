@@ -100,7 +100,7 @@ def test_without_journals_a_killed_worker_loses_its_own_sessions(
 ) -> None:
     """Its clients are told, other sessions go on, and the server fails when all are over."""
     with new_server(
-        folder, tmp_path, "--no-journal", "--workers", "3", "--sessions", "2"
+        folder, tmp_path, "--set", "journal.keep=false", "--workers", "3", "--sessions", "2"
     ) as server:
         lost, kept = Game(server), Game(server)
         kill_worker_of(server, lost)
@@ -137,9 +137,11 @@ def test_sessions_are_counted_over_all_workers(folder: Path, tmp_path: Path) -> 
 
 def test_open_sessions_are_bounded_over_all_workers(folder: Path, tmp_path: Path) -> None:
     """A hello above the limit is refused, naming it; more sessions than workers share them."""
-    with new_server(folder, tmp_path, "--workers", "2", "--max-sessions", "3") as server:
+    with new_server(folder, tmp_path, "--workers", "2", "--set", "limits.max_sessions=3") as server:
         games = [Game(server) for _ in range(3)]
-        with pytest.raises(ServerRefusedError, match=r"3 sessions are open, .* \(--max-sessions\)"):
+        with pytest.raises(
+            ServerRefusedError, match=r"3 sessions are open, .* \(limits.max_sessions\)"
+        ):
             Game(server)
         assert games[0].step()
         assert Game(server).step()

@@ -70,9 +70,9 @@ def test_a_descriptor_that_is_not_open_is_an_error() -> None:
 
 @pytest.mark.slow
 def test_a_server_tells_why_it_does_not_start(pipe: tuple[int, int], tmp_path: Path) -> None:
-    """`hpcosim serve --status-fd` writes a failure, then exits with its status."""
+    """`hpcosim serve --set status_fd=N` writes a failure, then exits with its status."""
     (tmp_path / "bad.yaml").write_text("name: bad\n")
-    command = [*SERVE, str(tmp_path / "bad.yaml"), "--status-fd", str(pipe[1])]
+    command = [*SERVE, str(tmp_path / "bad.yaml"), "--set", f"status_fd={pipe[1]}"]
     done = subprocess.run(command, pass_fds=pipe[1:], capture_output=True, text=True, check=False)
     reader = StatusReader(pipe[0])
     reader.read(0.0)

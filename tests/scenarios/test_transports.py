@@ -645,7 +645,12 @@ def test_a_scheduler_that_hangs_is_dropped_with_results(
 ) -> None:
     """After the idle timeout a session ends, its results are written, and its failure is logged."""
     server = Server(
-        processes, folder / "small.yaml", "--once", "--idle-timeout-s", "0.3", out=tmp_path / "out"
+        processes,
+        folder / "small.yaml",
+        "--once",
+        "--set",
+        "limits.idle_timeout_s=0.3",
+        out=tmp_path / "out",
     )
     raw = Raw(server.address)
     session = raw.ask("hello", versions=[1], client="sleepy")["session"]

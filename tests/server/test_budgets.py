@@ -68,7 +68,7 @@ def refusal(limits: Limits, hello: Hello, available: float = math.inf, used: flo
 def test_jobs_of_an_override_count_before_they_are_drawn() -> None:
     """A hello with more jobs than the budget is refused before its workload is drawn."""
     hello = Hello(versions=[1], overrides={"workload.synthetic.jobs": 500})
-    assert "--max-total-jobs" in refusal(Limits(total_jobs=499), hello)
+    assert "limits.max_total_jobs" in refusal(Limits(total_jobs=499), hello)
 
 
 def test_jobs_of_all_sessions_are_bounded(path: Path) -> None:
@@ -87,8 +87,8 @@ def test_session_needs_available_memory() -> None:
     """A hello is refused while too little memory is available, or the process uses too much."""
     hello = Hello(versions=[1])
     limits = Limits(free_bytes=200 * MIB, memory_bytes=100 * MIB)
-    assert "--min-free-mb" in refusal(limits, hello, available=199 * MIB)
-    assert "--max-memory-mb" in refusal(limits, hello, used=101 * MIB)
+    assert "limits.min_free_mb" in refusal(limits, hello, available=199 * MIB)
+    assert "limits.max_memory_mb" in refusal(limits, hello, used=101 * MIB)
 
 
 def test_memory_of_the_machine_is_read() -> None:
@@ -118,7 +118,7 @@ def test_long_elapsed_time_is_refused(path: Path) -> None:
     words = {"session": session, "seq": 1, "decisions": [], "wake_on": []}
     refused = ask(service, "decisions", **words, elapsed_s=1e15)
     assert (refused["code"], refused["fatal"]) == ("invalid_message", False)
-    assert "--max-elapsed-s" in refused["message"]
+    assert "limits.max_elapsed_s" in refused["message"]
     assert ask(service, "decisions", **words, elapsed_s=10.0)["type"] != "error"
 
 
@@ -131,7 +131,7 @@ def test_simulated_time_is_bounded(path: Path) -> None:
         if reply["type"] == "error":
             break
     assert reply["fatal"]
-    assert "--max-simulated-s" in reply["message"]
+    assert "limits.max_simulated_s" in reply["message"]
 
 
 def test_events_per_second_are_bounded() -> None:

@@ -165,7 +165,9 @@ def test_a_new_folder_above_the_journals_has_the_usual_permissions(tmp_path: Pat
 def test_two_servers_cannot_use_one_folder(tmp_path: Path) -> None:
     """A second server is refused as long as the first one runs."""
     first = Journals(tmp_path)
-    with pytest.raises(JournalError, match=r"another server keeps its journals here.*--journal"):
+    with pytest.raises(
+        JournalError, match=r"another server keeps its journals here.*journal.folder"
+    ):
         Journals(tmp_path, storage=Disk(lock_timeout_s=0.1))
     assert first.open_names() == []
 

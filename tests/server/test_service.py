@@ -321,7 +321,7 @@ def test_a_message_that_is_too_large_is_an_error(tmp_path: Path) -> None:
     assert answer["code"] == "message_too_large"
     assert "2000" in answer["message"]
     assert "2001" in answer["message"]
-    assert "(--max-message-bytes)" in answer["message"]
+    assert "(limits.max_message_bytes)" in answer["message"]
 
 
 # Seq
@@ -388,7 +388,7 @@ def test_too_many_decisions_are_an_error(tmp_path: Path) -> None:
     start = {"type": "allocate_job", "job_id": 1, "nodes": [0]}
     answer = desk.decide(session, 2, start, start, start)
     assert answer["code"] == "too_many_decisions"
-    assert "(--max-decisions)" in answer["message"]
+    assert "(limits.max_decisions)" in answer["message"]
     assert not answer["fatal"]
     answer = desk.decide(session, 2, start)
     assert [event["type"] for event in answer["events"]] == ["job_started", "job_completed"]

@@ -209,5 +209,5 @@ def test_overrides_that_are_not_allowed(allowed: tuple[str, ...], tmp_path: Path
     path.write_text(SCENARIO.format(name="small", jobs=40))
     library = Library([path], allowed=allowed)
     library.open(Hello(versions=[1], seed=4))
-    with pytest.raises(Exception, match="--allow-override"):
+    with pytest.raises(Exception, match=r"limits\.allow_override"):
         library.open(Hello(versions=[1], overrides={"workload.load": 2.0}))

@@ -117,7 +117,7 @@ def test_jobs_of_all_processes_are_bounded(tmp_path: Path) -> None:
         refused = ask(service, "hello", versions=[1])
         assert refused["code"] == "too_many_sessions"
         assert "80 jobs" in refused["message"]
-        assert "--max-total-jobs" in refused["message"]
+        assert "limits.max_total_jobs" in refused["message"]
     assert ask(service, "hello", versions=[1])["type"] == "welcome"
 
 
@@ -178,7 +178,7 @@ def test_memory_of_all_processes_is_bounded() -> None:
 
     with beside(lambda: admission(70).note_memory()), pytest.raises(SessionRefused) as no:
         admission(31).open(Hello(versions=[1]))
-    assert "--max-memory-mb" in no.value.what
+    assert "limits.max_memory_mb" in no.value.what
     with pytest.raises(LookupError):
         admission(31).open(Hello(versions=[1]))
 
@@ -234,7 +234,7 @@ def test_jobs_of_all_workers_are_bounded(processes: Processes, tmp_path: Path) -
     """A server with two workers refuses the jobs that its two sessions would have together."""
     path = tmp_path / "small.yaml"
     path.write_text(SCENARIO.format(name="small", jobs=40))
-    options = ("--workers", "2", "--max-total-jobs", "79")
+    options = ("--workers", "2", "--set", "limits.max_total_jobs=79")
     server = Server(processes, path, *options, out=tmp_path / "out")
     with Connection(server.address) as first, Connection(server.address) as second:
         names = [first.hello(client="a").session]

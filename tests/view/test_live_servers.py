@@ -200,7 +200,7 @@ def test_the_log_has_the_token_only_if_it_is_generated(
 ) -> None:
     """A given token stays out of the log and is needed also on the loopback interface."""
     token = "a-token-of-20-letters"
-    server = live_server(processes, scenario, tmp_path / "out", "--http-token", token)
+    server = live_server(processes, scenario, tmp_path / "out", "--set", f"live.token={token}")
     url = url_of(server)
     assert token not in "".join(server.lines)
     assert httpx.get(f"{url}/healthz").status_code == 401
@@ -228,13 +228,19 @@ def test_a_port_in_use_is_one_clear_line(scenario: Path, tmp_path: Path) -> None
         (("serve", "demo", "--http", "::1:80"), "expected HOST:PORT"),
         (("serve", "demo", "--speed", "60"), "--speed needs --http"),
         (("serve", "demo", "--http", "127.0.0.1:0", "--speed", "0"), "expected a number from"),
-        (("serve", "demo", "--http", "127.0.0.1:0", "--http-token", "x"), "--http-token: expected"),
-        (("serve", "demo", "--http-token", "x" * 20), "--http-token needs --http HOST:PORT"),
         (
-            ("serve", "demo", "--http", "127.0.0.1:0", "--http-token", ""),
-            "expected a token, got",
+            ("serve", "demo", "--http", "127.0.0.1:0", "--set", "live.token=x"),
+            "live.token: expected",
         ),
-        (("serve", "demo", "--http", "127.0.0.1:0", "--http-token", "x"), "no token on 127.0.0.1"),
+        (("serve", "demo", "--set", f"live.token={'x' * 20}"), "live.token needs --http HOST:PORT"),
+        (
+            ("serve", "demo", "--http", "127.0.0.1:0", "--set", 'live.token=""'),
+            "live.token: expected text of length >= 1, got ''",
+        ),
+        (
+            ("serve", "demo", "--http", "127.0.0.1:0", "--set", "live.token=x"),
+            "no token on 127.0.0.1",
+        ),
         (("run", "demo", "--watch", "--speed", "1e13"), "from 1e-06 to 1e+12, auto or max"),
         (("run", "demo", "--speed", "60"), "--speed needs --watch"),
         (("run", "demo", "--watch", "--speed", "fast"), "got 'fast'"),

@@ -178,7 +178,9 @@ def test_lost_sessions_are_in_the_status_and_in_the_figures(
     processes: Processes, scenario: Path, tmp_path: Path
 ) -> None:
     """Without a journal a killed worker loses its session: page, metrics and status say so."""
-    server = live_server(processes, scenario, tmp_path, "--speed", "10", "--no-journal")
+    server = live_server(
+        processes, scenario, tmp_path, "--speed", "10", "--set", "journal.keep=false"
+    )
     url = url_of(server)
     processes.start("schedule", "easy", "--connect", server.address)
     sessions_of(url)

@@ -10,8 +10,7 @@ import typer
 from hpcosim.cli.checks import listening_address, output_file, scheduler_name
 from hpcosim.cli.errors import errors_in_one_line
 from hpcosim.cli.examples import EXAMPLES
-from hpcosim.cli.options import SERVER
-from hpcosim.cli.serve_options import Insecure, ServerKeys
+from hpcosim.cli.options import SERVER, Insecure, ServerKeys
 from hpcosim.cli.usage import help_of
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ def scenario_file(path: Path) -> Path:
 def experiment_file(path: Path) -> Path:
     """Return the file of an experiment that is named by its path or, if shipped, by its name."""
     if path.is_file():
-        head = _head(path)
+        head = head_of(path)
         if PLATFORM.search(head) and not AXES.search(head):
             raise typer.BadParameter(_a_scenario(str(path)))
         return path
@@ -146,7 +146,7 @@ def _check_port(address: str) -> None:
 
 def _other_format(path: Path) -> str:
     """Return what a file is and how to use it; empty: it may be a scenario."""
-    head = _head(path)
+    head = head_of(path)
     if AXES.search(head) and not PLATFORM.search(head):
         return _an_experiment(str(path))
     if path.suffix in (".swf", ".gz") or head.startswith(b";"):
@@ -160,7 +160,7 @@ def _other_format(path: Path) -> str:
     return ""
 
 
-def _head(path: Path) -> bytes:
+def head_of(path: Path) -> bytes:
     """Return the begin of a file; empty: reading it will report the error."""
     try:
         with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from collections.abc import Callable, Iterator
@@ -33,13 +34,6 @@ def _http(text: str | None) -> str | None:
         except HttpAddressError as error:
             raise typer.BadParameter(str(error)) from None
     return text
-
-
-def _http_token(token: str | None) -> str | None:
-    """Check that a given token is not empty."""
-    if token == "":
-        raise typer.BadParameter("expected a token, got an empty text")
-    return token
 
 
 def _speed(text: str | None) -> str | None:
@@ -76,17 +70,6 @@ Http = Annotated[
         rich_help_panel=PANEL,
         help="Serve a page that shows the sessions while they run. Use 127.0.0.1 as host; "
         "other addresses need a token. Port 0: a free one. Default: none.",
-    ),
-]
-HttpToken = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TOKEN",
-        envvar=TOKEN_VARIABLE,
-        callback=_http_token,
-        rich_help_panel=PANEL,
-        help="Token that each HTTP request needs, also on 127.0.0.1. Default: none on 127.0.0.1, "
-        "a random one on other addresses, which the log shows once.",
     ),
 ]
 Speed = Annotated[
@@ -140,17 +123,15 @@ def serving_live(
     speed: str | None,
     tell: Callable[[Status], None] | None,
     *,
-    token_given: bool = False,
     has_workers: bool = False,
 ) -> Iterator[ServedLive]:
     """Serve the live view of a server for the `with` block.
 
     Args:
         http: the value of `--http`.
-        token: the value of `--http-token`.
+        token: the token of the settings; None: that of `TOKEN_VARIABLE`, if there is one.
         speed: the value of `--speed`.
         tell: receives the status of the server; None: the log has the URL.
-        token_given: whether the token comes from the command line, not from the environment.
         has_workers: whether the server has several processes.
     """
     if http is None:
@@ -158,8 +139,8 @@ def serving_live(
 
         if speed is not None:
             raise ScenariosError("--speed needs --http HOST:PORT")
-        if token_given:
-            raise ScenariosError("--http-token needs --http HOST:PORT")
+        if token is not None:
+            raise ScenariosError("live.token needs --http HOST:PORT")
         yield ServedLive()
         return
     from hpcosim_scenarios.running.json_log import log_as_json
@@ -168,7 +149,8 @@ def serving_live(
     from hpcosim_view.live.opening import live_page, live_view
 
     log_as_json()
-    address, token, pace = http_address(http), token or "", speed_of(speed)
+    token = token or os.environ.get(TOKEN_VARIABLE, "")
+    address, pace = http_address(http), speed_of(speed)
     if has_workers:
         with live_page(address, token, pace) as opened:
             _tell_page(opened.url, token, tell)
@@ -194,18 +176,6 @@ def _tell_page(url: str, token: str, tell: Callable[[Status], None] | None) -> N
     if tell is not None:
         tell(LivePage(url))
     log.info("live_page", url=url.partition("?")[0] if token else url)
-
-
-def check_realtime(realtime: float | None, speed: str | None) -> None:
-    """Check that a session has one pace.
-
-    Raises:
-        ScenariosError: it has two.
-    """
-    from hpcosim_scenarios.errors import ScenariosError
-
-    if realtime is not None and speed is not None:
-        raise ScenariosError("expected either --realtime or --speed")
 
 
 @contextmanager

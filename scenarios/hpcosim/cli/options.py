@@ -7,7 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from hpcosim.cli.checks import EXAMPLE, scenario_file, scheduler_name, server_address
+from hpcosim.cli.checks import (
+    EXAMPLE,
+    listening_address,
+    scenario_file,
+    scheduler_name,
+    server_address,
+)
 from hpcosim_scenarios.running.transport import Transport
 
 SERVER = EXAMPLE
@@ -62,6 +68,26 @@ TransportOption = Annotated[
 ]
 Connect = Annotated[
     str, typer.Option(metavar="ADDRESS", help="Address of the server.", callback=server_address)
+]
+Bind = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS",
+        callback=listening_address,
+        help="Address to listen at; a public one needs --keys.",
+    ),
+]
+ServerKeys = Annotated[
+    Path | None,
+    typer.Option(
+        "--keys",
+        metavar="DIR",
+        help="Folder of keys of `hpcosim keygen`: only their clients can connect.",
+    ),
+]
+Insecure = Annotated[
+    bool,
+    typer.Option("--insecure", help="Listen at a public address without keys."),
 ]
 Keys = Annotated[
     Path | None,

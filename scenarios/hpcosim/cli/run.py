@@ -55,7 +55,7 @@ def run(
         from contextlib import nullcontext
 
         from hpcosim.cli.formats import formats_of
-        from hpcosim.cli.live import check_realtime, watched_run
+        from hpcosim.cli.live import watched_run
         from hpcosim.cli.report import print_metrics, print_warning
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.model.file import load_scenario
@@ -64,7 +64,8 @@ def run(
 
         if speed is not None and not watch:
             raise ScenariosError("--speed needs --watch")
-        check_realtime(realtime, speed)
+        if realtime is not None and speed is not None:
+            raise ScenariosError("expected either --realtime or --speed")
         if journal is not None and transport == "inproc":
             raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
         overrides = overrides_of(changes, seed, lenient, explain=explain)

@@ -10,8 +10,7 @@ import typer
 
 from hpcosim.cli.errors import errors_in_one_line
 from hpcosim.cli.examples import EXAMPLES
-from hpcosim.cli.options import SERVER, Force, Json
-from hpcosim.cli.serve_options import Bind, Insecure, ServerKeys
+from hpcosim.cli.options import SERVER, Bind, Force, Insecure, Json, ServerKeys
 
 if TYPE_CHECKING:
     from hpcosim_slurm.bridge.opening import BridgeSettings

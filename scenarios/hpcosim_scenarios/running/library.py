@@ -78,7 +78,7 @@ def check_overrides(paths: Iterable[str], allowed: Sequence[str] | None) -> None
             raise SessionRefused("invalid_scenario", what)
         if path == "seed" or allowed is None or any(fnmatchcase(path, one) for one in allowed):
             continue
-        what = f"override {path}: this server does not allow it (--allow-override)"
+        what = f"override {path}: this server does not allow it (limits.allow_override)"
         raise SessionRefused("invalid_scenario", what)
 
 
@@ -217,7 +217,7 @@ class Library:
 
     def _check_count(self, jobs: int, path: Path) -> None:
         if jobs > self._max_jobs:
-            most = f"{self._max_jobs} jobs (--max-jobs, --max-total-jobs)"
+            most = f"{self._max_jobs} jobs (limits.max_jobs, limits.max_total_jobs)"
             raise ScenarioError(f"workload: expected at most {most}, got {jobs}", path)
 
 

@@ -71,7 +71,10 @@ def run_processes(
         address = f"ipc://{scratch}/server.sock" if transport == "ipc" else _free_tcp_address()
         serve = ["serve", str(scenario), "--bind", address, "--once", "--out", str(out)]
         serve.append("--force")  # the caller has checked the folder
-        serve += ["--results-retry-s", "0"]  # the user waits for the error and the metrics
+        serve += [
+            "--set",
+            "limits.results_retry_s=0",
+        ]  # the user waits for the error and the metrics
         # Both start together. The scheduler waits while the server reads a log, however long:
         # this process notices if the server ends.
         schedule = ["schedule", scheduler, "--connect", address]
@@ -186,7 +189,7 @@ def _server(
     """Start a server for the `with` block; yield the process and its status."""
     reading, writing = os.pipe()
     try:
-        command = [*command, "--status-fd", str(writing)]
+        command = [*command, "--set", f"status_fd={writing}"]
         with _Process("the server", command, (writing,), environment, fork=fork) as server:
             os.close(writing)
             writing = -1

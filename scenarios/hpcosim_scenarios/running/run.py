@@ -103,11 +103,12 @@ def run_scenario(
                 chosen, loaded, folder, report, formats, warn, watched, realtime=realtime
             )
             return metrics, folder
-        options = [*as_options(overrides or {}), *formats_as_options(formats)]
+        values: dict[str, object] = dict(overrides or {})
         if realtime is not None:
-            options += ["--realtime", repr(realtime)]
+            values["realtime"] = realtime
         if journal is not None:
-            options += ["--journal", str(journal)]
+            values["journal.folder"] = str(journal)
+        options = [*as_options(values), *formats_as_options(formats)]
         metrics = _run_processes(
             path, chosen, folder, transport, overrides or {}, options, report, watched
         )

@@ -1,8 +1,8 @@
 """The status of `hpcosim serve` for the program that started it: one JSON object per line.
 
-`hpcosim serve --status-fd N` writes them to the inherited file descriptor N, such as the write end
-of a pipe. Each is a `Progress`, a `Failure` or
-a `LivePage` of `hpcosim_server.service.status`:
+`hpcosim serve --set status_fd=N` writes them to the inherited file descriptor N, such as the
+write end of a pipe. Each is a `Progress`, a `Failure` or a `LivePage` of
+`hpcosim_server.service.status`:
 
     {"status":"progress","session":"1f0c","scenario":"demo","scheduler":"easy","now_s":60.0,
      "jobs_over":3,"jobs":40}
@@ -39,7 +39,7 @@ def writing_to(descriptor: int) -> Callable[[Status], None]:
     try:
         os.fstat(descriptor)
     except OSError:
-        what = f"--status-fd: expected an open file descriptor, got {descriptor}"
+        what = f"status_fd: expected an open file descriptor, got {descriptor}"
         raise ScenariosError(what) from None
 
     lines = Lines(descriptor)

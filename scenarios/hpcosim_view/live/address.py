@@ -102,7 +102,7 @@ def check_token(token: str) -> str:
     """
     if len(token) < MIN_TOKEN or not _TOKEN.fullmatch(token):
         raise HttpAddressError(
-            f"--http-token: expected at least {MIN_TOKEN} letters, digits, -, _, . or ~; "
+            f"live.token: expected at least {MIN_TOKEN} letters, digits, -, _, . or ~; "
             "without the option there is no token on 127.0.0.1, and a random one elsewhere"
         )
     return token

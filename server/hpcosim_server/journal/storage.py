@@ -140,7 +140,7 @@ class Disk:
                 os.close(descriptor)
                 raise JournalError(
                     f"{folder}: another server keeps its journals here; stop it, or choose another "
-                    "folder with --journal"
+                    "folder in journal.folder"
                 )
             time.sleep(LOCK_POLL_S)
         self._locks.append(descriptor)

@@ -19,7 +19,7 @@ from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
 KEPT = 1000
 """Number of journals of ended sessions that a folder keeps."""
 SYNC_INTERVAL_S = 1.0
-"""Least time between two synchronisations of all journals with `--sync interval`, s."""
+"""Least time between two synchronisations of all journals with `journal.sync: interval`, s."""
 SYNC_SHARE = 20
 """Least time between two synchronisations, as a multiple of the time that one takes."""
 MOST_ASIDE_BYTES = 64 * 2**20

@@ -110,11 +110,11 @@ class Admission:
             _refuse(
                 f"{max(0.0, available) // MIB:g} MiB of memory are available and a new session "
                 f"needs {limits.free_bytes // MIB}",
-                "min-free-mb",
+                "min_free_mb",
             )
         used = self.note_memory() + self._totals.of_others(Part.MEMORY_BYTES)
         if limits.memory_bytes and used > limits.memory_bytes:
-            _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max-memory-mb")
+            _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max_memory_mb")
 
     def _check_sessions(self) -> None:
         """Check the number of open sessions of the server.
@@ -132,17 +132,19 @@ class Admission:
             _refuse(
                 f"the open sessions have {total} jobs and this one has {jobs}; expected at most "
                 f"{self._limits.total_jobs}",
-                "max-total-jobs",
+                "max_total_jobs",
             )
 
 
 def too_many(sessions: int) -> str:
     """Return why a hello is refused while so many sessions are open."""
-    return f"{sessions} sessions are open, the maximum of this server (--max-sessions)"
+    return f"{sessions} sessions are open, the maximum of this server (limits.max_sessions)"
 
 
 def _refuse(what: str, option: str) -> None:
-    raise SessionRefused("too_many_sessions", f"{what}, the maximum of this server (--{option})")
+    raise SessionRefused(
+        "too_many_sessions", f"{what}, the maximum of this server (limits.{option})"
+    )
 
 
 def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
@@ -196,4 +198,4 @@ def too_large(size: int, max_bytes: int) -> bytes:
 
 def _too_large(size: int, max_bytes: int) -> str:
     what = f"the message has {size} bytes; expected at most {max_bytes}"
-    return f"{what}, the maximum of this server (--max-message-bytes)"
+    return f"{what}, the maximum of this server (limits.max_message_bytes)"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits for clients of a server. Each is an option of `hpcosim serve`.
+    """Limits for clients of a server. Each is a setting of `hpcosim serve`.
 
     Those of all sessions together hold for all processes of a server together. Sessions that are
     restored are never refused, so they may exceed a limit that was full.

@@ -17,7 +17,7 @@ from hpcosim_server.service.session import Session
 from hpcosim_server.service.status import Failure, Status, folder_name, names_of, write_session
 from hpcosim_sim.record.results import Also
 
-LIMIT_HINT = "--max-partial-results bounds the folders of sessions that end early"
+LIMIT_HINT = "limits.max_partial_results bounds the folders of sessions that end early"
 
 REMEMBERED = 1000
 """Number of closed sessions and of failures that a service keeps."""

@@ -24,7 +24,7 @@ MIN_SPEED, MAX_SPEED = 1e-6, 1e12
 BURST_S = 1.0  # of the rate that a session may get at once
 
 
-WHY_FIXED = "the session runs in real time (--realtime), so its pace cannot be changed"
+WHY_FIXED = "the session runs in real time (realtime), so its pace cannot be changed"
 
 
 class PaceState(NamedTuple):

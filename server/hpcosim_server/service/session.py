@@ -245,7 +245,7 @@ class Session:
     def _end_at_limit(self, request: Decisions) -> Error:
         what = (
             f"the session has simulated {self.limits.simulated_s:g} s, the maximum of this server "
-            "(--max-simulated-s)"
+            "(limits.max_simulated_s)"
         )
         self.end(what)
         return Error(code="simulation_stuck", message=what, fatal=True, seq=request.seq)
@@ -265,7 +265,7 @@ class Session:
                 code="too_many_decisions",
                 message=f"the message has {len(request.decisions)} decisions; "
                 f"expected at most {self._options.max_decisions}, the maximum of this server "
-                "(--max-decisions)",
+                "(limits.max_decisions)",
                 where="$.decisions",
                 seq=request.seq,
             )
@@ -274,7 +274,7 @@ class Session:
                 code="invalid_message",
                 message=f"elapsed_s is {request.elapsed_s}; expected at most "
                 f"{min(self.limits.elapsed_s, MAX_TIME_S)}, the maximum of this server "
-                "(--max-elapsed-s)",
+                "(limits.max_elapsed_s)",
                 where="$.elapsed_s",
                 seq=request.seq,
             )

@@ -140,7 +140,7 @@ def log_internal_error(error: Exception, session: Session | None) -> str:
     if session is not None:
         text, what = (part.replace(session.name, session.label) for part in (text, what))
     if isinstance(error, MemoryError):
-        what = "internal error: no memory is left for the session (--max-memory-mb)"
+        what = "internal error: no memory is left for the session (limits.max_memory_mb)"
     log.error("internal_error", error=what, traceback=text)
     return what
 

@@ -47,15 +47,15 @@ class Plan:
         forgetful: probability that a client which comes back has lost the name of its session.
         server_crashes: when the server is killed, and for how long it is away.
         server_terms: when the server gets SIGTERM, and for how long it is away.
-        journal: `--sync` of the server's journals; "": it keeps none, so a crash loses sessions.
+        journal: `journal.sync` of the server; "": it keeps no journals, so a crash loses sessions.
         power_fails: whether the whole machine of the server fails with it.
         server_stops: when the server does not run, such as with SIGSTOP.
         partitions: when messages between a client and the server are lost.
         disk_full: when nothing can be written.
         jumps: when the clock of a client jumps forward, and by how much.
-        max_sessions: `--max-sessions`; clients beyond it wait.
-        total_jobs: `--max-total-jobs`; at least the jobs of each scenario.
-        events_per_s: `--max-events-per-s` of a session.
+        max_sessions: `limits.max_sessions`; clients beyond it wait.
+        total_jobs: `limits.max_total_jobs`; at least the jobs of each scenario.
+        events_per_s: `limits.max_events_per_s` of a session.
         low_memory: when the machine has no memory for a new session.
         no_memory: probability that a request gets no memory, which ends its session.
     """
