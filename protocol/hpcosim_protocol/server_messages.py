@@ -121,7 +121,12 @@ class Held(Struct, tag_field="type", tag=snake_case, kw_only=True):
 
 
 class Exchange(Struct, kw_only=True):
-    """A request and its reply."""
+    """A request and its reply.
+
+    Attributes:
+        request: the request.
+        reply: the reply.
+    """
 
     request: Decisions
     reply: Events
