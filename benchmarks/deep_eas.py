@@ -14,15 +14,17 @@ from benchmarks.wire import two_processes
 from hpcosim_client import View, play
 from hpcosim_gym.learning.rollout import collect
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, network_of, save_deep_eas
-from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
-from hpcosim_papers.deep_eas.agent.scene import Scene
+from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, Scene, network_of, save_deep_eas
+from hpcosim_papers.deep_eas.agent.policy import DeepEasRounds
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Sees
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
-from hpcosim_papers.deep_eas.learners.agent import join
-from hpcosim_papers.deep_eas.learners.networks import Network, initialise
+from hpcosim_papers.deep_eas.environments.step_machines import (
+    machines_of,
+    model_of,
+    sequence,
+    step_jobs,
+)
+from hpcosim_papers.deep_eas.learners.networks import Network, initialise, join
 from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
 from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler
 from hpcosim_scenarios.running.library import Library, rules_of

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
+from hpcosim_papers.ineps.agent.policy import PairingMetadata, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask

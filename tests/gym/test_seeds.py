@@ -81,7 +81,7 @@ def test_the_final_value_is_the_best_validation_or_the_last(
     text: str, measure: tuple[str, float], tmp_path: Path
 ) -> None:
     """Validation keeps the best network; other trainings end with the last one."""
-    from hpcosim_papers.power.learners.settings import A2C
+    from hpcosim_papers.power.learners.train import A2C
 
     tasks = [SeedTask(seed, tmp_path / str(seed)) for seed in (7, 8)]
     train = partial(write_curve, text=text)

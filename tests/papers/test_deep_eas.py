@@ -18,14 +18,14 @@ from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
 from hpcosim_papers.deep_eas.agent.network import (
     DeepEasMetadata,
     Picture,
+    Scene,
+    joined,
     load_deep_eas,
     pictures,
     save_deep_eas,
 )
 from hpcosim_papers.deep_eas.agent.network import network_of as with_weights
-from hpcosim_papers.deep_eas.agent.policy import deep_eas
-from hpcosim_papers.deep_eas.agent.rounds import DeepEasRounds
-from hpcosim_papers.deep_eas.agent.scene import Scene, joined
+from hpcosim_papers.deep_eas.agent.policy import DeepEasRounds, deep_eas
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees
 from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
 from hpcosim_papers.deep_eas.learners.networks import Network, PictureNetwork, initialise

@@ -13,29 +13,30 @@ pytest.importorskip("torch")
 
 from hpcosim_client import View
 from hpcosim_experiments.statistics.rows import Row, read_rows
-from hpcosim_papers.deep_eas.agent.scene import NEVER, Scene
-from hpcosim_papers.deep_eas.agent.step_costs import weights
+from hpcosim_papers.deep_eas.agent.network import NEVER, Scene
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.study import curves, optima, sweep
+from hpcosim_papers.deep_eas.agent.step_runs import weights
+from hpcosim_papers.deep_eas.bound import optimum
+from hpcosim_papers.deep_eas.environments.step_machines import step_jobs
+from hpcosim_papers.deep_eas.study import optima, sweep
 from hpcosim_papers.deep_eas.study.cases import (
     BUSIEST,
+    COLUMNS,
     CURVES,
     EVERY_LENGTH,
+    MEASURE,
     SEEDS,
     SWEEPS,
     Case,
     DeepEasTask,
     Sweep,
     model_name,
+    normalised_edp,
     trainings,
 )
 from hpcosim_papers.deep_eas.study.held_jobs import DecisionRecord, find_held_jobs
-from hpcosim_papers.deep_eas.study.optimum import optimum
-from hpcosim_papers.deep_eas.study.training import COLUMNS, MEASURE, normalised_edp
 from hpcosim_papers.studies.catalogue import Request, reproduce_study
-from hpcosim_papers.studies.papers import papers_folder, scenario_path
-from hpcosim_papers.studies.study import plan
+from hpcosim_papers.studies.study import papers_folder, plan, scenario_path
 from hpcosim_schedulers.heuristics.node_keys import run_time_scale
 from support.step_machines import Drawn, machines, table
 
@@ -191,7 +192,7 @@ def test_results_beside_the_scenarios_are_of_all_that_is_trained() -> None:
     rows = read_rows(FOLDER / "agents.csv", COLUMNS)
     assert [DeepEasTask(row["scenario"], row["form"], row["seed"]) for row in rows] == ALL
     for task in ALL:
-        assert curves.validations(curves.curve_of(task, FOLDER))
+        assert sweep.validations(sweep.curve_of(task, FOLDER))
         assert (FOLDER / task.model).exists()
 
 

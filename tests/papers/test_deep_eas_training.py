@@ -27,14 +27,19 @@ from hpcosim_gym.learning.update import discounted_returns, learn, policy_gradie
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
-from hpcosim_papers.deep_eas.agent.step_costs import costs_to_go, mean_edp, normalised_edps
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees
-from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, costs_to_go, mean_edp, normalised_edps
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of
-from hpcosim_papers.deep_eas.learners.agent import SceneBatch, join, new_agent
-from hpcosim_papers.deep_eas.learners.networks import Network, initialise, logits_of, network_of
+from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, step_jobs
+from hpcosim_papers.deep_eas.learners.networks import (
+    Network,
+    SceneBatch,
+    initialise,
+    join,
+    logits_of,
+    network_of,
+    new_agent,
+)
 from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler, play_esjf, play_greedy
 from hpcosim_papers.deep_eas.learners.settings import FORMS, DeepEasTraining
 from hpcosim_papers.deep_eas.learners.train import (

@@ -19,9 +19,9 @@ torch: Any = pytest.importorskip("torch", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
 from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
-from hpcosim_papers.power.agent import network as nets  # noqa: E402
-from hpcosim_papers.power.agent.manager import learned  # noqa: E402
-from hpcosim_papers.power.learners import agent as torch_nets  # noqa: E402
+from hpcosim_papers.power import agent as nets  # noqa: E402
+from hpcosim_papers.power.agent import learned  # noqa: E402
+from hpcosim_papers.power.learners import train as torch_nets  # noqa: E402
 from hpcosim_schedulers.agents.networks_file import (  # noqa: E402
     CHECKPOINT,
     CHECKPOINT_FORM,

@@ -14,12 +14,11 @@ from hpcosim_experiments.executors import Local
 from hpcosim_experiments.model.combinations import combinations_of
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.node_centric.study import comparison, paper
+from hpcosim_papers.node_centric.study import paper
 from hpcosim_papers.node_centric.study import reproduce as tables
-from hpcosim_papers.node_centric.study.measures import energies_j, measured
+from hpcosim_papers.node_centric.study.paper import energies_j, measured
 from hpcosim_papers.node_centric.study.reproduce import compare_weeks, study_of, whole_log
-from hpcosim_papers.studies.papers import scenario_path
-from hpcosim_papers.studies.study import Request, Study, only, plan
+from hpcosim_papers.studies.study import Request, Study, only, plan, scenario_path
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -177,8 +176,8 @@ def test_ties_are_wins_of_all() -> None:
         "b": np.array([1.0 + 1e-12, 1.0, 4.0, 0.0]),
         "c": np.array([1.1, 5.0, 2.0, 1.0]),
     }
-    assert comparison.wins(values, ["a", "b", "c"]) == {"a": 2, "b": 3, "c": 1}
-    assert comparison.wins(values, ["a", "c"]) == {"a": 3, "c": 1}
+    assert paper.wins(values, ["a", "b", "c"]) == {"a": 2, "b": 3, "c": 1}
+    assert paper.wins(values, ["a", "c"]) == {"a": 3, "c": 1}
 
 
 def test_change_is_against_the_mean_of_the_baselines() -> None:
@@ -201,11 +200,11 @@ def test_the_drawn_week_resembles_the_paper() -> None:
         paper.PAPERS_DUPLEX: [3.0, 3.0, 3.0],
     }
     rows = rows_of(makespans, energies)
-    assert comparison.resembles_figures(rows).tolist() == [False, True, True]
-    assert comparison.representative_week(rows) == 1
+    assert paper.resembles_figures(rows).tolist() == [False, True, True]
+    assert paper.representative_week(rows) == 1
     makespans[paper.PAPERS_DUPLEX] = [1.0, 1.0, 1.0]
-    assert not comparison.resembles_figures(rows_of(makespans, energies)).any()
-    assert comparison.representative_week(rows_of(makespans, energies)) == 1
+    assert not paper.resembles_figures(rows_of(makespans, energies)).any()
+    assert paper.representative_week(rows_of(makespans, energies)) == 1
 
 
 @pytest.mark.slow

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError
 from hpcosim_client.safetensors_file import read_safetensors
-from hpcosim_papers.deep_eas.agent.network import load_deep_eas, network_shapes
+from hpcosim_papers.deep_eas.agent.network import Scene, load_deep_eas, network_shapes
 from hpcosim_papers.deep_eas.agent.network import network_of as deep_eas_of
-from hpcosim_papers.deep_eas.agent.scene import Scene
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
-from hpcosim_papers.ineps.agent import model as pairing
-from hpcosim_papers.ineps.agent.model import load_pairing
-from hpcosim_papers.power.agent import network as node_power
+from hpcosim_papers.ineps.agent import policy as pairing
+from hpcosim_papers.ineps.agent.policy import load_pairing
+from hpcosim_papers.power import agent as node_power
 from hpcosim_schedulers.agents import layers
 from support.paths import SCENARIOS
 
@@ -97,7 +96,7 @@ def test_node_power_logits_equal_those_of_torch(path: Path) -> None:
     """For one node and many."""
     torch = pytest.importorskip("torch")
     from hpcosim_gym.learning.weights import with_weights
-    from hpcosim_papers.power.learners.agent import NodePowerActor
+    from hpcosim_papers.power.learners.train import NodePowerActor
 
     weights, about = node_power.load_actor(path)
     actor = with_weights(NodePowerActor(about.shape), weights)

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, View
-from hpcosim_papers.ineps.agent.lanes import Lanes, NodeType, Work, run_lanes
-from hpcosim_papers.ineps.agent.sharing import Load
+from hpcosim_papers.ineps.agent.site import Lanes, Load, NodeType, Work, run_lanes
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, bandwidth_mbps
 from hpcosim_workloads.table import JobTable, job_table
 from support.examples import examples

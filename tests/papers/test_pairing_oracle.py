@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
-from hpcosim_papers.ineps.agent.choices import Choices
-from hpcosim_papers.ineps.agent.rounds import PairingRounds
+from hpcosim_papers.ineps.agent.forecast_features import Choices
+from hpcosim_papers.ineps.agent.policy import PairingRounds
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor, energy_estimate_j
 from hpcosim_workloads.table import JobTable, job_table

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
-from hpcosim_papers.ineps.agent.choices import Choices
+from hpcosim_papers.ineps.agent.forecast_features import Choices
 from hpcosim_papers.ineps.agent.plan_search import PlanSearch, Searching
-from hpcosim_papers.ineps.agent.rounds import PairingRounds
+from hpcosim_papers.ineps.agent.policy import PairingRounds
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
 from hpcosim_protocol import Contention, NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.in_process import run_in_process

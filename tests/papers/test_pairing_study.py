@@ -25,8 +25,7 @@ from hpcosim_papers.ineps.study.pairing import COLUMNS, OPTIMA, find_optima, tra
 from hpcosim_papers.ineps.study.pairing_tables import Results, Spread, sampled_spread, summary
 from hpcosim_papers.studies.agents import TABLE
 from hpcosim_papers.studies.catalogue import Request, reproduce_study
-from hpcosim_papers.studies.papers import papers_folder, scenario_path
-from hpcosim_papers.studies.study import rows_of
+from hpcosim_papers.studies.study import papers_folder, rows_of, scenario_path
 from hpcosim_scenarios.running.run import Transport, run_scenario
 
 PAIRING = tuple(EXPERIMENTS)

@@ -7,9 +7,8 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from hpcosim_papers.ineps.study.unseen import COLUMNS, POLICIES, difference, summary
-from hpcosim_papers.ineps.study.unseen_workloads import Unseen, unseen
-from hpcosim_papers.studies.papers import scenario_path
+from hpcosim_papers.ineps.study.unseen import COLUMNS, POLICIES, Unseen, difference, summary, unseen
+from hpcosim_papers.studies.study import scenario_path
 from hpcosim_scenarios.running.library import Library
 
 LIBRARY = Library([scenario_path("ineps", "exp2")])

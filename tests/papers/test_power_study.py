@@ -13,7 +13,7 @@ import pytest
 from hpcosim_experiments.executors import IN_THIS_PROCESS
 from hpcosim_experiments.runs.plan import Plan
 from hpcosim_experiments.statistics.rows import Labels
-from hpcosim_papers.power.study import curricula, managers
+from hpcosim_papers.power.study import curricula, paper
 from hpcosim_papers.power.study.paper import (
     CLUSTERS,
     FILLING,
@@ -25,9 +25,16 @@ from hpcosim_papers.power.study.paper import (
     scenario_file,
 )
 from hpcosim_papers.power.study.reproduce import study_of
-from hpcosim_papers.studies.errors import StudyError
-from hpcosim_papers.studies.papers import papers_folder
-from hpcosim_papers.studies.study import Request, Study, carry_out, only, plan, rows_of
+from hpcosim_papers.studies.study import (
+    Request,
+    Study,
+    StudyError,
+    carry_out,
+    only,
+    papers_folder,
+    plan,
+    rows_of,
+)
 from hpcosim_protocol import Platform
 from hpcosim_protocol.platform import PowerStates
 from hpcosim_scenarios.model.file import load_scenario
@@ -83,7 +90,7 @@ def test_columns_of_every_manager(tiny: Path) -> None:
     """Kind, value and awareness of a run are those of its manager."""
     runs = {str(run.labels["manager"]): run for run in plan(study_in(tiny, "power-pareto")).runs}
     found = {
-        name: tuple(managers.columns_of(runs[name])[column] for column in ("kind", "value"))
+        name: tuple(paper.columns_of(runs[name])[column] for column in ("kind", "value"))
         for name in ("always on", "timeout 15 min", "keep 4 idle", "slurm 15 min")
     }
     assert list(found.values()) == [
@@ -92,16 +99,16 @@ def test_columns_of_every_manager(tiny: Path) -> None:
         ("keep-idle", 4),
         ("slurm", None),
     ]
-    priced = managers.columns_of(runs["timeout 60 min, wait at 350 W"])
+    priced = paper.columns_of(runs["timeout 60 min, wait at 350 W"])
     assert (priced["kind"], priced["value"], priced["awareness"]) == ("priced", 350, "planned")
-    assert managers.columns_of(runs["always on"])["awareness"] == "any"
+    assert paper.columns_of(runs["always on"])["awareness"] == "any"
 
 
 def test_an_agent_has_a_name_and_a_seed(tiny: Path) -> None:
     """Agents of one curriculum have the same name; the seed is that of the training."""
     pytest.importorskip("torch", reason="trained agents need the extra rl")
     study = study_of("power-radar")._replace(experiment=tiny / "experiments/power-radar.yaml")
-    columns = [managers.columns_of(run) for run in plan(study).runs]
+    columns = [paper.columns_of(run) for run in plan(study).runs]
     seeds = [row["seed"] for row in columns if row["manager"] == "adaptive 400 W"]
     assert seeds == [1, 2, 3]
     assert {row["manager"] for row in columns if row["kind"] == "a2c"} == {
@@ -113,8 +120,8 @@ def test_an_agent_has_a_name_and_a_seed(tiny: Path) -> None:
 def test_a_manager_without_its_package_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason names the manager, the package and the extra; other managers stay."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
-    assert managers.missing("timeout 5 min") == ""
-    assert managers.missing("oracle, no wait") == (
+    assert paper.missing("timeout 5 min") == ""
+    assert paper.missing("oracle, no wait") == (
         "`oracle, no wait` is left out: it needs scipy (`pip install 'hpcosim[oracle]'`)."
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.power.study import claims, radar, sensitivity
+from hpcosim_papers.power.study import paper, radar, sensitivity
 from hpcosim_papers.power.study import pareto_figure as pareto
 from hpcosim_papers.power.study.paper import METRICS
 
@@ -45,7 +45,7 @@ def test_timeouts_beside_the_paper() -> None:
         timeout_row(15, 9.0, 200, job_filling_rate=0.8),
         timeout_row(20, 10.0, 100),
     ]
-    table = claims.timeout_claims(rows, ["aware"])
+    table = paper.timeout_claims(rows, ["aware"])
     assert [line.split(" | ")[-1].rstrip(" |") for line in table[2:]] == [
         "timeout 10 min",
         "8.00",
@@ -77,7 +77,7 @@ def test_the_best_agent_beside_the_paper() -> None:
         ),
         row_of("a2c", "A2C no curriculum", seed=1, wasted_energy_j=17e9, mean_wait_s=50),
     ]
-    table = claims.agent_claims(rows)
+    table = paper.agent_claims(rows)
     assert [line.split(" | ")[-1].rstrip(" |") for line in table[2:]] == [
         "-15.00 %",
         "-5.56 %",
@@ -88,7 +88,7 @@ def test_the_best_agent_beside_the_paper() -> None:
         "+5.00 points",
         "between 10 and 15 min",
     ]
-    assert claims.agent_claims(rows[-1:]) == []
+    assert paper.agent_claims(rows[-1:]) == []
 
 
 def test_the_best_is_1_on_every_spoke() -> None:

@@ -14,15 +14,18 @@ torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed"
 
 from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
 from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
-from hpcosim_papers.power.agent import network as nets  # noqa: E402
-from hpcosim_papers.power.agent.manager import learned  # noqa: E402
+from hpcosim_papers.power import agent as nets  # noqa: E402
+from hpcosim_papers.power.agent import learned  # noqa: E402
 from hpcosim_papers.power.environments.node_power import NodePowerEnv  # noqa: E402
 from hpcosim_papers.power.environments.power_task import PowerTask  # noqa: E402
-from hpcosim_papers.power.learners.agent import NodePowerActor, new_network  # noqa: E402
-from hpcosim_papers.power.learners.settings import A2C, ALGORITHMS, PowerTraining  # noqa: E402
-from hpcosim_papers.power.learners.train import (  # noqa: E402  # noqa: E402
+from hpcosim_papers.power.learners.train import (  # noqa: E402  # noqa: E402  # noqa: E402  # noqa: E402
+    A2C,
+    ALGORITHMS,
     CurriculumWorkload,
+    NodePowerActor,
     PowerLearner,
+    PowerTraining,
+    new_network,
     split_by_time,
     train,
     train_power,

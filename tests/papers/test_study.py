@@ -12,10 +12,17 @@ import pytest
 from hpcosim_experiments.executors import IN_THIS_PROCESS, Local
 from hpcosim_experiments.statistics.rows import Row, read_rows
 from hpcosim_papers.studies.agents import in_parallel, keep_best, train_all
-from hpcosim_papers.studies.errors import StudyError
-from hpcosim_papers.studies.measures import change
-from hpcosim_papers.studies.runs import simulate, simulate_again
-from hpcosim_papers.studies.study import Request, Study, carry_out, only, plan
+from hpcosim_papers.studies.study import (
+    Request,
+    Study,
+    StudyError,
+    carry_out,
+    change,
+    only,
+    plan,
+    simulate,
+    simulate_again,
+)
 from hpcosim_scenarios.errors import RunError
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable

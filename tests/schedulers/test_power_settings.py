@@ -79,8 +79,8 @@ def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     """Write a small untrained network."""
     torch = pytest.importorskip("torch")
     from hpcosim_gym.learning.weights import arrays_of
-    from hpcosim_papers.power.agent.network import NodePowerMetadata, Shape, save_actor
-    from hpcosim_papers.power.learners.agent import NodePowerActor, new_network
+    from hpcosim_papers.power.agent import NodePowerMetadata, Shape, save_actor
+    from hpcosim_papers.power.learners.train import NodePowerActor, new_network
 
     shape = Shape(embedding=8, heads=2, layers=1)
     actor = new_network(NodePowerActor, shape, torch.Generator().manual_seed(1))
@@ -413,7 +413,7 @@ def test_it_decides_as_often_as_it_was_trained_to(
 ) -> None:
     """Unless the settings say otherwise."""
     pytest.importorskip("torch")
-    from hpcosim_papers.power.agent import manager as learned
+    from hpcosim_papers.power import agent as learned
 
     model = str(an_actor(tmp_path / "a.safetensors", 420.0))
     asked: list[Any] = []

@@ -17,7 +17,7 @@ def _agent(model: Path, *, sample: bool) -> Policy:
 
 
 def _rule(objective: Objective) -> Policy:
-    from hpcosim_papers.ineps.agent.rule import pairing_rule
+    from hpcosim_papers.ineps.agent.policy import pairing_rule
 
     return pairing_rule(objective)
 

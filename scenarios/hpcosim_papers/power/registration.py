@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_papers.power.agent.manager import learned
+from hpcosim_papers.power.agent import learned
 from hpcosim_schedulers.power.manager import Manager
 from hpcosim_schedulers.power.settings import Rl
 

@@ -9,11 +9,11 @@
 `catalogue` lists all studies. The runs of a study are an experiment, such as
 `scenarios/papers/ineps/experiments/ineps.yaml`. Each paper has a package with its published numbers
 and the layout of its tables and figures. The modules beside these packages are shared: `study`
-(simulates the runs and writes the files of a study), `runs` (single simulations), `measures`,
-`figures`, `agents` (training), `pool` (processes) and `papers` (paths).
+(simulates the runs and writes the files of a study; paths, measures, single simulations),
+`figures` and `agents` (training).
 """
 
 from hpcosim_papers.studies.catalogue import STUDIES, Request, reproduce_study
-from hpcosim_papers.studies.errors import StudyError
+from hpcosim_papers.studies.study import StudyError
 
 __all__ = ["STUDIES", "Request", "StudyError", "reproduce_study"]

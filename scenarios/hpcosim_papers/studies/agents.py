@@ -17,7 +17,7 @@ from hpcosim_experiments.executors import (
     results_of,
 )
 from hpcosim_experiments.statistics.rows import Row, read_rows, write_rows
-from hpcosim_papers.studies.errors import StudyError
+from hpcosim_papers.studies.study import StudyError
 from hpcosim_scenarios.running.progress import shown
 
 # Parallel execution of the runs of a study, with progress.

@@ -9,8 +9,7 @@ from typing import NamedTuple
 from hpcosim_client.extras import rl_extra
 from hpcosim_experiments.executors import Local
 from hpcosim_experiments.output import MARKER
-from hpcosim_papers.studies.errors import StudyError
-from hpcosim_papers.studies.study import Request
+from hpcosim_papers.studies.study import Request, StudyError
 from hpcosim_sim.record.folder import prepare
 from hpcosim_view.figures.style import drawing
 

@@ -1,7 +1,11 @@
-"""A study: an experiment, and the tables and figures that a paper has of its results."""
+"""A study: an experiment, and the tables and figures that a paper has of its results.
+
+The studies also share what stands here: the paths of the papers, measures, and single runs.
+"""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,13 +17,25 @@ from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
 from hpcosim_experiments.runs.result import RunResult
 from hpcosim_experiments.runs.task import Measures
 from hpcosim_experiments.statistics.rows import Labels, Row, Rows, write_rows
-from hpcosim_papers.studies.papers import papers_folder
+from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.errors import RunError
+from hpcosim_scenarios.model.jobs import jobs_of
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.chosen import Chosen, chosen_by
+from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.library import Library, LoadedScenario
+from hpcosim_scenarios.running.run import opened_with
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
-from hpcosim_scenarios.shipped import EXPERIMENTS
+from hpcosim_scenarios.shipped import EXPERIMENTS, PAPERS, shipped_folder
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_workloads.table import JobTable
 
 Tables = Mapping[str, Callable[[Rows], str]]
 Figures = Mapping[str, Callable[[Path, Rows], None]]
+
+
+Metrics = Mapping[str, float]
+NO_OVERRIDES: Mapping[str, Any] = {}
 
 
 class Request(NamedTuple):
@@ -164,3 +180,81 @@ def _check(planned: Plan, results: Mapping[str, RunResult]) -> None:
         completed, count = result.metrics["jobs_completed"], result.metrics["jobs"]
         if completed != count:
             raise RunError(f"{named}: only {completed} of {count} jobs completed")
+
+
+class StudyError(HpcosimError):
+    """A study cannot run: it is unknown, an input is missing, or a file is not writable."""
+
+
+def papers_folder() -> Path:
+    """Return the folder `papers` of the shipped scenarios."""
+    return shipped_folder() / PAPERS
+
+
+def scenario_path(paper: str, name: str) -> Path:
+    """Return the path of a scenario of a paper, such as `scenario_path("ineps", "exp1")`."""
+    return papers_folder() / paper / f"{name}.yaml"
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Return the sample standard deviation; 0 for a single value."""
+    return statistics.stdev(values) if len(values) > 1 else 0.0
+
+
+def change(value: float, base: float) -> float:
+    """Return the relative difference of a value to a base, %; NaN if the base is 0."""
+    return 100 * (value / base - 1) if base else float("nan")
+
+
+class Simulated(NamedTuple):
+    """A completed run.
+
+    Attributes:
+        simulation: the simulation at its end.
+        metrics: metrics by name.
+        jobs: the workload.
+    """
+
+    simulation: Simulation
+    metrics: Metrics
+    jobs: JobTable
+
+
+def simulate(
+    path: Path, scheduler: str | None = None, overrides: Mapping[str, Any] = NO_OVERRIDES
+) -> Simulated:
+    """Simulate a scenario.
+
+    Args:
+        path: the scenario file.
+        scheduler: name of the scheduler; None: the scheduler of the scenario.
+        overrides: changes of the scenario, by dotted path.
+
+    Raises:
+        ScenarioError, WorkloadError, PolicyError: the scenario, its log or its scheduler is
+            invalid.
+        RunError: the simulation failed, or a job did not complete.
+    """
+    library = Library([path], overrides)
+    chosen = chosen_by(library.first, path, scheduler)
+    return _simulated(library.first, library.first_jobs, chosen)
+
+
+def simulate_again(run: PlannedRun) -> Simulated:
+    """Simulate a run of an experiment, whose stored result has the metrics only.
+
+    Raises:
+        As `simulate`.
+    """
+    return _simulated(run.scenario, jobs_of(run.scenario, Path()), run.task.chosen)
+
+
+def _simulated(scenario: Scenario, jobs: JobTable, chosen: Chosen) -> Simulated:
+    with opened_with(chosen, LoadedScenario(scenario, jobs, {}, None)) as (opened, policy):
+        metrics = run_in_process(opened, policy)
+    if metrics["jobs_completed"] != len(jobs):
+        raise RunError(
+            f"{scenario.name}: only {metrics['jobs_completed']} of {len(jobs)} jobs completed "
+            f"under {chosen.title}"
+        )
+    return Simulated(opened.simulation, metrics, jobs)

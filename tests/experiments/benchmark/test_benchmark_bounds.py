@@ -20,9 +20,8 @@ from hpcosim_experiments.benchmark.suite import (
     shipped_suites,
 )
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
-from hpcosim_papers.deep_eas.bound import least_cost
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.study.optimum import optimum
+from hpcosim_papers.deep_eas.bound import least_cost, optimum
+from hpcosim_papers.deep_eas.environments.step_machines import step_jobs
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from support.benchmark_suites import SUITE, smallest_of, tiny_suite
 from support.response_oracle import RigidJob, least_mean_response_s

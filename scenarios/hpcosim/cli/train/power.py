@@ -81,8 +81,7 @@ def power(
     if several is None:
         check_alone(executor, workers)
     with training_into(out, several, force=force, resume=resume):
-        from hpcosim_papers.power.learners.settings import ALGORITHMS
-        from hpcosim_papers.power.learners.train import train_power
+        from hpcosim_papers.power.learners.train import ALGORITHMS, train_power
 
         training = with_options(
             ALGORITHMS[algorithm],

@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_papers.deep_eas.agent.network import LogitsOf
-from hpcosim_papers.deep_eas.agent.scene import WINDOWS, Scene
-from hpcosim_papers.deep_eas.agent.step_costs import normalised_edps
+from hpcosim_papers.deep_eas.agent.network import WINDOWS, LogitsOf, Scene
 from hpcosim_papers.deep_eas.agent.step_jobs import AFTER_ALL, Machines, StepJobs
-from hpcosim_papers.deep_eas.agent.step_runs import UNSET, Moment, StepRuns
+from hpcosim_papers.deep_eas.agent.step_runs import UNSET, Moment, StepRuns, normalised_edps
 
 RECENT = 16  # steps from which the arrival rate is estimated
 LONGEST = 120  # steps: the longest sequence in the prior of the remaining arrivals

@@ -1,18 +1,23 @@
-"""The networks of Deep-EAS and their files: one for pictures, as in the paper, one for pairs."""
+"""What a Deep-EAS agent observes (`Scene`), and its networks in NumPy with their files.
+
+One network reads the picture of the paper. The other reads features of each pair of a machine and a
+slot; they do not depend on the number, speeds and powers of machines, and quantities with a wide
+range are logarithms.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from hpcosim_papers.deep_eas.agent.pairs import feature_counts, pairs, queues
-from hpcosim_papers.deep_eas.agent.scene import Counts, Scene
-from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
+from hpcosim_client.job import Floats
+from hpcosim_papers.deep_eas.agent.step_jobs import Counts, DeepEas
 from hpcosim_schedulers.agents.layers import (
     Rows,
     Shapes,
@@ -25,9 +30,75 @@ from hpcosim_schedulers.agents.layers import (
 )
 from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
 
-# The binary picture that Deep-EAS observes; a row is a step (paper, section II-B, figure 2).
+WINDOWS = (4, 16, 64)
+"""Steps in which recent submissions are counted."""
+
+NEVER = -1  # the row of a job that does not fit, and of an empty slot
 
 Picture = NDArray[np.bool_]
+"""The binary picture of `sees: picture`; a row is a step (paper, section II-B, figure 2)."""
+
+Features = NDArray[np.float32]
+
+SOON = (1, 2, 4, 8, 16)  # numbers of rows with an occupancy feature, beside the horizon
+OF_PAIR = 16 + len(SOON) + 1
+OF_QUEUE = 3
+IN_QUEUE = 4  # additional features of a pair with `sees: queue`
+OF_WHOLE_QUEUE = 4 + len(WINDOWS)
+LEAST_W = 1e-9  # lower bound of the power of a machine in features
+
+
+class Scene(NamedTuple):
+    """Observations at one or several moments; times are in steps from the moment on.
+
+    Attributes:
+        watts: float64[machines], power of a busy core, in W.
+        used: int16[moments, machines, horizon], occupied cores in each row of the plans.
+        cores: int16[moments, queue], cores of the job in each slot; 0: empty.
+        waited: int16[moments, queue], waiting time of the job.
+        steps: int16[moments, machines, queue], expected run time of the job.
+        rows: int16[moments, machines, queue], row in which the job would start; `NEVER`: it does
+            not fit within the horizon.
+        behind: int16[moments], number of waiting jobs behind those in slots.
+        since_arrival: int16[moments], time since the last submission.
+        ahead: int32[moments, queue], work of the waiting jobs with a shorter expected run time than
+            the job in a slot, or the same and an earlier submission: cores x steps on the fastest
+            machine.
+        work: int32[moments], work of all waiting jobs.
+        recent: int16[moments, 3], jobs submitted in the last steps, for each of `WINDOWS`.
+    """
+
+    watts: Floats
+    used: Counts
+    cores: Counts
+    waited: Counts
+    steps: Counts
+    rows: Counts
+    behind: Counts
+    since_arrival: Counts
+    ahead: NDArray[np.int32]
+    work: NDArray[np.int32]
+    recent: Counts
+
+    @property
+    def moments(self) -> int:
+        """The number of moments."""
+        return len(self.used)
+
+    def some(self, which: NDArray[np.integer]) -> Scene:
+        """Return the observations at some of the moments."""
+        return Scene(self.watts, *(part[which] for part in self[1:]))
+
+    def possible(self) -> NDArray[np.bool_]:
+        """Return the valid actions, bool[moments, actions]; the last, to hold, always is."""
+        fits = (self.rows != NEVER).reshape(self.moments, -1)
+        return np.concatenate([fits, np.ones((self.moments, 1), dtype=np.bool_)], axis=1)
+
+
+def joined(scenes: Sequence[Scene]) -> Scene:
+    """Concatenate the moments of observations of the same machines."""
+    parts = (np.concatenate(part) for part in zip(*(scene[1:] for scene in scenes), strict=True))
+    return Scene(scenes[0].watts, *parts)
 
 
 def pictures(settings: DeepEas, scene: Scene) -> Picture:
@@ -154,3 +225,90 @@ def load_deep_eas(path: Path) -> tuple[Weights, DeepEasMetadata]:
     """
     about, weights = read_network(path, FORMAT, DeepEasMetadata, "Deep-EAS agent")
     return check_weights(path, weights, network_shapes(about.settings)), about
+
+
+def feature_counts(settings: DeepEas) -> tuple[int, int]:
+    """Return the numbers of features of a pair and of the queue."""
+    whole = settings.sees == "queue"
+    return (OF_PAIR + IN_QUEUE, OF_WHOLE_QUEUE) if whole else (OF_PAIR, OF_QUEUE)
+
+
+def pairs(settings: DeepEas, scene: Scene) -> Features:
+    """Return the features, float32[moments, machines x queue, features]; 0 for empty slots.
+
+    The weight of a job is its energy divided by the square of its least expected run time. The
+    weight times the time from submission to end is the normalised energy-delay product (paper,
+    section II-A).
+    """
+    there = (scene.cores > 0)[:, None, :]
+    cores = np.maximum(scene.cores, 1)[:, None, :].astype(np.float32)
+    steps = np.maximum(scene.steps, 1).astype(np.float32)
+    least = steps.min(axis=1, keepdims=True)
+    waited = scene.waited[:, None, :].astype(np.float32)
+    rows = np.maximum(scene.rows, 0).astype(np.float32)
+    watts = np.maximum(scene.watts, LEAST_W)
+    dearer = (watts / watts.min())[:, None].astype(np.float32)
+    weight = cores * dearer * steps / least**2
+    parts = [
+        1.0,
+        scene.rows != NEVER,
+        rows / settings.horizon,
+        np.log1p(rows) / 3,
+        steps / settings.horizon,
+        np.log(steps) / 3,
+        least / settings.horizon,
+        np.log(least) / 3,
+        np.log(steps / least),
+        cores / settings.cores,
+        np.log1p(waited) / 5,
+        np.log(weight) / 3,
+        np.log(weight * (waited + rows + steps)) / 5,
+        np.log(weight * (rows + steps)) / 5,
+        np.log(cores * dearer * steps) / 5,
+        np.log(dearer) / 3,
+        *_occupancy(settings, scene),
+    ]
+    if settings.sees == "queue":
+        parts += _in_queue(settings, scene, least, waited)
+    features = np.empty((*steps.shape, len(parts)), dtype=np.float32)
+    for column, part in enumerate(parts):
+        features[..., column] = part
+    features *= there[..., None]
+    return features.reshape(scene.moments, -1, len(parts))
+
+
+def queues(settings: DeepEas, scene: Scene) -> Features:
+    """Return the features of the queue, float32[moments, features]."""
+    since_arrival = np.minimum(scene.since_arrival / settings.since_arrival, 1.0)
+    filled = (scene.cores > 0).mean(axis=1)
+    if settings.sees == "pairs":
+        parts = [scene.behind / (2 * settings.queue), since_arrival, filled]
+        return np.stack(parts, axis=1).astype(np.float32)
+    parts = [
+        np.log1p(scene.behind) / 5,
+        since_arrival,
+        filled,
+        np.log1p(scene.work / settings.cores) / 5,
+        *(scene.recent / np.array(WINDOWS)).T,
+    ]
+    return np.stack(parts, axis=1).astype(np.float32)
+
+
+def _in_queue(
+    settings: DeepEas, scene: Scene, least: Features, waited: Features
+) -> list[NDArray[np.floating]]:
+    """Return features of the jobs beside the whole queue, each [moments, 1, slots or 1]."""
+    ahead, work = scene.ahead[:, None], scene.work[:, None, None]
+    return [
+        np.log1p(ahead / settings.cores) / 5,
+        np.log1p(work / settings.cores) / 5,
+        ahead / np.maximum(work, 1),
+        np.log1p(waited / least) / 3,
+    ]
+
+
+def _occupancy(settings: DeepEas, scene: Scene) -> list[NDArray[np.floating]]:
+    """Return the occupancy of each number of rows, each [moments, machines, 1]."""
+    taken = np.cumsum(scene.used, axis=2, dtype=np.float32) / settings.cores
+    ends = [min(rows, settings.horizon) for rows in (*SOON, settings.horizon)]
+    return [taken[:, :, end - 1, None] / end for end in ends]

@@ -10,10 +10,8 @@ from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_papers.deep_eas.agent.scene import Counts
 
-# Settings of the actions and observations of Deep-EAS, which its model file records.
-
+Counts = NDArray[np.int16]
 Sees = Literal["picture", "pairs", "queue"]
 Few = Annotated[int, Meta(ge=1, le=1000)]
 Rows = Annotated[int, Meta(ge=3, le=1000)]  # as many as a filter of the network has

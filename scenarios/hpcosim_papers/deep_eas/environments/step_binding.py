@@ -26,11 +26,14 @@ from hpcosim_gym.environments.arguments import (
     scenario_path,
     settings_of,
 )
-from hpcosim_papers.deep_eas.agent.step_costs import accrued_cost, cost_rates
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
-from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, accrued_cost, cost_rates
+from hpcosim_papers.deep_eas.environments.step_machines import (
+    machines_of,
+    model_of,
+    sequence,
+    step_jobs,
+)
 from hpcosim_scenarios.model.scenario import Scalar
 
 # The observations of `hpcosim/StepBinding-v1`.

@@ -1,14 +1,22 @@
-"""The networks of Deep-EAS in PyTorch. Policies evaluate them with NumPy."""
+"""The networks and the critic of Deep-EAS in PyTorch, as an agent of the learning algorithms.
+
+Policies evaluate the networks with NumPy. The critic is used only in training.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from hpcosim_client.job import Ints
+from hpcosim_gym.learning.agent import Agent
+from hpcosim_gym.learning.distributions import Evaluation, categorical
 from hpcosim_gym.learning.weights import with_weights
 from hpcosim_papers.deep_eas.agent.network import (
     FILTERS,
@@ -16,14 +24,22 @@ from hpcosim_papers.deep_eas.agent.network import (
     STRIDE,
     UNITS,
     DeepEasMetadata,
+    Scene,
     along,
+    feature_counts,
+    joined,
     load_deep_eas,
     mask_logits,
+    pairs,
     pictures,
+    queues,
 )
-from hpcosim_papers.deep_eas.agent.pairs import feature_counts, pairs, queues
-from hpcosim_papers.deep_eas.agent.scene import Scene
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
+from hpcosim_papers.deep_eas.agent.step_runs import UNSET, StepRuns, plan_occupancy
+from hpcosim_papers.deep_eas.learners.settings import DeepEasTraining
+
+CRITIC_UNITS = 64
+JOB_SETS = 3  # future, waiting and bound jobs
 
 
 class PictureNetwork(nn.Module):
@@ -120,3 +136,118 @@ def logits_of(network: Network, scene: Scene) -> NDArray[np.float32]:
     with torch.inference_mode():
         logits: NDArray[np.float32] = network(scene).numpy()
     return mask_logits(network.settings, scene, logits)
+
+
+class SceneBatch(NamedTuple):
+    """Observations of several decisions.
+
+    Attributes:
+        scene: observation of the actor.
+        critic_input: float32[decisions, features], observation of the critic, see
+            `critic.critic_features`.
+        step: int64[decisions], the step of each decision.
+    """
+
+    scene: Scene
+    critic_input: Tensor
+    step: Tensor
+
+    def take(self, which: Tensor) -> SceneBatch:
+        """Return the selected decisions."""
+        scene = self.scene.some(which.numpy())
+        return SceneBatch(scene, self.critic_input[which], self.step[which])
+
+
+def join(parts: Sequence[SceneBatch]) -> SceneBatch:
+    """Concatenate batches."""
+    scenes, critic_input, steps = zip(*parts, strict=True)
+    return SceneBatch(joined(scenes), torch.cat(critic_input), torch.cat(steps))
+
+
+def new_agent(training: DeepEasTraining, machines: int) -> Agent[Network, SceneBatch]:
+    """Return an agent with initial weights; REINFORCE has no critic.
+
+    Args:
+        training: settings, including the seed of the weights.
+        machines: number of machines.
+    """
+    generator = torch.Generator().manual_seed(training.seed)
+    network = network_of(training.settings)
+    initialise(network, generator)
+    if training.algorithm == "reinforce":
+        return Agent(network, None, evaluate, _value, training)
+    critic = DeepEasCritic(critic_feature_count(machines))
+    initialise_critic(critic, generator)
+    return Agent(network, critic, evaluate, _value, training)
+
+
+def evaluate(network: Network, batch: SceneBatch, actions: Tensor) -> Evaluation:
+    """Evaluate actions under a network."""
+    logits = network(batch.scene)
+    if network.settings.masked:
+        logits = logits.masked_fill(torch.from_numpy(~batch.scene.possible()), -torch.inf)
+    return categorical(logits, actions)
+
+
+def _value(critic: nn.Module, batch: SceneBatch) -> Tensor:
+    values: Tensor = critic(batch.critic_input)
+    return values
+
+
+def critic_features(runs: StepRuns, selected: Ints) -> NDArray[np.float32]:
+    """Return the critic's observation, float32[runs, features]: remaining work and cost rates.
+
+    The critic may observe more than the agent: the features include jobs of the future.
+
+    Args:
+        runs: the runs.
+        selected: int64[selected], indices of runs.
+    """
+    jobs = runs.jobs.take(selected)
+    now = runs.now[selected, None]
+    came, bound = jobs.submit <= now, runs.machine[selected] != UNSET
+    begun = runs.start[selected] != UNSET
+    steps = np.maximum(jobs.expected.min(axis=1), 1).astype(np.float64)
+    weight, work = jobs.cores / steps, jobs.cores * steps
+    sets = (jobs.valid & ~came, came & ~bound, bound & ~begun)
+    columns = [(each * members).sum(axis=1) for members in sets for each in (weight, work)]
+    columns.append((weight * np.maximum(now - jobs.submit, 0) * sets[1]).sum(axis=1))
+    columns.append(now[:, 0] - jobs.submit[:, 0])
+    occupied = plan_occupancy(runs, selected)
+    return np.concatenate([np.log1p(np.stack(columns, axis=1)) / 5, occupied], axis=1, dtype="f4")
+
+
+def critic_feature_count(machines: int) -> int:
+    """Return the number of features of `critic_features`."""
+    return 2 * JOB_SETS + 2 + machines
+
+
+class DeepEasCritic(nn.Module):
+    """Two tanh layers that estimate the return of a run relative to its sequence's mean.
+
+    Args:
+        features: number of input features.
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Linear(features, CRITIC_UNITS),
+            nn.Tanh(),
+            nn.Linear(CRITIC_UNITS, CRITIC_UNITS),
+            nn.Tanh(),
+            nn.Linear(CRITIC_UNITS, 1),
+        )
+
+    def forward(self, critic_input: Tensor) -> Tensor:
+        """Return values, float32[runs], of features, float32[runs, features]."""
+        values: Tensor = self.layers(critic_input)[:, 0]
+        return values
+
+
+def initialise_critic(critic: DeepEasCritic, generator: torch.Generator) -> None:
+    """Sample weights with mean 0 and variance 1 / inputs from a generator; set biases to 0."""
+    for layer in critic.modules():
+        if isinstance(layer, nn.Linear):
+            nn.init.normal_(layer.weight, 0.0, layer.in_features**-0.5, generator=generator)
+            nn.init.zeros_(layer.bias)

@@ -16,9 +16,12 @@ from hpcosim_gym.learning.rollout import Sample, play
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.step_runs import Moment, esjf_actions
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.learners.agent import SceneBatch
-from hpcosim_papers.deep_eas.learners.critic import critic_features
-from hpcosim_papers.deep_eas.learners.networks import Network, logits_of
+from hpcosim_papers.deep_eas.learners.networks import (
+    Network,
+    SceneBatch,
+    critic_features,
+    logits_of,
+)
 
 
 class BindingRuns:

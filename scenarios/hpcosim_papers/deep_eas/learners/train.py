@@ -24,14 +24,22 @@ from hpcosim_gym.learning.threads import use_one_thread
 from hpcosim_gym.learning.update import learn
 from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas
-from hpcosim_papers.deep_eas.agent.step_costs import costs_to_go, mean_edp, normalised_edps
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
-from hpcosim_papers.deep_eas.agent.step_runs import StepRuns
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, costs_to_go, mean_edp, normalised_edps
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
-from hpcosim_papers.deep_eas.learners.agent import SceneBatch, join, new_agent
-from hpcosim_papers.deep_eas.learners.networks import Network, network_of
+from hpcosim_papers.deep_eas.environments.step_machines import (
+    machines_of,
+    model_of,
+    sequence,
+    step_jobs,
+)
+from hpcosim_papers.deep_eas.learners.networks import (
+    Network,
+    SceneBatch,
+    join,
+    network_of,
+    new_agent,
+)
 from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler, play_esjf, play_greedy
 from hpcosim_papers.deep_eas.learners.settings import DeepEasTraining
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError

@@ -20,11 +20,15 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_experiments.statistics.statistic import paired_ratio
-from hpcosim_papers.deep_eas.agent.step_costs import normalised_edps
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_runs import normalised_edps
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_papers.deep_eas.environments.step_machines import (
+    machines_of,
+    model_of,
+    sequence,
+    step_jobs,
+)
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, load_network, network_of
 from hpcosim_papers.deep_eas.learners.play import play_esjf, play_greedy, play_sampled, play_search
 from hpcosim_papers.deep_eas.study.cases import EVERY_LENGTH, Case, model_name

@@ -12,11 +12,16 @@ import numpy as np
 from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows
-from hpcosim_papers.deep_eas.agent.step_costs import mean_edp
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_runs import mean_edp
+from hpcosim_papers.deep_eas.bound import SequenceBound, optimum
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_jobs import step_jobs
-from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, sequence
+from hpcosim_papers.deep_eas.environments.step_machines import (
+    machines_of,
+    model_of,
+    sequence,
+    step_jobs,
+)
 from hpcosim_papers.deep_eas.learners.networks import Network, load_network
 from hpcosim_papers.deep_eas.learners.play import (
     NO_FORESIGHT,
@@ -26,9 +31,8 @@ from hpcosim_papers.deep_eas.learners.play import (
     play_search,
 )
 from hpcosim_papers.deep_eas.study.cases import Case
-from hpcosim_papers.deep_eas.study.optimum import SequenceBound, optimum
 from hpcosim_papers.studies.agents import in_parallel
-from hpcosim_papers.studies.measures import change
+from hpcosim_papers.studies.study import change
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_view.figures.style import COLOURS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_gym.learning.threads import use_one_thread
-from hpcosim_papers.deep_eas.study import curves, held_jobs, lengths, optima
+from hpcosim_papers.deep_eas.study import held_jobs, lengths, optima
 from hpcosim_papers.deep_eas.study.cases import (
     BUSIEST,
     CURVES,
@@ -14,13 +14,12 @@ from hpcosim_papers.deep_eas.study.cases import (
     SWEEPS,
     Case,
     model_name,
+    train_study,
     trainings,
 )
-from hpcosim_papers.deep_eas.study.sweep import study_of
-from hpcosim_papers.deep_eas.study.training import train_study
+from hpcosim_papers.deep_eas.study.sweep import curve_summary, draw_curves, study_of
 from hpcosim_papers.studies.agents import TABLE
-from hpcosim_papers.studies.papers import papers_folder
-from hpcosim_papers.studies.study import Request, carry_out
+from hpcosim_papers.studies.study import Request, carry_out, papers_folder
 from hpcosim_sim.record.folder import prepare
 
 
@@ -39,8 +38,8 @@ def reproduce(request: Request) -> None:
     prepare(out, force=request.force or request.train)  # there is no experiment to continue
     figure = out / f"{name}.png"
     if name == CURVES:
-        text = curves.summary(trainings(name), source)
-        curves.draw(figure, trainings(name), source)
+        text = curve_summary(trainings(name), source)
+        draw_curves(figure, trainings(name), source)
     elif name == HELD:
         found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
         text = held_jobs.summary(found)

@@ -45,7 +45,7 @@ Without a second option +3 is 0, or 1 on a platform with one node.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -53,13 +53,11 @@ from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
-from hpcosim_papers.ineps.agent.choices import Choices, Rows, actions_of, share_of
-from hpcosim_papers.ineps.agent.forecast import Forecast
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.agent.site import Kind, Option, Site, kind_of
+from hpcosim_protocol import Platform
+from hpcosim_schedulers.agents.layers import Rows
 from hpcosim_schedulers.heuristics.node_keys import affordable, run_time_scale
-
-# Forecasts of every kind of waiting jobs on every distinct node.
 
 NONE = Option(np.inf, np.inf, np.inf, np.inf)
 
@@ -295,3 +293,102 @@ class ForecastFeatures:
         requested = np.array([site.requested_mbps() for site in sites])
         computes = [bool(site.shares) for site in sites]
         return np.stack([free, computes, requested / (requested + MBPS)], axis=1)
+
+
+class Choices(NamedTuple):
+    """The valid pairs of a job and a node; the wait action, if valid, is last.
+
+    Attributes:
+        rows: float32[choices, features], features from 0 to 1.
+        actions: int64[choices], ascending: slot * nodes + node; slots * nodes: wait.
+        jobs: the eligible jobs, by slot.
+        nodes: number of nodes.
+        slots: number of slots, including those without a job.
+    """
+
+    rows: Rows
+    actions: Ints
+    jobs: Sequence[Job]
+    nodes: int
+    slots: int
+
+    @property
+    def waiting(self) -> int:
+        """The number of the wait action."""
+        return self.slots * self.nodes
+
+    def pair(self, choice: int) -> tuple[Job, int] | None:
+        """Return job and node of a choice; None: wait."""
+        action = int(self.actions[choice])
+        if action == self.waiting:
+            return None
+        slot, node = divmod(action, self.nodes)
+        return self.jobs[slot], node
+
+
+def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -> Ints:
+    """Return the numbers of actions; see `Choices`.
+
+    Args:
+        slot: int64[pairs], slot of each pair.
+        node: int64[pairs], node of each pair.
+        slots: number of slots.
+        nodes: number of nodes.
+        may_wait: whether the wait action is valid.
+    """
+    actions = slot * nodes + node
+    return np.append(actions, slots * nodes) if may_wait else actions
+
+
+def share_of(value: Floats | float, scale: float) -> Floats | float:
+    """Return max(x, 0) / (max(x, 0) + scale), from 0 to 1."""
+    value = np.maximum(value, 0.0)
+    return value / (value + scale)
+
+
+class Forecast:
+    """Forecasts of all nodes, updated at every call of the policy.
+
+    Attributes:
+        sites: the forecast of each node, by number.
+        idle_w: power of the idle cluster, in W.
+        committed_j: forecast of the energy beyond idle power of all jobs started so far, in J.
+    """
+
+    def __init__(self, platform: Platform) -> None:
+        slowest = platform.slowest_ops_per_s
+        self.sites = [
+            Site(group, node, slowest)
+            for group, node in enumerate(platform.nodes)
+            for _ in range(node.count)
+        ]
+        self.idle_w = sum(node.count * node.idle_w for node in platform.nodes)
+        self.committed_j = 0.0
+        self._where: dict[int, int] = {}
+
+    def follow(self, view: View) -> None:
+        """Apply the events since the last call."""
+        now_s = view.now_s
+        if view.left or view.rejected:
+            for job_id in [job_id for job_id in self._where if job_id not in view.running]:
+                self.sites[self._where.pop(job_id)].remove(now_s, job_id)
+        if len(self._where) < len(view.running):
+            for job_id, job in view.running.items():
+                if job_id not in self._where and job.allocation is not None:
+                    self.place(view, job, int(job.allocation.nodes[0]))
+        for site in self.sites:
+            if site.shares and site.late(now_s):
+                site.look_again(now_s)
+
+    def place(self, view: View, job: Job, node: int) -> None:
+        """Add a job that starts on a node."""
+        site, kind = self.sites[node], kind_of(job)
+        option = site.option(view.now_s, int(view.nodes.free[node]) + job.cores, kind)
+        assert option is not None, "the job fits"
+        self.committed_j += option.extra_j
+        site.add(view.now_s, job.job_id, kind)
+        self._where[job.job_id] = node
+
+    def horizon_s(self, now_s: float) -> float:
+        """Return the forecast end of the last running job, at least `now_s`, simulated seconds."""
+        return max(now_s, max(site.busy_until_s for site in self.sites))

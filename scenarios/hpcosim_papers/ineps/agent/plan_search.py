@@ -15,15 +15,11 @@ from typing import NamedTuple
 
 from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.view import Policy, View
-from hpcosim_papers.ineps.agent.annealing import anneal
-from hpcosim_papers.ineps.agent.choices import Choices
-from hpcosim_papers.ineps.agent.forecast import Forecast
-from hpcosim_papers.ineps.agent.lanes import Lanes, Running, without
-from hpcosim_papers.ineps.agent.plans import Cost, Plan, PlanNode, Problem
-from hpcosim_papers.ineps.agent.rounds import PairingRounds
-from hpcosim_papers.ineps.agent.rule import BEST, Rule
+from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
+from hpcosim_papers.ineps.agent.plans import Cost, Plan, PlanNode, Problem, anneal
+from hpcosim_papers.ineps.agent.policy import BEST, PairingRounds, Rule
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
-from hpcosim_papers.ineps.agent.site import Kind, Share, Site, kind_of
+from hpcosim_papers.ineps.agent.site import Kind, Lanes, Running, Share, Site, kind_of, without
 from hpcosim_schedulers.agents.rounds import by_rounds
 
 # The cost of a plan of the known jobs, also while more jobs may be submitted.

@@ -21,9 +21,8 @@ from hpcosim_gym.environments.arguments import (
     totals,
 )
 from hpcosim_gym.environments.batch_costs import energy_j
-from hpcosim_papers.ineps.agent.choices import Choices, Rows
-from hpcosim_papers.ineps.agent.forecast import Forecast
-from hpcosim_papers.ineps.agent.rounds import PairingRounds, features_of
+from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast, Rows
+from hpcosim_papers.ineps.agent.policy import PairingRounds, features_of
 from hpcosim_papers.ineps.agent.site import Kind, kind_of
 from hpcosim_papers.ineps.environments.pairing_task import (
     Invalid,

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from hpcosim_gym.environments.arguments import check_power, settings_of
-from hpcosim_papers.ineps.agent.choices import Choices
+from hpcosim_papers.ineps.agent.forecast_features import Choices
 from hpcosim_papers.ineps.agent.settings import Pairing, Sees
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario

@@ -1,4 +1,4 @@
-"""Train a pairing agent on a scenario: the function behind `hpcosim train pairing`."""
+"""Train a pairing agent, and play episodes: the function behind `hpcosim train pairing`."""
 
 from __future__ import annotations
 
@@ -18,21 +18,35 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.environments.arguments import check_power
 from hpcosim_gym.learning.agent import weights_of
-from hpcosim_gym.learning.rollout import Rollout, collect, joined, parts_of
+from hpcosim_gym.learning.distributions import sample_categorical
+from hpcosim_gym.learning.rollout import (
+    Rollout,
+    Sample,
+    SideBySide,
+    collect,
+    joined,
+    parts_of,
+    play,
+)
 from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import checksum, description, flat_settings
 from hpcosim_gym.learning.threads import use_one_thread
 from hpcosim_gym.learning.update import behaviour_cloning, learn
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
-from hpcosim_papers.ineps.agent.rule import RULES, Rule
+from hpcosim_papers.ineps.agent.policy import RULES, PairingMetadata, Rule, best, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.agent.site import Kind, kind_of
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask, task_of
-from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
-from hpcosim_papers.ineps.learners.networks import PairingActor, actor_of
-from hpcosim_papers.ineps.learners.play import make_sampler, play_greedy, side_by_side
+from hpcosim_papers.ineps.learners.networks import (
+    PairBatch,
+    PairingActor,
+    actor_of,
+    batch_of,
+    join,
+    logits_of,
+    new_agent,
+)
 from hpcosim_papers.ineps.learners.settings import PairingTraining, Windows
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -367,3 +381,52 @@ def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -
         time_s=max(float(np.median(jobs.requested_s)), 1e-6),
         energy_j=max(float(np.median(np.min(estimates_j, axis=0))), 1e-6),
     )
+
+
+def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairingEnv, PairBatch]:
+    """Return environments that run side by side; all are reset."""
+    return SideBySide(
+        envs,
+        lambda some: batch_of([env.choices for env in some]),
+        lambda env, choice: (env.choose(choice), env.done),
+    )
+
+
+def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
+    """Return a function that samples an actor's choices, with one generator for each run.
+
+    A run consumes one random number for each choice, so its actions are independent of the runs
+    beside it.
+    """
+
+    def sample(batch: PairBatch, runs: Ints) -> tuple[Ints, Floats]:
+        noise = np.ones(batch.valid.shape)
+        counts = batch.valid.sum(dim=1).tolist()
+        for line, run, count in zip(noise, runs.tolist(), counts, strict=True):
+            line[:count] = rngs[run].exponential(size=count)
+        return sample_categorical(logits_of(actor, batch), noise)
+
+    return sample
+
+
+def play_greedy(actor: PairingActor, envs: Sequence[JobNodePairingEnv]) -> None:
+    """Run each environment to its end with the most probable choices."""
+
+    def act(batch: PairBatch, _: Ints) -> Ints:
+        return np.array([best(logits) for logits in logits_of(actor, batch)])
+
+    play(side_by_side(envs), act)
+
+
+def play_sampled(
+    actor: PairingActor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
+) -> None:
+    """Run each environment to its end with sampled choices.
+
+    Args:
+        actor: the actor.
+        envs: the environments; all are reset.
+        rngs: random number generators, one for each environment.
+    """
+    sample = make_sampler(actor, rngs)
+    play(side_by_side(envs), lambda batch, runs: sample(batch, runs)[0])

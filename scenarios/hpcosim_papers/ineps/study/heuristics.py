@@ -16,13 +16,13 @@ from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import panels
 from hpcosim_experiments.statistics.rows import Row, Rows, groups
 from hpcosim_papers.studies.figures import horizontal_bars
-from hpcosim_papers.studies.measures import deviation
 from hpcosim_papers.studies.study import (
     Figures,
     Request,
     Study,
     Tables,
     carry_out,
+    deviation,
     experiment_file,
     only,
 )

@@ -1,11 +1,14 @@
-"""Heuristics, rules, agents and search on workloads that no agent was trained on."""
+"""Heuristics, rules, agents and search on workloads that no agent was trained on.
+
+The workloads are Experiments 1 to 4 with other orders, mixes and loads.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -20,31 +23,22 @@ from hpcosim_gym.learning.rollout import Rollout, joined
 from hpcosim_gym.learning.threads import use_one_thread
 from hpcosim_gym.learning.update import behaviour_cloning
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.ineps.agent.model import PairingMetadata, save_pairing
 from hpcosim_papers.ineps.agent.plan_search import PlanSearch
-from hpcosim_papers.ineps.agent.rule import Rule, pairing_rule
+from hpcosim_papers.ineps.agent.policy import PairingMetadata, Rule, pairing_rule, save_pairing
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import task_of
-from hpcosim_papers.ineps.learners.agent import PairBatch, batch_of, join, new_agent
+from hpcosim_papers.ineps.learners.networks import PairBatch, batch_of, join, new_agent
 from hpcosim_papers.ineps.learners.settings import FORESEEING
-from hpcosim_papers.ineps.study.unseen_workloads import (
-    INSTANCES,
-    KINDS,
-    SEEDS,
-    STUDY,
-    Unseen,
-    unseen,
-)
 from hpcosim_papers.studies.agents import in_parallel
-from hpcosim_papers.studies.papers import papers_folder, scenario_path
-from hpcosim_papers.studies.study import Request
+from hpcosim_papers.studies.study import Request, papers_folder, scenario_path
 from hpcosim_scenarios.planning.optimum.bound import lower_bound
 from hpcosim_scenarios.planning.optimum.instance import Instance
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.record.folder import prepare
+from hpcosim_workloads.table import JobTable
 
 # Distillation: one network for all experiments learns the decisions of the search.
 
@@ -53,6 +47,21 @@ DEMONSTRATIONS = {"exp1": 18, "exp2": 12, "exp3": 1, "exp4_mem": 4, "exp4_comp":
 
 EPOCHS = 20
 TRAINING = replace(FORESEEING, iterations=0, cloning_epochs=EPOCHS)
+
+
+STUDY = "pairing-unseen"
+
+KINDS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
+"""Names of the scenarios that the workloads are drawn from."""
+
+Split = Literal["training", "validation", "final"]
+SEEDS: dict[Split, int] = {"training": 22_000_000, "validation": 22_000_001, "final": 20_261_123}
+"""Seeds of the workloads. Networks learn from `training`, all choices use `validation`, and `final`
+is for the last table only."""
+
+INSTANCES = 20
+LOADS = (1.0, 2.0, 0.25)
+"""Submission rates relative to the scenario's; a workload's number selects one in turn."""
 
 
 def distil(objective: Objective, path: Path, workers: int | None = None) -> None:
@@ -252,3 +261,45 @@ def summary(rows: Rows) -> str:
 
 def _cell(found: Estimate) -> str:
     return f"{found.value:+.2f} ({found.low:+.2f} to {found.high:+.2f})"
+
+
+class Unseen(NamedTuple):
+    """A workload drawn from a scenario's.
+
+    Attributes:
+        kind: name of the scenario.
+        split: what the workload is used for.
+        number: number of the workload, from 0.
+    """
+
+    kind: str
+    split: Split
+    number: int
+
+    @property
+    def load(self) -> float:
+        """Submission rate relative to the scenario's."""
+        return LOADS[self.number % len(LOADS)]
+
+    @property
+    def resampled(self) -> bool:
+        """Whether jobs are drawn with replacement; otherwise they are in random order."""
+        return self.number // len(LOADS) % 2 == 1
+
+    def draw(self, jobs: JobTable) -> JobTable:
+        """Return the workload: the scenario's submission times, divided by the load.
+
+        Args:
+            jobs: the jobs of the scenario.
+        """
+        rng = np.random.default_rng([SEEDS[self.split], KINDS.index(self.kind), self.number])
+        count = len(jobs)
+        order = rng.integers(count, size=count) if self.resampled else rng.permutation(count)
+        first_s = float(jobs.submit_s[0])
+        drawn = replace(jobs.take(order), job_id=np.arange(count))
+        return drawn.at(first_s + (jobs.submit_s - first_s) / self.load)
+
+
+def unseen(kind: str, split: Split) -> list[Unseen]:
+    """Return the workloads of a scenario for one use."""
+    return [Unseen(kind, split, number) for number in range(INSTANCES)]

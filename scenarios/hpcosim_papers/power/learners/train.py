@@ -1,28 +1,45 @@
-"""Train a power manager on a scenario: the function behind `hpcosim train power`."""
+"""Train a power manager: the function behind `hpcosim train power`, and its settings."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
-from hpcosim_gym.learning.agent import weights_of
+from hpcosim_client.job import Ints
+from hpcosim_gym.learning.agent import Agent, weights_of
 from hpcosim_gym.learning.curve import Iteration
-from hpcosim_gym.learning.rollout import collect
+from hpcosim_gym.learning.distributions import Evaluation, sample_switches, switches
+from hpcosim_gym.learning.layers import dense
+from hpcosim_gym.learning.rollout import Sample, SideBySide, collect
 from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
-from hpcosim_gym.learning.settings import checksum, description, flat_settings
+from hpcosim_gym.learning.settings import (
+    Algorithm,
+    TrainingSettings,
+    checksum,
+    description,
+    flat_settings,
+)
 from hpcosim_gym.learning.threads import use_one_thread
 from hpcosim_gym.learning.update import learn, mean_losses
 from hpcosim_gym.learning.weights import arrays_of
-from hpcosim_papers.power.agent.network import NodePowerMetadata, Shape, save_actor
+from hpcosim_papers.power.agent import HEAD, NodePowerMetadata, Shape, save_actor
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
-from hpcosim_papers.power.environments.power_task import PowerTask, check_power_states, task_of
-from hpcosim_papers.power.learners.agent import join, make_sampler, new_agent, side_by_side
-from hpcosim_papers.power.learners.settings import PowerTraining
+from hpcosim_papers.power.environments.power_task import (
+    PowerTask,
+    Reward,
+    check_power_states,
+    task_of,
+)
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
@@ -30,8 +47,6 @@ from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.log_start import log_start_s
 from hpcosim_workloads.synthetic.imitation import sampled, seasonal
 from hpcosim_workloads.table import JobTable
-
-# The workloads of a curriculum.
 
 Source = Literal["real", "sampled", "synthetic"]
 
@@ -255,3 +270,204 @@ def train(
     TrainingSession(learner, out, resume=resume).run(save_and_report)
     save_actor(out / ACTOR, arrays_of(weights_of(learner.agent.actor)), learner.about())
     return out / ACTOR
+
+
+class Layer(nn.Module):
+    """A layer of self-attention and feed-forward, each with residual and post-normalisation."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        width = shape.embedding
+        self.heads = shape.heads
+        self.look = nn.Linear(width, 3 * width)
+        self.mix = nn.Linear(width, width)
+        self.widen = nn.Linear(width, width)
+        self.narrow = nn.Linear(width, width)
+        self.after_look = nn.LayerNorm(width)
+        self.after_think = nn.LayerNorm(width)
+
+    def forward(self, nodes: Tensor) -> Tensor:
+        """Map float32[batch, nodes, embedding] to the same shape."""
+        nodes = self.after_look(nodes + self.mix(self._attend(nodes)))
+        thought: Tensor = self.narrow(functional.relu(self.widen(nodes)))
+        after: Tensor = self.after_think(nodes + thought)
+        return after
+
+    def _attend(self, nodes: Tensor) -> Tensor:
+        batch, count, width = nodes.shape
+        parts = self.look(nodes).view(batch, count, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(query, key, value)
+        return seen.transpose(1, 2).reshape(batch, count, width)
+
+
+def _encoder(shape: Shape) -> nn.Sequential:
+    embed = nn.Linear(shape.features, shape.embedding)
+    return nn.Sequential(embed, *(Layer(shape) for _ in range(shape.layers)))
+
+
+class NodePowerActor(nn.Module):
+    """The actor: logits of the actions off and on for every node."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.encoder = _encoder(shape)
+        self.head = dense(nn.ReLU, shape.embedding, *HEAD)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return logits, float32[batch, nodes, 2], for float32[batch, nodes, features]."""
+        logits: Tensor = self.head(self.encoder(seen))
+        return logits
+
+
+class NodePowerCritic(nn.Module):
+    """The critic: the value of a state is the mean of an output for each node."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        self.encoder = _encoder(shape)
+        self.head = dense(nn.ReLU, shape.embedding, 20, 20, 1)
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return values, float32[batch], for float32[batch, nodes, features]."""
+        values: Tensor = self.head(self.encoder(seen)).mean(dim=(1, 2))
+        return values
+
+
+AnyNetwork = TypeVar("AnyNetwork", NodePowerActor, NodePowerCritic)
+
+
+def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
+    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
+
+    Args:
+        kind: class of the network.
+        shape: sizes of the network.
+        generator: the only source of random numbers.
+    """
+    with torch.device("meta"):
+        network = kind(shape)
+    network.to_empty(device="cpu")
+    for part in network.modules():
+        if isinstance(part, nn.Linear):
+            nn.init.xavier_uniform_(part.weight, generator=generator)
+            nn.init.zeros_(part.bias)
+        elif isinstance(part, nn.LayerNorm):
+            nn.init.ones_(part.weight)
+            nn.init.zeros_(part.bias)
+    return network
+
+
+class NodeBatch(NamedTuple):
+    """Observations of several decisions.
+
+    Attributes:
+        observed: float32[decisions, nodes, features].
+        allowed: bool[decisions, nodes, 2], whether a node may be off, and on.
+    """
+
+    observed: Tensor
+    allowed: Tensor
+
+    def take(self, which: Tensor) -> NodeBatch:
+        """Return the selected decisions."""
+        return NodeBatch(self.observed[which], self.allowed[which])
+
+
+def join(parts: Sequence[NodeBatch]) -> NodeBatch:
+    """Concatenate batches."""
+    return NodeBatch(*(torch.cat(each) for each in zip(*parts, strict=True)))
+
+
+def side_by_side(envs: Sequence[NodePowerEnv]) -> SideBySide[NodePowerEnv, NodeBatch]:
+    """Return environments that run side by side; all are reset."""
+    return SideBySide(envs, _observe)
+
+
+def new_agent(training: PowerTraining, shape: Shape) -> Agent[NodePowerActor, NodeBatch]:
+    """Return an agent with initial weights.
+
+    Args:
+        training: settings, including the seed of the weights.
+        shape: sizes of the networks.
+    """
+    generator = torch.Generator().manual_seed(training.seed)
+    actor, critic = (
+        new_network(NodePowerActor, shape, generator),
+        new_network(NodePowerCritic, shape, generator),
+    )
+    return Agent(actor, critic, _evaluate, _value, training)
+
+
+def make_sampler(actor: NodePowerActor, rng: np.random.Generator) -> Sample[NodeBatch]:
+    """Return a function that samples an actor's actions."""
+
+    def sample(batch: NodeBatch, _: Ints) -> tuple[Ints, NDArray[np.float32]]:
+        with torch.inference_mode():
+            return sample_switches(actor(batch.observed), batch.allowed.numpy(), rng)
+
+    return sample
+
+
+def _observe(envs: Sequence[NodePowerEnv]) -> NodeBatch:
+    return NodeBatch(
+        torch.from_numpy(np.stack([env.observation for env in envs])),
+        torch.from_numpy(np.stack([env.allowed for env in envs])),
+    )
+
+
+def _evaluate(actor: NodePowerActor, batch: NodeBatch, actions: Tensor) -> Evaluation:
+    return switches(actor(batch.observed), actions, batch.allowed.all(dim=2))
+
+
+def _value(critic: nn.Module, batch: NodeBatch) -> Tensor:
+    values: Tensor = critic(batch.observed)
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerTraining(TrainingSettings):
+    """Settings of the training of a power manager; the defaults are those of A2C.
+
+    They follow Table 3 of the paper (cited in `power_task.Reward`) where it has a value. The
+    entropy coefficient is an addition: it prevents early deterministic policies.
+
+    Attributes:
+        iterations: number of iterations on each workload of the curriculum; an iteration covers the
+            whole workload.
+        curriculum: the workloads, in training order. `real`: the scenario's own; `sampled` and
+            `synthetic` are generated from it (`hpcosim_workloads.synthetic.imitation`), with as
+            many jobs and over `synthetic_days`, respectively.
+        synthetic_days: length of the workload `synthetic`, days.
+        interval_s: time between two decisions, s.
+        reward: the reward.
+        calendar: observe time of day and time of week, which the paper's agent does not.
+        runs: number of parts of a workload, of equal duration, that run side by side.
+        steps: number of decisions of each run between two updates.
+    """
+
+    curriculum: Sequence[str] = ("sampled", "real", "synthetic")
+    synthetic_days: int = 365
+    interval_s: float = 1800.0
+    reward: Reward = field(default_factory=Reward)
+    calendar: bool = False
+    runs: int = 8
+    steps: int = 8
+    algorithm: Algorithm = "a2c"
+    iterations: int = 10
+    learning_rate: float = 1e-4
+    gae_lambda: float = 1.0
+    epochs: int = 1
+    minibatch: int | None = None
+    entropy_coefficient: float = 0.01
+    max_grad_norm: float = 2.0
+    validate_every: int = 0
+
+
+A2C = PowerTraining()
+"""Advantage actor-critic as in the paper: an update after 64 decisions."""
+
+PPO = replace(A2C, algorithm="ppo", steps=32, epochs=3, minibatch=64, gae_lambda=0.95)
+"""Proximal policy optimisation with common settings; not in the paper."""
+
+ALGORITHMS: Mapping[str, PowerTraining] = {"a2c": A2C, "ppo": PPO}

@@ -11,8 +11,6 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import PALE, panels
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, read_rows, where
-from hpcosim_papers.power.study.claims import percent
-from hpcosim_papers.power.study.managers import RULE, TEST, TIMEOUT
 from hpcosim_papers.power.study.paper import (
     AGENTS_AWARENESS,
     BEST,
@@ -21,12 +19,15 @@ from hpcosim_papers.power.study.paper import (
     METRICS,
     NO_CL,
     PAPER,
+    RULE,
+    TEST,
+    TIMEOUT,
     UNTRAINED,
     WAIT,
     WASTED,
+    percent,
 )
-from hpcosim_papers.studies.errors import StudyError
-from hpcosim_papers.studies.measures import change
+from hpcosim_papers.studies.study import StudyError, change
 from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:

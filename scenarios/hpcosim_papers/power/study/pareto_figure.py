@@ -10,26 +10,24 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.panels import GREY, PALE, panels, text_on_white
 from hpcosim_experiments.statistics.pareto import front as undominated
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
-from hpcosim_papers.power.study.managers import (
+from hpcosim_papers.power.study.paper import (
     ALWAYS_ON,
     AWARENESS_COLOURS,
-    KEEP_IDLE,
-    KIND_MARKERS,
-    ORACLE,
-    PRICED,
-    RULE,
-    SLURM,
-    TIMEOUT,
-    run_table,
-)
-from hpcosim_papers.power.study.paper import (
     AWARENESSES,
     FILLING,
+    KEEP_IDLE,
+    KIND_MARKERS,
     MAX_WAIT,
+    ORACLE,
     PEER,
+    PRICED,
+    RULE,
     SHUTDOWNS,
+    SLURM,
+    TIMEOUT,
     WAIT,
     WASTED,
+    run_table,
 )
 
 if TYPE_CHECKING:

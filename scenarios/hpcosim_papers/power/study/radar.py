@@ -9,7 +9,7 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import panels
 from hpcosim_experiments.statistics.rows import Rows, groups
-from hpcosim_papers.power.study.managers import RULE, run_table
+from hpcosim_papers.power.study.paper import RULE, run_table
 from hpcosim_papers.studies.figures import radar
 
 INVERTED = (

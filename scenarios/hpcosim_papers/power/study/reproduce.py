@@ -10,10 +10,16 @@ from hpcosim_experiments.model.file import load_experiment
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.power.study import curricula, pareto_figure, radar, sensitivity, timeouts
 from hpcosim_papers.power.study import pareto_figure as pareto
-from hpcosim_papers.power.study.managers import columns_of, missing
-from hpcosim_papers.power.study.paper import COLUMNS
-from hpcosim_papers.studies.papers import papers_folder
-from hpcosim_papers.studies.study import Figures, Request, Study, carry_out, experiment_file, only
+from hpcosim_papers.power.study.paper import COLUMNS, columns_of, missing
+from hpcosim_papers.studies.study import (
+    Figures,
+    Request,
+    Study,
+    carry_out,
+    experiment_file,
+    only,
+    papers_folder,
+)
 
 CURRICULA = "power-curricula"
 

@@ -11,8 +11,15 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
-from hpcosim_papers.power.study.managers import RULE, TIMEOUT
-from hpcosim_papers.power.study.paper import AGENTS_AWARENESS, AWARENESSES, CLUSTERS, WAIT, WASTED
+from hpcosim_papers.power.study.paper import (
+    AGENTS_AWARENESS,
+    AWARENESSES,
+    CLUSTERS,
+    RULE,
+    TIMEOUT,
+    WAIT,
+    WASTED,
+)
 from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:

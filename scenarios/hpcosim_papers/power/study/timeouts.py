@@ -10,27 +10,26 @@ from hpcosim_experiments.report.markdown import document, table
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.panels import GREY, PALE, panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, where
-from hpcosim_papers.power.study.claims import agent_claims, timeout_claims
-from hpcosim_papers.power.study.managers import (
+from hpcosim_papers.power.study.paper import (
     ALWAYS_ON,
     AWARENESS_COLOURS,
-    KIND_MARKERS,
-    RULE,
-    TEST,
-    TIMEOUT,
-    run_table,
-)
-from hpcosim_papers.power.study.paper import (
     AWARENESSES,
     BEST,
     CURRICULA,
     ENERGY,
     FILLING,
+    KIND_MARKERS,
     MAX_WAIT,
     PAPER,
+    RULE,
     SHUTDOWNS,
+    TEST,
+    TIMEOUT,
     WAIT,
     WASTED,
+    agent_claims,
+    run_table,
+    timeout_claims,
 )
 
 if TYPE_CHECKING:

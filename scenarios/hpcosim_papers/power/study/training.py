@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.power.learners.settings import A2C
-from hpcosim_papers.power.learners.train import ACTOR, train_power
+from hpcosim_papers.power.learners.train import A2C, ACTOR, train_power
 from hpcosim_papers.power.study.curricula import TABLE, TRAINED_COLUMNS
 from hpcosim_papers.power.study.paper import (
     AGENTS_AWARENESS,
@@ -19,8 +18,7 @@ from hpcosim_papers.power.study.paper import (
     scenario_file,
 )
 from hpcosim_papers.studies.agents import train_all
-from hpcosim_papers.studies.papers import scenario_path
-from hpcosim_papers.studies.runs import simulate
+from hpcosim_papers.studies.study import scenario_path, simulate
 
 ALGORITHM: Literal["a2c"] = "a2c"
 SEEDS = (1, 2, 3)

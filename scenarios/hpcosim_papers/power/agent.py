@@ -1,4 +1,4 @@
-"""The networks of the node-power agent: self-attention over nodes without positions.
+"""The node-power agent: its networks, self-attention over nodes without positions, and its manager.
 
 They follow sections 2.2 and 4.1 and table 3 of "Improving the Efficiency of a Deep Reinforcement
 Learning-Based Power Management System for HPC Clusters Using Curriculum Learning". No weight
@@ -15,6 +15,7 @@ import msgspec
 import numpy as np
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.view import View
 from hpcosim_schedulers.agents.layers import (
     Rows,
     Shapes,
@@ -29,8 +30,16 @@ from hpcosim_schedulers.agents.layers import (
 )
 from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
 from hpcosim_schedulers.power.account import Bools
-from hpcosim_schedulers.power.features import CALENDAR, FEATURES, SCALES, Observation
-from hpcosim_schedulers.power.periodic import Actions
+from hpcosim_schedulers.power.features import (
+    CALENDAR,
+    FEATURES,
+    SCALES,
+    Observation,
+    action_mask,
+    features,
+)
+from hpcosim_schedulers.power.manager import Manager
+from hpcosim_schedulers.power.periodic import Actions, Periodic
 
 FORMAT = "hpcosim node attention 1"
 
@@ -164,3 +173,34 @@ def _check_shape(path: Path, about: NodePowerMetadata) -> None:
     if not sound or shape.embedding % shape.heads:
         what = "heads that divide an embedding of at most 4096, and at most 64 layers"
         raise PolicyError(f"{path}: expected {what}, got {shape}")
+
+
+def learned(
+    model: Path | str, interval_s: float | None = None, origin_s: float | None = None
+) -> Manager:
+    """Return the manager that takes the greedy action of a trained network for every node.
+
+    The first decision takes place at the first call, the next one `interval_s` after each.
+
+    Args:
+        model: file of `hpcosim train power`.
+        interval_s: interval between two decisions, simulated seconds; None: as in training.
+        origin_s: second of the week, from Monday midnight, at which the simulation starts; None: as
+            in training. Networks without calendar features ignore it.
+
+    Raises:
+        PolicyError: the file is invalid.
+    """
+    weights, about = load_actor(Path(model))
+    if about.origin_s is None or origin_s is None:
+        origin_s = about.origin_s
+    decisions = Periodic(about.interval_s if interval_s is None else interval_s)
+
+    def manage(view: View) -> float | None:
+        if not decisions.due(view):
+            return None
+        seen = features(view, decisions.account, origin_s)
+        mask = action_mask(view, decisions.account)
+        return decisions.decide(view, best_actions(logits_of(about.shape, weights, seen), mask))
+
+    return manage

@@ -1,1 +1,0 @@
-"""The agent that switches nodes: its power manager and networks."""
