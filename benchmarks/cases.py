@@ -14,8 +14,7 @@ from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.swf import read_swf
-from hpcosim_workloads.synthetic.lublin import lublin
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import lublin, poisson
 from hpcosim_workloads.table import JobTable
 
 SHARED_TRACES = Path(__file__).parents[2] / "shared" / "traces"

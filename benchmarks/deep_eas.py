@@ -26,7 +26,7 @@ from hpcosim_papers.deep_eas.environments.step_machines import (
 )
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, join
 from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
-from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler
+from hpcosim_papers.deep_eas.learners.train import BindingRuns, make_sampler
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 from hpcosim_sim.engine.simulation import Simulation

@@ -11,10 +11,8 @@ import numpy as np
 from benchmarks.cases import simulate
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.heuristics.power_aware import Awareness
-from hpcosim_schedulers.power.settings import AlwaysOn, Power, Timeout
-from hpcosim_schedulers.power.slurm_settings import Slurm
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, Power, Slurm, Timeout
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import JobTable
 
 STATES = PowerStates(9.0, 2700.0, 190.0, 1800.0, 9.0)

@@ -9,8 +9,7 @@ from types import FunctionType
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
 from hpcosim_scenarios.running.savings import savings_of
-from hpcosim_sim.record import energy_metrics, forecasts, metrics
-from hpcosim_sim.record import metrics as interruptions
+from hpcosim_sim.record import metrics
 
 
 def definitions() -> dict[str, dict[str, str]]:
@@ -20,13 +19,12 @@ def definitions() -> dict[str, dict[str, str]]:
     metric has the metric's name, and its docstring is the definition.
     """
     groups = {}
-    for source in (metrics, energy_metrics, forecasts, interruptions):
-        for name, function in vars(source).items():
-            if not isinstance(function, FunctionType) or function.__module__ != source.__name__:
-                continue
-            if name.startswith("_") or name in ("measure", "errors_by_lead"):
-                continue
-            groups[name] = returns(function) or {name: joined(prose(function.__doc__ or ""))}
+    for name, function in vars(metrics).items():
+        if not isinstance(function, FunctionType) or function.__module__ != metrics.__name__:
+            continue
+        if name.startswith("_") or name in ("measure", "errors_by_lead", "jobs_that_ran"):
+            continue
+        groups[name] = returns(function) or {name: joined(prose(function.__doc__ or ""))}
     return groups
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hpcosim_client import Policy, View, main
 from hpcosim_client.job import Job
-from hpcosim_client.signals import Signal
+from hpcosim_client.scheduler_state import Signal
 
 Spans = list[tuple[float, float]]
 """Begin and end of times in which a job computes, s, ascending and apart from each other."""

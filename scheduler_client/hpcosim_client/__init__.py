@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_client.alarm import PolicyAlarm as PolicyAlarm
     from hpcosim_client.connection import Answer as Answer
     from hpcosim_client.connection import Connection as Connection
+    from hpcosim_client.connection import Timeouts as Timeouts
     from hpcosim_client.errors import AddressError as AddressError
     from hpcosim_client.errors import ClientError as ClientError
     from hpcosim_client.errors import PolicyError as PolicyError
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from hpcosim_client.errors import ServerFaultError as ServerFaultError
     from hpcosim_client.errors import ServerGoneError as ServerGoneError
     from hpcosim_client.errors import ServerRefusedError as ServerRefusedError
-    from hpcosim_client.exchange import Timeouts as Timeouts
     from hpcosim_client.job import Allocation as Allocation
     from hpcosim_client.job import Job as Job
     from hpcosim_client.loop import play as play
@@ -43,28 +42,27 @@ if TYPE_CHECKING:
     from hpcosim_client.profiles import Profile as Profile
     from hpcosim_client.profiles import Reservation as Reservation
     from hpcosim_client.profiles import profile_of as profile_of
-    from hpcosim_client.queue import JobQueue as JobQueue
+    from hpcosim_client.scheduler_state import JobQueue as JobQueue
     from hpcosim_client.script import main as main
     from hpcosim_client.view import Policy as Policy
+    from hpcosim_client.view import PolicyAlarm as PolicyAlarm
     from hpcosim_client.view import PowerExchange as PowerExchange
     from hpcosim_client.view import View as View
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "alarm": "PolicyAlarm",
-        "connection": "Answer Connection",
+        "connection": "Answer Connection Timeouts",
         "errors": (
             "AddressError ClientError PolicyError ResultsNotWrittenError ServerFaultError "
             "ServerGoneError ServerRefusedError"
         ),
-        "exchange": "Timeouts",
         "job": "Allocation Job",
         "loop": "play run",
         "nodes": "NodePool",
         "profiles": "Profile Reservation profile_of",
-        "queue": "JobQueue",
+        "scheduler_state": "JobQueue",
         "script": "main",
-        "view": "Policy PowerExchange View",
+        "view": "Policy PolicyAlarm PowerExchange View",
     },
 )

@@ -16,7 +16,7 @@ from hpcosim_protocol import JobRequest, Placement
 
 
 class Held(NamedTuple):
-    """Resources beyond cores that a job holds; see `hpcosim_client.slots.Slots`.
+    """Resources beyond cores that a job holds; see `hpcosim_client.demand.Slots`.
 
     Attributes:
         slots: int64[n], slots of memory, devices and licences, each once.

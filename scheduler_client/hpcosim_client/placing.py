@@ -7,10 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.demand import Demand, NodeChoice
-from hpcosim_client.devices import Devices, device_amounts
+from hpcosim_client.demand import (
+    PARTS_PER_MB,
+    UNLIMITED,
+    Demand,
+    Devices,
+    NodeChoice,
+    Slots,
+    device_amounts,
+)
 from hpcosim_client.job import Allocation, Bools, Held, Ints, Job
-from hpcosim_client.slots import PARTS_PER_MB, UNLIMITED, Slots
 from hpcosim_protocol import ProtocolError
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,

@@ -1,17 +1,20 @@
-"""The state of the cluster as a scheduler knows it: queue, running jobs and nodes."""
+"""The state of the cluster as a scheduler knows it: queue, running jobs, nodes and signals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
-from hpcosim_client.job import Allocation, Job
+from hpcosim_client.errors import PolicyError
+from hpcosim_client.job import Allocation, Floats, Job
 from hpcosim_client.nodes import NodePool
-from hpcosim_client.queue import JobQueue
-from hpcosim_client.signals import Signal
 from hpcosim_protocol import (
     Alarm,
     DecisionRejected,
@@ -375,3 +378,132 @@ _HANDLERS: dict[type, Callable[[Any, Any], None]] = {
     SignalChanged: SchedulerState._on_signal,
     NoMoreJobs: SchedulerState._on_no_more_jobs,
 }
+
+
+class JobQueue(dict[int, Job]):
+    """Waiting jobs by number, in submission order.
+
+    Every iteration is over a copy, so a policy may start jobs while it iterates:
+
+        for job in view.queue.values():
+            view.start(job)
+
+    Args:
+        jobs: pairs of a number and its job.
+    """
+
+    def __init__(self, jobs: Iterable[tuple[int, Job]] = ()) -> None:
+        super().__init__(jobs)
+        # A dictionary finds its first key in the time of all keys that were removed before it.
+        # The numbers in the order of the queue; those of jobs that left are removed at either end.
+        self._numbers = deque(super().keys())
+
+    def __setitem__(self, number: int, job: Job) -> None:
+        numbers = self._numbers
+        while numbers and numbers[-1] not in self:
+            numbers.pop()
+        if number not in self:
+            numbers.append(number)
+        super().__setitem__(number, job)
+
+    def first(self) -> Job:
+        """Return the job at the head of the queue, without a copy.
+
+        Raises:
+            StopIteration: the queue is empty.
+        """
+        numbers = self._numbers
+        while numbers:
+            if numbers[0] in self:
+                return self[numbers[0]]
+            numbers.popleft()
+        return next(iter(super().values()))
+
+    def first_jobs(self, count: int) -> list[Job]:
+        """Return the first jobs, at most `count`, without a copy of the queue."""
+        return list(islice(super().values(), count))
+
+    def values(self) -> list[Job]:  # type: ignore[override]  # a copy instead of a view
+        """Return the jobs that wait now."""
+        return list(super().values())
+
+    def items(self) -> list[tuple[int, Job]]:  # type: ignore[override]
+        """Return the numbers and the jobs that wait now."""
+        return list(super().items())
+
+    def keys(self) -> list[int]:  # type: ignore[override]
+        """Return the numbers of the jobs that wait now."""
+        return list(super().__iter__())
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(list(super().__iter__()))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copies and pickles set the items first otherwise
+        return JobQueue, (self.items(),)
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Value and forecast of a signal.
+
+    A forecast value holds until the next forecast change, and the last one for ever.
+
+    Attributes:
+        since_s: time of the last event of the signal, simulated seconds.
+        value: value since then, in the unit of the signal.
+        forecast: the next changes: simulated second and value from then on, ascending by time.
+    """
+
+    since_s: float
+    value: float
+    forecast: Sequence[tuple[float, float]] = ()
+
+    @property
+    def known_until_s(self) -> float:
+        """Time of the last change in the forecast, simulated seconds."""
+        return self.forecast[-1][0] if self.forecast else self.since_s
+
+    @cached_property
+    def times_s(self) -> Floats:
+        """float64[steps], begin of each step of value and forecast, simulated seconds."""
+        return np.array([self.since_s, *(at_s for at_s, _ in self.forecast)])
+
+    @cached_property
+    def values(self) -> Floats:
+        """float64[steps], value of each step."""
+        return np.array([self.value, *(value for _, value in self.forecast)])
+
+    def integrals(self, until_s: Floats) -> Floats:
+        """Return the integral from `since_s` to each of these times, in the unit times seconds.
+
+        Args:
+            until_s: float64[n], simulated seconds, not before `since_s`.
+        """
+        step = np.searchsorted(self.times_s, until_s, side="right") - 1
+        integrals: Floats = self._before[step] + self.values[step] * (until_s - self.times_s[step])
+        return integrals
+
+    @cached_property
+    def _before(self) -> Floats:
+        """float64[steps], integral up to the begin of each step."""
+        return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times_s)))
+
+
+def signal_of(signals: Mapping[str, Signal], name: str, scheduler: str) -> Signal:
+    """Return a signal that a scheduler needs.
+
+    Args:
+        signals: the signals of the view.
+        name: name of the signal.
+        scheduler: name of the scheduler, for the message.
+
+    Raises:
+        PolicyError: the simulation has no such signal.
+    """
+    if name in signals:
+        return signals[name]
+    known = f"has only the signals {', '.join(signals)}" if signals else "has no signals"
+    raise PolicyError(
+        f"{scheduler} needs the signal {name}, but the simulation {known}; add signals.{name} to "
+        "the scenario"
+    )

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import AddressError, ClientError
-from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_client.view import Policy
 from hpcosim_protocol.keys import KeysError

@@ -1,4 +1,4 @@
-"""The view: the state of the cluster, and the decisions of a policy."""
+"""The view: the state of the cluster, the decisions of a policy, and its alarms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_client.devices import Devices
+from hpcosim_client.demand import Devices
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.scheduler_state import SchedulerState
@@ -562,3 +562,35 @@ class View(JobDecisions):
 
 Policy = Callable[[View], None]
 """A function that reads the view and decides through it. It may keep state between calls."""
+
+
+class PolicyAlarm:
+    """An alarm with a number of its own, for one simulation.
+
+    The number is allocated by `View.new_alarm` when the alarm is first set. A policy that needs
+    several alarms at the same time has a `PolicyAlarm` for each.
+    """
+
+    def __init__(self) -> None:
+        self._number: int | None = None
+
+    def set(self, view: View, at_s: float) -> None:
+        """Set the alarm to a simulated second; replaces its earlier setting."""
+        if self._number is None:
+            self._number = view.new_alarm()
+        view.set_alarm(at_s, self._number)
+
+    def set_or_cancel(self, view: View, at_s: float) -> None:
+        """Set the alarm to a simulated second, or cancel it if that is infinity.
+
+        No decision is sent if the alarm is already set to that second.
+        """
+        if at_s == math.inf:
+            self.cancel(view)
+        elif self._number is None or at_s != view.pending_alarms.get(self._number):
+            self.set(view, at_s)
+
+    def cancel(self, view: View) -> None:
+        """Cancel the alarm if it is set."""
+        if self._number is not None and self._number in view.pending_alarms:
+            view.cancel_alarm(self._number)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_sim.engine.rules import Rules as Rules
+    from hpcosim_sim.engine.engine import Rules as Rules
     from hpcosim_sim.engine.simulation import Batch as Batch
     from hpcosim_sim.engine.simulation import Simulation as Simulation
     from hpcosim_sim.errors import SimulationError as SimulationError
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "engine.rules": "Rules",
+        "engine.engine": "Rules",
         "engine.simulation": "Batch Simulation",
         "errors": "SimulationError SimulationStuck",
         "record.results": "Run metrics_of write_results",

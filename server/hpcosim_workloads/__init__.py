@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from hpcosim_workloads.errors import DownloadError as DownloadError
     from hpcosim_workloads.errors import WorkloadError as WorkloadError
     from hpcosim_workloads.errors import WorkloadsError as WorkloadsError
-    from hpcosim_workloads.logs.jsonl import read_jsonl as read_jsonl
+    from hpcosim_workloads.logs.job_lines import read_jsonl as read_jsonl
     from hpcosim_workloads.logs.swf import read_swf as read_swf
     from hpcosim_workloads.synthetic.lublin import lublin as lublin
-    from hpcosim_workloads.synthetic.poisson import poisson as poisson
+    from hpcosim_workloads.synthetic.lublin import poisson as poisson
     from hpcosim_workloads.table import JobSpec as JobSpec
     from hpcosim_workloads.table import JobTable as JobTable
     from hpcosim_workloads.table import job_table as job_table
@@ -42,10 +42,9 @@ __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "errors": "DownloadError WorkloadError WorkloadsError",
-        "logs.jsonl": "read_jsonl",
+        "logs.job_lines": "read_jsonl",
         "logs.swf": "read_swf",
-        "synthetic.lublin": "lublin",
-        "synthetic.poisson": "poisson",
+        "synthetic.lublin": "lublin poisson",
         "table": "JobSpec JobTable job_table",
     },
 )

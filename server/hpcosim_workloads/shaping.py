@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import AppliedRules, JobTable
 
 
 def window_by_time(table: JobTable, from_s: float, to_s: float) -> JobTable:

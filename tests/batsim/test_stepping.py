@@ -25,7 +25,7 @@ from hpcosim_protocol import (
     SetNodePower,
     SimulationBegan,
 )
-from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.errors import Rejection
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of, jobs_of

@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from hpcosim.cli.main import app
-from hpcosim_papers.studies.catalogue import STUDIES
+from hpcosim_papers.studies.study import STUDIES
 from hpcosim_scenarios.shipped import shipped_scenarios
 from hpcosim_schedulers import GROUPS, scheduler_names
 from support.commands import (

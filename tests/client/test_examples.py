@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hpcosim_client import View, profile_of
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_schedulers import make_policy
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from support.paths import ROOT, SCENARIOS
 from support.simulating import cluster_of, jobs_of, simulate, starts
 

@@ -9,7 +9,7 @@ import pytest
 
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.nodes import NodePool
-from hpcosim_client.queue import JobQueue
+from hpcosim_client.scheduler_state import JobQueue
 from hpcosim_protocol import NodeGroup, Platform, Processor
 
 

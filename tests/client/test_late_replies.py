@@ -6,9 +6,8 @@ from collections import deque
 
 import pytest
 
-from hpcosim_client.connection import Connection
+from hpcosim_client.connection import Connection, Timeouts
 from hpcosim_client.errors import ServerGoneError, ServerRefusedError
-from hpcosim_client.exchange import Timeouts
 from hpcosim_protocol import (
     Error,
     ErrorCode,

@@ -18,7 +18,7 @@ from hpcosim_client import (
     ServerRefusedError,
     Timeouts,
     View,
-    exchange,
+    connection,
     main,
     script,
 )
@@ -67,7 +67,7 @@ def test_an_absent_server_is_reported_before_the_timeout(
     closed_port: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log names the address and how long the client retries; then the client gives up."""
-    monkeypatch.setattr(exchange, "NOTICE_S", 0.01)
+    monkeypatch.setattr(connection, "NOTICE_S", 0.01)
     timeouts = Timeouts(resend_s=0.05, hello_s=0.21)
     with (
         Connection(closed_port, timeouts) as client,
@@ -156,7 +156,7 @@ def test_a_label_is_no_identifier_of_a_session(
     def reject(*_: object) -> NoReturn:
         raise ServerRefusedError(Error(code="unknown_session", message="unknown session"))
 
-    monkeypatch.setattr(exchange.Exchange, "reply_to", reject)
+    monkeypatch.setattr(connection.Exchange, "reply_to", reject)
     for session, what in (("0123abcd", "0123abcd is a label of .* the full identifier"), ("x", "")):
         with pytest.raises(SystemExit):
             main(start_all_that_fit, ["--session", session])

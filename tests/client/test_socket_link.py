@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from hpcosim_client.socket_link import Place, SocketLink, place_of
+from hpcosim_client.link import Place, SocketLink, place_of
 
 WAIT_S = 20.0
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from hpcosim_client import Job, Policy, PolicyAlarm, PolicyError, View
-from hpcosim_client.queue import JobQueue
+from hpcosim_client.scheduler_state import JobQueue
 from hpcosim_client.view import FIRST_ALLOCATED_ALARM
 from hpcosim_protocol import Alarm, CancelAlarm, SetAlarm
 from hpcosim_schedulers import make_policy, managed
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
 

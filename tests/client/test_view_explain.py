@@ -24,10 +24,10 @@ from hpcosim_protocol import (
     Processor,
 )
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.heuristics.awareness import Awareness
+from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record.forecasts import start_forecasts
+from hpcosim_sim.record.metrics import start_forecasts
 from hpcosim_sim.record.tables import JOBS, NODE_STATES_OVER_TIME, SCHEDULE
 from hpcosim_workloads.series import Series
 from hpcosim_workloads.table import PLACEMENTS, JobTable

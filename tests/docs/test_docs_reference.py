@@ -18,8 +18,7 @@ from hpcosim_schedulers import GROUPS
 from hpcosim_schedulers.power.settings import MANAGERS
 from hpcosim_server.service.status import Cause
 from hpcosim_sim.physics.cluster import Cluster
-from hpcosim_sim.record.forecasts import LEAD_CLASSES_S, errors_by_lead
-from hpcosim_sim.record.metrics import interruptions
+from hpcosim_sim.record.metrics import LEAD_CLASSES_S, errors_by_lead, interruptions
 from hpcosim_sim.record.recording import Recording
 from hpcosim_sim.record.results import Run
 from hpcosim_sim.record.run_record import RunRecord, record_of

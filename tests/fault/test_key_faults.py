@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpcosim_client import Connection
+from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import ServerGoneError
-from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run as run_client
 from hpcosim_protocol.keys import read_client_keys
 from hpcosim_schedulers import make_policy

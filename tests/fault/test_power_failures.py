@@ -21,8 +21,7 @@ from hpcosim_server.journal.writer import (
     SyncPolicy,
     WrittenRecord,
 )
-from hpcosim_sim.record.checksums import Written, WrittenFile, mismatch
-from hpcosim_sim.record.folder import LAST, write_together
+from hpcosim_sim.record.folder import LAST, Written, WrittenFile, mismatch, write_together
 from support.fault.power import PowerRecorder
 
 DRAWS = 12

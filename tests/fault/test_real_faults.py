@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 import zmq
 
-from hpcosim_client.connection import Connection
-from hpcosim_client.exchange import Timeouts
+from hpcosim_client.connection import Connection, Timeouts
 from hpcosim_client.loop import play
 from hpcosim_client.zmq_link import ZmqLink
 from hpcosim_protocol import decode_server_message

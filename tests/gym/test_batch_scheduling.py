@@ -14,8 +14,8 @@ from hpcosim_client import PolicyError
 from hpcosim_client.view import Policy
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.run import run_scenario, simulate
-from hpcosim_schedulers.agents.batch.any_model import scheduled_by
-from hpcosim_schedulers.heuristics.chosen_head import RULES, easy_by_rule
+from hpcosim_schedulers.agents.batch.policy import scheduled_by
+from hpcosim_schedulers.heuristics.easy import RULES, easy_by_rule
 from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.table import JobTable
 from support.simulating import cluster_of, jobs_of

@@ -29,7 +29,7 @@ from hpcosim_gym.learners.batch.search import (
 from hpcosim_scenarios.running.run import simulate
 from hpcosim_scenarios.shipped import BATCH, shipped_folder
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.agents.batch.model import (
+from hpcosim_schedulers.agents.batch.policy import (
     FORMAT,
     SHAPE,
     BatchRule,

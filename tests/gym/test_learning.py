@@ -42,7 +42,7 @@ from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E
 )
 from hpcosim_papers.deep_eas.learners.settings import FORMS  # noqa: E402
 from hpcosim_papers.power.learners.train import A2C, PPO  # noqa: E402
-from hpcosim_schedulers.agents.networks_file import CHECKPOINT  # noqa: E402
+from hpcosim_schedulers.agents.networks import CHECKPOINT  # noqa: E402
 from support.interrupted import StoppedError, stop_at  # noqa: E402
 from support.simulating import cluster_of, jobs_of  # noqa: E402
 

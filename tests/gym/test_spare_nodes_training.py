@@ -23,9 +23,13 @@ from hpcosim_gym.learners.spare_nodes.train import (
     train_spare_nodes,
 )
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_schedulers.agents.spare_nodes.features import COLUMNS, NodeForecast
-from hpcosim_schedulers.agents.spare_nodes.model import changes, load_network
-from hpcosim_schedulers.predictive.energy import HOLDS
+from hpcosim_schedulers.agents.spare_nodes import (
+    COLUMNS,
+    NodeForecast,
+    changes,
+    load_network,
+)
+from hpcosim_schedulers.predictive.manager import HOLDS
 
 SCENARIO = """
 name: night

@@ -32,7 +32,7 @@ from hpcosim_papers.deep_eas.learners.networks import Network, PictureNetwork, i
 from hpcosim_papers.deep_eas.learners.networks import network_of as new_network
 from hpcosim_protocol import Platform
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.heuristics.node_keys import run_time_scale
+from hpcosim_schedulers.heuristics.job_node import run_time_scale
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from support.simulating import simulate
 from support.step_machines import Drawn, machines, schedule, table

@@ -35,9 +35,14 @@ from hpcosim_papers.deep_eas.study.cases import (
     trainings,
 )
 from hpcosim_papers.deep_eas.study.held_jobs import DecisionRecord, find_held_jobs
-from hpcosim_papers.studies.catalogue import Request, reproduce_study
-from hpcosim_papers.studies.study import papers_folder, plan, scenario_path
-from hpcosim_schedulers.heuristics.node_keys import run_time_scale
+from hpcosim_papers.studies.study import (
+    Request,
+    papers_folder,
+    plan,
+    reproduce_study,
+    scenario_path,
+)
+from hpcosim_schedulers.heuristics.job_node import run_time_scale
 from support.step_machines import Drawn, machines, table
 
 FOLDER = papers_folder() / "deep_eas"

@@ -40,10 +40,13 @@ from hpcosim_papers.deep_eas.learners.networks import (
     network_of,
     new_agent,
 )
-from hpcosim_papers.deep_eas.learners.play import BindingRuns, make_sampler, play_esjf, play_greedy
 from hpcosim_papers.deep_eas.learners.settings import FORMS, DeepEasTraining
 from hpcosim_papers.deep_eas.learners.train import (
+    BindingRuns,
     DeepEasLearner,
+    make_sampler,
+    play_esjf,
+    play_greedy,
     subtract_sequence_baseline,
     train_deep_eas,
 )
@@ -51,7 +54,7 @@ from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.heuristics.node_keys import run_time_scale
+from hpcosim_schedulers.heuristics.job_node import run_time_scale
 from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.errors import WorkloadError
 from support.interrupted import StoppedError, stop_at

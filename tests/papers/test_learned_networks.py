@@ -22,7 +22,7 @@ from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
 from hpcosim_papers.power import agent as nets  # noqa: E402
 from hpcosim_papers.power.agent import learned  # noqa: E402
 from hpcosim_papers.power.learners import train as torch_nets  # noqa: E402
-from hpcosim_schedulers.agents.networks_file import (  # noqa: E402
+from hpcosim_schedulers.agents.networks import (  # noqa: E402
     CHECKPOINT,
     CHECKPOINT_FORM,
     write_network,

@@ -17,10 +17,9 @@ from hpcosim_papers.power.environments.node_power import NodePowerEnv
 from hpcosim_papers.power.environments.power_task import Interval, Reward
 from hpcosim_protocol import Platform
 from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.power.features import Periodic
 from hpcosim_schedulers.power.manager import managed
-from hpcosim_schedulers.power.periodic import Periodic
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.metrics import jobs_that_ran, measure
 from support.learned_power import drawn, new_scheduler, task_of
 from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate

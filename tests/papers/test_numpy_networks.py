@@ -20,7 +20,7 @@ from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 from hpcosim_papers.ineps.agent import policy as pairing
 from hpcosim_papers.ineps.agent.policy import load_pairing
 from hpcosim_papers.power import agent as node_power
-from hpcosim_schedulers.agents import layers
+from hpcosim_schedulers.agents import networks
 from support.paths import SCENARIOS
 
 PAPERS = SCENARIOS / "papers"
@@ -126,7 +126,7 @@ def test_activations_equal_those_of_torch_far_from_0(name: str) -> None:
     torch = pytest.importorskip("torch")
     values = np.array([-1e4, -100, -20, -1, -1e-4, 0, 1e-4, 1, 20, 100, 1e4], dtype=np.float32)
     expected = getattr(torch.nn.functional, name)(torch.from_numpy(values)).numpy()
-    np.testing.assert_allclose(getattr(layers, name)(values), expected, rtol=CLOSE, atol=CLOSE)
+    np.testing.assert_allclose(getattr(networks, name)(values), expected, rtol=CLOSE, atol=CLOSE)
 
 
 # Files

@@ -31,7 +31,7 @@ from hpcosim_papers.ineps.learners.networks import (  # noqa: E402
 )
 from hpcosim_scenarios.errors import RunError  # noqa: E402
 from hpcosim_scenarios.running.run import Transport, run_scenario  # noqa: E402
-from hpcosim_schedulers.agents.networks_file import write_network  # noqa: E402
+from hpcosim_schedulers.agents.networks import write_network  # noqa: E402
 from support.paths import SCENARIOS  # noqa: E402
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"

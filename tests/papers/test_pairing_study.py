@@ -11,21 +11,29 @@ pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from hpcosim_experiments.executors import IN_THIS_PROCESS
 from hpcosim_experiments.statistics.rows import Row, read_rows, where
-from hpcosim_papers.ineps.study import experiments
-from hpcosim_papers.ineps.study.experiments import (
+from hpcosim_papers.ineps.study import pairing_tables
+from hpcosim_papers.ineps.study.heuristics import ENERGY, indexed, study_of
+from hpcosim_papers.ineps.study.pairing import COLUMNS, OPTIMA, find_optima, train_one
+from hpcosim_papers.ineps.study.pairing_tables import (
     EXPERIMENTS,
     OURS,
     PAPERS,
     VARIANTS,
     PairingRun,
+    Results,
+    Spread,
+    sampled_spread,
+    summary,
     trainings,
 )
-from hpcosim_papers.ineps.study.heuristics import ENERGY, indexed, study_of
-from hpcosim_papers.ineps.study.pairing import COLUMNS, OPTIMA, find_optima, train_one
-from hpcosim_papers.ineps.study.pairing_tables import Results, Spread, sampled_spread, summary
 from hpcosim_papers.studies.agents import TABLE
-from hpcosim_papers.studies.catalogue import Request, reproduce_study
-from hpcosim_papers.studies.study import papers_folder, rows_of, scenario_path
+from hpcosim_papers.studies.study import (
+    Request,
+    papers_folder,
+    reproduce_study,
+    rows_of,
+    scenario_path,
+)
 from hpcosim_scenarios.running.run import Transport, run_scenario
 
 PAIRING = tuple(EXPERIMENTS)
@@ -41,7 +49,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         for training in (experiment.papers, experiment.ours)
     )
     changed = {"pairing-exp1": experiment._replace(papers=papers, ours=ours)}
-    monkeypatch.setattr(experiments, "EXPERIMENTS", {**EXPERIMENTS, **changed})
+    monkeypatch.setattr(pairing_tables, "EXPERIMENTS", {**EXPERIMENTS, **changed})
 
 
 def agent(seed: int, energy: Spread, variant: str = PAPERS) -> Row:

@@ -23,7 +23,7 @@ from hpcosim_papers.ineps.learners.settings import FORESEEING, PAPERS
 from hpcosim_papers.ineps.learners.train import train_pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
-from hpcosim_schedulers.agents.networks_file import CHECKPOINT
+from hpcosim_schedulers.agents.networks import CHECKPOINT
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 from support.simulating import cluster_of, jobs_of

@@ -12,11 +12,16 @@ from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import Ray
 from hpcosim_experiments.model.file import load_experiment
 from hpcosim_papers.deep_eas.study.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
-from hpcosim_papers.ineps.study.experiments import EXPERIMENTS
+from hpcosim_papers.ineps.study.pairing_tables import EXPERIMENTS
 from hpcosim_papers.ineps.study.unseen import STUDY as UNSEEN
 from hpcosim_papers.power.study.reproduce import PARTS
-from hpcosim_papers.studies.catalogue import STUDIES, Request, reproduce_study
-from hpcosim_papers.studies.study import StudyError, papers_folder
+from hpcosim_papers.studies.study import (
+    STUDIES,
+    Request,
+    StudyError,
+    papers_folder,
+    reproduce_study,
+)
 from hpcosim_scenarios.shipped import shipped_experiments
 from hpcosim_sim.errors import ResultsFolderError
 

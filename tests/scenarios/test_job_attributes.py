@@ -20,14 +20,14 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.errors import LineError, WorkloadError
-from hpcosim_workloads.logs.job_line import (
+from hpcosim_workloads.logs.job_lines import (
     LOG_FIELDS,
     MAX_OPS,
     JobLine,
+    JobLines,
     JobProfile,
+    read_jsonl,
 )
-from hpcosim_workloads.logs.job_lines import JobLines
-from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.table import MAX_TIME_S, JobSpec
 

@@ -44,7 +44,7 @@ from hpcosim_schedulers.power.oracle import (
 from hpcosim_schedulers.power.settings import Oracle
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.metrics import measure
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import JobTable
 from support.examples import examples
 from support.power_manager_runs import power_history

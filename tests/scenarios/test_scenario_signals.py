@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpcosim_client import PolicyError, View
-from hpcosim_client.signals import Signal
+from hpcosim_client.scheduler_state import Signal
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.load import draws_numbers

@@ -14,7 +14,6 @@ from hpcosim_protocol import (
     JobSubmitted,
 )
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.heuristics.power_aware import Awareness
 from hpcosim_schedulers.power.account import Submissions
 from hpcosim_schedulers.power.adaptive import (
     FEW,
@@ -26,6 +25,7 @@ from hpcosim_schedulers.power.adaptive import (
     save_rule,
 )
 from hpcosim_schedulers.power.manager import managed
+from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_schedulers.power.timeout import timeout
 from support.power_manager_runs import nodes_of, power_history
 from support.simulating import jobs_of, simulate, starts

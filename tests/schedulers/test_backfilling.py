@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client.job import Job as ClientJob
 from hpcosim_protocol import NodeGroup, Placement, Platform, Processor
-from hpcosim_schedulers.heuristics.orders import FIXED
+from hpcosim_schedulers.heuristics.list_scheduling import FIXED
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts

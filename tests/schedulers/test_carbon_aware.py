@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import Policy, PolicyError, View, play
-from hpcosim_client.signals import Signal as KnownSignal
+from hpcosim_client.scheduler_state import Signal as KnownSignal
 from hpcosim_protocol import NodeGroup, Platform, Processor, SignalChanged
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.heuristics.carbon_aware import best_start_s
@@ -25,8 +25,7 @@ from hpcosim_schedulers.power.account import listen
 from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.economics import J_PER_KWH, Rates
-from hpcosim_sim.record.jobs_that_ran import Floats
-from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.metrics import Floats, measure
 from hpcosim_workloads.series import Series, read_series
 from hpcosim_workloads.table import JobTable, job_table
 from support.paths import ROOT, SHARED

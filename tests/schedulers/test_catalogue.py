@@ -13,7 +13,7 @@ from hpcosim_client import PolicyError, View
 from hpcosim_schedulers import GROUPS, make_policy, scheduler_names
 from hpcosim_schedulers.catalogue.schedulers import check_scheduler
 from hpcosim_schedulers.catalogue.trained import check_trained
-from hpcosim_schedulers.heuristics.awareness import parse_awareness
+from hpcosim_schedulers.power.settings import parse_awareness
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_settings_are_validated_without_numpy() -> None:
     modules = modules_after(
         "from hpcosim_schedulers import parse_power\n"
         "from hpcosim_schedulers.catalogue.trained import check_trained\n"
-        "from hpcosim_schedulers.heuristics.awareness import parse_awareness\n"
+        "from hpcosim_schedulers.power.settings import parse_awareness\n"
     )
     assert "hpcosim_schedulers.power.settings" in modules
     assert not {"numpy", "zmq", "hpcosim_client.view"} & modules

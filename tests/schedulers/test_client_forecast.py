@@ -12,7 +12,7 @@ from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.forecast import Arrivals, Releases, RunTimes, TimeDistribution, ViewForecast
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 

@@ -17,9 +17,8 @@ from hpcosim_client.errors import PolicyDiffersError, ServerRefusedError
 from hpcosim_protocol import Hello, Welcome, decode_server_message, encode
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers import make_policy, scheduler_names, with_power
-from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.heuristics.esjf import esjf
-from hpcosim_schedulers.power.settings import read_power
+from hpcosim_schedulers.power.settings import Awareness, read_power
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service import journaling
 from hpcosim_server.service.recovery import restore

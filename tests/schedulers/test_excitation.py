@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from hpcosim_schedulers.forecast import Arrivals, RunningJobs
-from hpcosim_schedulers.forecast.branching import Ends, simulated
+from hpcosim_schedulers.forecast.arrivals import Ends, LastOfUsers, simulated
 from hpcosim_schedulers.forecast.excitation import OF_ENDS, Excitation
-from hpcosim_schedulers.forecast.last_values import LastOfUsers
 from support.hawkes_oracle import UserEvent, counts_by_steps, shares_by_sums
 
 HOUR_S = 3600.0

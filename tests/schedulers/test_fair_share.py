@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hpcosim_schedulers.slurm.associations import Associations
-from hpcosim_schedulers.slurm.fair_share import ShareTree
+from hpcosim_schedulers.slurm.accounts import Associations
+from hpcosim_schedulers.slurm.charges import ShareTree
 from hpcosim_schedulers.slurm.settings import parse_site
 
 

@@ -20,8 +20,7 @@ from hpcosim_protocol import (
     Processor,
 )
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.heuristics.fragmentation import JobMix, fgd
-from hpcosim_schedulers.heuristics.gpu_nodes import GpuNeed, gpu_need, gpu_nodes
+from hpcosim_schedulers.heuristics.gpu_packing import GpuNeed, JobMix, fgd, gpu_need, gpu_nodes
 from hpcosim_workloads.table import JobSpec
 from support.examples import examples
 from support.golden_slurm import job_table_of

@@ -12,17 +12,19 @@ from hypothesis import strategies as st
 
 from hpcosim_client.job import Job
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.ipm.icon import RecentSamples, looks_exponential
-from hpcosim_schedulers.ipm.plan import Planner
-from hpcosim_schedulers.ipm.run_times import RunTimes, mean_excess
-from hpcosim_schedulers.ipm.spares import (
+from hpcosim_schedulers.ipm.icon import (
     Arrivals,
+    RecentSamples,
+    RunTimes,
     expected_waits_s,
     expected_wastes_j,
+    looks_exponential,
+    mean_excess,
     number_to_wake,
     outlook,
     spare_nodes,
 )
+from hpcosim_schedulers.ipm.plan import Planner
 from hpcosim_schedulers.power.settings import Icon
 from papers.power.snf_icon.comparison import AOBA, AUTHORS, POLICIES, log, run
 from support import ipm_oracle

@@ -13,9 +13,7 @@ from hpcosim_client import PolicyError, View
 from hpcosim_protocol import NodeDrained, NodeFailed, NodePowerChanged, Platform
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.ipm.easy import Gaps
-from hpcosim_schedulers.ipm.plan import Planner
-from hpcosim_schedulers.ipm.releases import Releases
+from hpcosim_schedulers.ipm.plan import Gaps, Planner, Releases
 from hpcosim_schedulers.power.settings import AlwaysOn, Icon, Timeout
 from support import ipm_oracle
 from support.examples import examples

@@ -22,8 +22,13 @@ from hpcosim_protocol import (
     energy_estimate_j,
 )
 from hpcosim_schedulers import GROUPS, expand, make_policy
-from hpcosim_schedulers.heuristics.job_node import JOB_ORDERS, job_node_names, parse_job_node
-from hpcosim_schedulers.heuristics.node_keys import NODE_KEYS, energy_estimates_j
+from hpcosim_schedulers.heuristics.job_node import (
+    JOB_ORDERS,
+    NODE_KEYS,
+    energy_estimates_j,
+    job_node_names,
+    parse_job_node,
+)
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, jobs_of, simulate, starts

@@ -15,11 +15,9 @@ from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.account import Account, listen
 from hpcosim_schedulers.power.features import action_mask, features
-from hpcosim_schedulers.power.keep_idle import keep_idle
 from hpcosim_schedulers.power.manager import Manager, managed
-from hpcosim_schedulers.power.timeout import timeout
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import measure
+from hpcosim_schedulers.power.timeout import keep_idle, timeout
+from hpcosim_sim.record.metrics import jobs_that_ran, measure
 from support.examples import examples
 from support.learned_power import drawn
 from support.power_manager_runs import STATES, nodes_of

@@ -25,8 +25,14 @@ from hpcosim_protocol import (
     Platform,
     Processor,
 )
-from hpcosim_schedulers.heuristics.minmin import duplex, map_queue, max_min, min_min, problem_of
-from hpcosim_schedulers.heuristics.minmin_immediate import immediate
+from hpcosim_schedulers.heuristics.minmin import (
+    duplex,
+    immediate,
+    map_queue,
+    max_min,
+    min_min,
+    problem_of,
+)
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.recording import STATES
 from hpcosim_workloads.table import JobTable

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client.job import Job
-from hpcosim_schedulers.heuristics import orders
+from hpcosim_schedulers.heuristics import list_scheduling
 from support.examples import examples
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
@@ -22,27 +22,27 @@ def job(submit_s: float, cores: int, requested_s: float) -> Job:
 @pytest.mark.parametrize(
     ("order", "submit_s", "requested_s", "expected"),
     [
-        (orders.sjf, 1000, 100, 100),
-        (orders.ljf, 1000, 100, -100),
-        (orders.smallest, 1000, 100, 4),
-        (orders.f1, 1000, 100, 2 * 4 + 870 * 3),  # log10(100) 4 + 870 log10(1000)
-        (orders.f2, 1000, 100, 10 * 4 + 25_600 * 3),  # sqrt(100) 4 + 25600 log10(1000)
-        (orders.f3, 1000, 100, 400 + 6_860_000 * 3),  # 100 * 4 + 6860000 log10(1000)
-        (orders.f4, 1000, 100, 100 * 2 + 530_000 * 3),  # 100 sqrt(4) + 530000 log10(1000)
+        (list_scheduling.sjf, 1000, 100, 100),
+        (list_scheduling.ljf, 1000, 100, -100),
+        (list_scheduling.smallest, 1000, 100, 4),
+        (list_scheduling.f1, 1000, 100, 2 * 4 + 870 * 3),  # log10(100) 4 + 870 log10(1000)
+        (list_scheduling.f2, 1000, 100, 10 * 4 + 25_600 * 3),  # sqrt(100) 4 + 25600 log10(1000)
+        (list_scheduling.f3, 1000, 100, 400 + 6_860_000 * 3),  # 100 * 4 + 6860000 log10(1000)
+        (list_scheduling.f4, 1000, 100, 100 * 2 + 530_000 * 3),  # 100 sqrt(4) + 530000 log10(1000)
         # A submission at 0 s counts as at 0.1 s, whose logarithm is -1.
-        (orders.f1, 0, 100, 2 * 4 - 870),
-        (orders.f2, 0, 100, 10 * 4 - 25_600),
-        (orders.f3, 0, 100, 400 - 6_860_000),
-        (orders.f4, 0, 100, 100 * 2 - 530_000),
+        (list_scheduling.f1, 0, 100, 2 * 4 - 870),
+        (list_scheduling.f2, 0, 100, 10 * 4 - 25_600),
+        (list_scheduling.f3, 0, 100, 400 - 6_860_000),
+        (list_scheduling.f4, 0, 100, 100 * 2 - 530_000),
         # So does a requested time of 0 s.
-        (orders.f1, 1000, 0, -4 + 2610),
-        (orders.f2, 1000, 0, math.sqrt(0.1) * 4 + 76_800),
-        (orders.f3, 1000, 0, 0.4 + 20_580_000),
-        (orders.f4, 1000, 0, 0.2 + 1_590_000),
+        (list_scheduling.f1, 1000, 0, -4 + 2610),
+        (list_scheduling.f2, 1000, 0, math.sqrt(0.1) * 4 + 76_800),
+        (list_scheduling.f3, 1000, 0, 0.4 + 20_580_000),
+        (list_scheduling.f4, 1000, 0, 0.2 + 1_590_000),
     ],
 )
 def test_fixed_orders(
-    order: orders.Key, submit_s: float, requested_s: float, expected: float
+    order: list_scheduling.Key, submit_s: float, requested_s: float, expected: float
 ) -> None:
     """A job of 4 cores has the key worked out by hand."""
     assert order(job(submit_s, 4, requested_s)) == pytest.approx(expected, rel=1e-14)
@@ -54,7 +54,9 @@ def test_fixed_orders(
 )
 def test_wfp3(requested_s: float, cores: int, wait_s: float, expected: float) -> None:
     """The key is -(w / r)^3 n, w the time since submission."""
-    assert orders.wfp3(job(7.0, cores, requested_s), 7.0 + wait_s) == pytest.approx(expected)
+    assert list_scheduling.wfp3(job(7.0, cores, requested_s), 7.0 + wait_s) == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,13 +65,15 @@ def test_wfp3(requested_s: float, cores: int, wait_s: float, expected: float) ->
 )
 def test_unicep(requested_s: float, cores: int, wait_s: float, expected: float) -> None:
     """The key is -w / (log2(n) r), w the time since submission."""
-    assert orders.unicep(job(7.0, cores, requested_s), 7.0 + wait_s) == pytest.approx(expected)
+    assert list_scheduling.unicep(job(7.0, cores, requested_s), 7.0 + wait_s) == pytest.approx(
+        expected
+    )
 
 
 def test_unicep_of_one_core() -> None:
     """A job of one core that has waited comes before any other, one that has not is not split."""
-    assert orders.unicep(job(7.0, 1, 100.0), 8.0) == -math.inf
-    assert orders.unicep(job(7.0, 1, 100.0), 7.0) == 0.0
+    assert list_scheduling.unicep(job(7.0, 1, 100.0), 8.0) == -math.inf
+    assert list_scheduling.unicep(job(7.0, 1, 100.0), 7.0) == 0.0
 
 
 @pytest.mark.parametrize("order", ["wfp3", "unicep"])
@@ -82,13 +86,13 @@ def test_waiting_moves_a_job_forward(
     order: str, requested_s: float, cores: int, waits: tuple[float, float]
 ) -> None:
     """The longer a job has waited the smaller its key: the sign of the wait is right."""
-    key = orders.CHANGING[order]
+    key = list_scheduling.CHANGING[order]
     short_s, long_s = sorted(waits)
     one = job(0.0, cores, requested_s)
     assert key(one, long_s) <= key(one, short_s) < 0
 
 
-ALL = ["fcfs", *orders.FIXED, *orders.CHANGING]
+ALL = ["fcfs", *list_scheduling.FIXED, *list_scheduling.CHANGING]
 
 
 @pytest.mark.parametrize("policy", ALL)
@@ -144,14 +148,14 @@ def test_unicep_order_of_starts() -> None:
     st.lists(
         st.tuples(st.integers(0, 9), st.integers(1, 9), st.integers(1, 3)), min_size=1, max_size=12
     ),
-    st.sampled_from(sorted(orders.CHANGING)),
+    st.sampled_from(sorted(list_scheduling.CHANGING)),
 )
 def test_changing_orders_are_looked_at_anew(drawn: list[tuple[int, int, int]], policy: str) -> None:
     """The job that starts has the smallest key at that second."""
     drawn.sort()
     table = jobs_of(*[(float(submit), float(run), 3) for submit, run, _ in drawn])
     simulation = simulate(cluster_of(3), table, policy)
-    key = orders.CHANGING[policy]
+    key = list_scheduling.CHANGING[policy]
     start_s = list(simulation.recording.start_s)
     waiting = set(range(len(drawn)))
     while waiting:

@@ -29,9 +29,8 @@ from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import check, run_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import title, with_power
-from hpcosim_schedulers.heuristics.power_aware import Awareness
 from hpcosim_schedulers.power.manager import managed
-from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Power, Timeout
+from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, KeepIdle, Power, Timeout
 from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 from support.awareness_oracle import Oracle, Row

@@ -26,7 +26,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
+from hpcosim_schedulers.heuristics.power_profile import PowerBounds
 from hpcosim_schedulers.power.manager import managed
 from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Power, Timeout
 from hpcosim_schedulers.power.timeout import timeout
@@ -34,7 +34,7 @@ from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.engine.simulation import Batch, Simulation
 from hpcosim_sim.physics.power import GroupMeter
 from hpcosim_sim.record.metrics import measure
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import node_spans
 from hpcosim_workloads.series import Series, constant
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.power_capped_oracle import power_capped as power_capped_oracle

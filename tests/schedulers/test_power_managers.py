@@ -24,10 +24,10 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.power.off_at_night import at_clock, spans_s
 from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, OffAtNight, Power, Timeout
+from hpcosim_schedulers.power.timeout import at_clock, spans_s
 from hpcosim_sim.engine.simulation import Rules
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from support.power_manager_runs import nodes_of, power_history, switched, switched_off
 from support.simulating import jobs_of, simulate, starts
 

@@ -24,12 +24,12 @@ from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import Transport, check, run_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import from_folder, title, with_power
-from hpcosim_schedulers.heuristics.power_aware import Awareness
 from hpcosim_schedulers.power.oracle import read_plan
 from hpcosim_schedulers.power.settings import (
     NAMES,
     Adaptive,
     AlwaysOn,
+    Awareness,
     Icon,
     KeepIdle,
     Learned,
@@ -39,12 +39,12 @@ from hpcosim_schedulers.power.settings import (
     PowerSettingsError,
     Predictive,
     Rl,
+    Slurm,
     Timeout,
     as_text,
     parse_power,
     read_power,
 )
-from hpcosim_schedulers.power.slurm_settings import Slurm
 from support.paths import SCENARIOS
 
 NIGHT = """

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hpcosim_protocol import PowerStates
 from hpcosim_schedulers.catalogue.power import with_power
 from hpcosim_schedulers.power.settings import Predictive
-from hpcosim_schedulers.predictive.costs import Spares, costs_j
 from hpcosim_schedulers.predictive.futures import Futures
-from hpcosim_schedulers.predictive.need import need_of
+from hpcosim_schedulers.predictive.manager import Spares, costs_j, need_of
 from support import predictive_oracle as oracle
 from support.power_manager_runs import nodes_of, switched_off
 from support.simulating import jobs_of, simulate, starts

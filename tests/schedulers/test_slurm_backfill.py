@@ -13,10 +13,8 @@ from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
 from hpcosim_schedulers.slurm import policy
-from hpcosim_schedulers.slurm.candidate import mask_of, set_of
-from hpcosim_schedulers.slurm.future import consecutive_nodes
-from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.select import choose_nodes
+from hpcosim_schedulers.slurm.future import consecutive_nodes, mask_of, set_of
+from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of

@@ -14,13 +14,11 @@ from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.job import Job
 from hpcosim_protocol import JobRequest, NodeGroup, Platform, Processor, Switch
 from hpcosim_schedulers.slurm.backfill import NodeSpace
-from hpcosim_schedulers.slurm.candidate import mask_of, set_of, set_of_mask
-from hpcosim_schedulers.slurm.clock import SiteClock
-from hpcosim_schedulers.slurm.node_order import NodeOrder
+from hpcosim_schedulers.slurm.future import mask_of, set_of, set_of_mask
 from hpcosim_schedulers.slurm.policy import slurm
-from hpcosim_schedulers.slurm.select import choose_nodes
+from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
-from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer
+from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer, SiteClock
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
 from hpcosim_sim.record.recording import STATES

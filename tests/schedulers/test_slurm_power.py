@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from hpcosim_client import Policy, PolicyError, View
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor, SetNodePower
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.power.kept_nodes import kept_on
+from hpcosim_schedulers.power.settings import Slurm, kept_on
 from hpcosim_schedulers.power.slurm import Scans, slurm
-from hpcosim_schedulers.power.slurm_settings import Slurm
 from hpcosim_sim.engine.simulation import Rules, Simulation
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import JobTable
 from support.power_manager_runs import STATES, nodes_of, switched, switched_off
 from support.simulating import jobs_of, simulate, starts

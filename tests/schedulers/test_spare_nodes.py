@@ -16,21 +16,22 @@ from safetensors.numpy import save_file
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import View
 from hpcosim_schedulers import make_policy, managed
-from hpcosim_schedulers.agents.spare_nodes.features import COLUMNS
-from hpcosim_schedulers.agents.spare_nodes.manager import by_network, more_energy_j
-from hpcosim_schedulers.agents.spare_nodes.model import (
+from hpcosim_schedulers.agents.spare_nodes import (
+    COLUMNS,
     FORMAT,
+    MEMORY,
     OUTPUTS,
     NeedNetwork,
+    Usage,
+    by_network,
     load_network,
+    more_energy_j,
     neutral,
     save_network,
 )
-from hpcosim_schedulers.agents.spare_nodes.usage import MEMORY, Usage
 from hpcosim_schedulers.catalogue.power import with_power
 from hpcosim_schedulers.power.settings import Learned, Predictive
-from hpcosim_schedulers.predictive.costs import Spares
-from hpcosim_schedulers.predictive.energy import HOLDS
+from hpcosim_schedulers.predictive.manager import HOLDS, Spares
 from support.power_manager_runs import STATES, nodes_of, switched
 from support.simulating import jobs_of, simulate
 

@@ -6,9 +6,8 @@ import pytest
 
 from hpcosim_schedulers.catalogue import schedulers, summaries
 from hpcosim_schedulers.catalogue.summaries import power_settings
-from hpcosim_schedulers.heuristics.job_node import JOB_ORDERS, parse_job_node
-from hpcosim_schedulers.heuristics.minmin_immediate import KEYS
-from hpcosim_schedulers.heuristics.node_keys import NODE_KEYS
+from hpcosim_schedulers.heuristics.job_node import JOB_ORDERS, NODE_KEYS, parse_job_node
+from hpcosim_schedulers.heuristics.minmin import KEYS
 from hpcosim_schedulers.power.settings import NAMES
 
 

@@ -26,8 +26,8 @@ from hpcosim_protocol import (
 )
 from hpcosim_schedulers.heuristics.scripted import Start, scripted
 from hpcosim_sim.engine.simulation import Rules, Simulation
-from hpcosim_sim.physics import contention
-from hpcosim_sim.physics.contention import SharedProcessor, check_contention
+from hpcosim_sim.physics import execution
+from hpcosim_sim.physics.execution import SharedProcessor, check_contention
 from hpcosim_sim.record.metrics import measure
 from hpcosim_sim.record.recording import STATES, Recording
 from hpcosim_workloads.table import JobTable, job_table
@@ -497,7 +497,7 @@ def test_an_event_accesses_its_own_processors_only(
         speeds.append(task_speed(*args))
         return speeds[-1]
 
-    monkeypatch.setattr(contention, "task_speed", count)
+    monkeypatch.setattr(execution, "task_speed", count)
     simulation.advance([AllocateJob(nodes + 1, [7])], wake_on=["job_started"])
     assert len(looked_at) == 1
     assert 1 <= len(speeds) <= 2

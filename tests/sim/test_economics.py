@@ -16,8 +16,7 @@ from hpcosim_protocol import Platform
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.economics import Rates, rate_warnings, rated_by_state
 from hpcosim_sim.record.metrics import measure
-from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import RunRecord, node_spans
 from hpcosim_workloads.series import Series, constant
 from support.examples import examples
 from support.power_states_runs import play, scenes

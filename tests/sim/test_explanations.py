@@ -17,8 +17,7 @@ from hpcosim_protocol import AllocateJob, Decision, DecisionRejected, Event, Exp
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record import recording as explanations
-from hpcosim_sim.record.forecasts import start_forecasts
-from hpcosim_sim.record.metrics import measure
+from hpcosim_sim.record.metrics import measure, start_forecasts
 from hpcosim_sim.record.results import Run, warnings_of, write_results
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.tables import JOBS as JOBS_TABLE

@@ -27,7 +27,7 @@ from hpcosim_sim.physics.cluster import places
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.replay import JobChange, Replay, changes_of
 from hpcosim_sim.record.run_record import job_energies_j
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable, job_table
 from support.contention_scenes import ask_oracle, scenes
 from support.examples import examples

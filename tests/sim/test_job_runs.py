@@ -28,8 +28,7 @@ from hpcosim_protocol import (
     SetNodePower,
     SuspendJob,
 )
-from hpcosim_sim.engine.engine import draw_s
-from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.engine import Rules, draw_s
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import (
     Distribution,

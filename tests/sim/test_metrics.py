@@ -20,9 +20,16 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_sim.physics.cluster import Cluster
-from hpcosim_sim.record.energy_metrics import energies
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import Metrics, job_counts, measure, node_use, slowdowns, waits
+from hpcosim_sim.record.metrics import (
+    Metrics,
+    energies,
+    job_counts,
+    jobs_that_ran,
+    measure,
+    node_use,
+    slowdowns,
+    waits,
+)
 from hpcosim_sim.record.recording import Recording
 from hpcosim_sim.record.run_record import RunRecord, record_of
 from hpcosim_workloads.table import JobSpec

@@ -45,7 +45,7 @@ from hpcosim_sim.physics.node_power import NodePower
 from hpcosim_sim.record.metrics import measure
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.results import Run, write_results
-from hpcosim_sim.record.timeline import Span, node_spans
+from hpcosim_sim.record.run_record import Span, node_spans
 from hpcosim_workloads.table import JobSpec
 from support import power_oracle as oracle
 from support.examples import examples

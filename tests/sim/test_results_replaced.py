@@ -16,8 +16,7 @@ import pytest
 from hpcosim_batsim.csv_files import files_of
 from hpcosim_batsim.results import outcome_of
 from hpcosim_sim.errors import ResultsError
-from hpcosim_sim.record.checksums import Written, mismatch
-from hpcosim_sim.record.folder import LAST, write_together
+from hpcosim_sim.record.folder import LAST, Written, mismatch, write_together
 from support.simulating import cluster_of, jobs_of, simulate
 
 STEPS = ("open", "fsync", "rename", "replace", "unlink", "mkdir", "rmdir")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from hpcosim_protocol import AllocateJob, Platform
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record.node_sets import Texts, intervals_of_sets
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.table_rows import (
+    Texts,
     intervals,
+    intervals_of_sets,
     job_rows,
     node_lines,
     node_rows,

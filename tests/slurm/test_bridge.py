@@ -30,7 +30,7 @@ from hpcosim_protocol import (
     Welcome,
 )
 from hpcosim_protocol.server_messages import Held
-from hpcosim_sim.engine.snapshot import snapshot_of
+from hpcosim_sim.engine.simulation import snapshot_of
 from hpcosim_slurm.errors import JournalError
 from support.bridges import CLIENT, Talk, bridge_of
 from support.examples import examples

@@ -10,9 +10,7 @@ import pytest
 from hpcosim_protocol import NodeReservation
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_schedulers.power.kept_nodes import kept_on
-from hpcosim_schedulers.power.settings import parse_power
-from hpcosim_schedulers.power.slurm_settings import Slurm
+from hpcosim_schedulers.power.settings import Slurm, kept_on, parse_power
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm

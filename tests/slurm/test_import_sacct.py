@@ -21,7 +21,7 @@ from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct import SacctOptions, import_sacct
 from hpcosim_slurm.files.slurm.convert import import_slurm
-from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.job_lines import read_jsonl
 from support.paths import SHARED
 from support.slurm_site import COLUMNS, PENDING, record, sacct_text
 

@@ -11,7 +11,7 @@ from hpcosim_client import Policy
 from hpcosim_papers.power.environments.power_task import PowerTask
 from hpcosim_protocol import Platform
 from hpcosim_schedulers import make_policy
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import JobTable
 
 

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar, get_args
 
-from hpcosim_client.connection import Answer, Connection
-from hpcosim_client.exchange import Timeouts
+from hpcosim_client.connection import Answer, Connection, Timeouts
 from hpcosim_protocol import Alarm, Decision, Event, EventKind, SetAlarm
 from support.processes import eventually
 from support.slurm_bridges import HPCOSIM

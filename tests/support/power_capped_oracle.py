@@ -11,12 +11,12 @@ import numpy as np
 from hpcosim_client.free_resources import fill, usable_nodes
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.profiles import NodeProfile, Reservation, node_profile
-from hpcosim_client.signals import Signal, signal_of
+from hpcosim_client.scheduler_state import Signal, signal_of
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
 from hpcosim_schedulers.heuristics.power_aware import a_moment_after, with_boots
-from hpcosim_schedulers.heuristics.power_bounds import PowerBounds
 from hpcosim_schedulers.heuristics.power_capped import SleepWait
+from hpcosim_schedulers.heuristics.power_profile import PowerBounds
 
 CAP = "power_cap_w"
 """Name of the signal with the cap, W."""

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_client.arrays import Floats
-from hpcosim_schedulers.predictive.costs import Spares
 from hpcosim_schedulers.predictive.futures import Futures
+from hpcosim_schedulers.predictive.manager import Spares
 
 
 class Submission(NamedTuple):

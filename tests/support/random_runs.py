@@ -25,7 +25,7 @@ from hpcosim_protocol import (
     SetNodePower,
     SuspendJob,
 )
-from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import (
     Distribution,

@@ -6,16 +6,26 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from hpcosim_client.demand import NodeChoice
+from hpcosim_client.demand import NodeChoice, Slots
 from hpcosim_client.job import Ints
 from hpcosim_client.placing import Placing, offered
-from hpcosim_client.slots import Slots
-from hpcosim_schedulers.slurm.backfill import BackfillCounts, BackfillSettings, NodeSpace, Planned
-from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet, set_of
-from hpcosim_schedulers.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER, Future
-from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.passes import PassContext
-from hpcosim_schedulers.slurm.select import choose_nodes, usable_cores
+from hpcosim_schedulers.slurm.backfill import (
+    BackfillCounts,
+    BackfillSettings,
+    NodeSpace,
+    PassContext,
+    Planned,
+)
+from hpcosim_schedulers.slurm.future import (
+    FIRST_WINDOW_S,
+    MOST_TOGETHER,
+    Candidate,
+    Found,
+    Future,
+    NodeSet,
+    set_of,
+)
+from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes, usable_cores
 
 
 def slow_backfill(

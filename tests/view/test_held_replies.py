@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 import hpcosim_server.service.held
-from hpcosim_client.exchange import Timeouts
+from hpcosim_client.connection import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import (
     ClientMessage,

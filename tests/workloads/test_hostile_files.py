@@ -148,7 +148,7 @@ def test_network_with_wrong_settings(tmp_path: Path) -> None:
     """Metadata of a wrong type, too deep, or of no network is an error of the client."""
     np = pytest.importorskip("numpy")
     pytest.importorskip("safetensors")
-    from hpcosim_schedulers.agents.networks_file import read_network, write_network
+    from hpcosim_schedulers.agents.networks import read_network, write_network
 
     class About(msgspec.Struct):
         size: int

@@ -21,9 +21,8 @@ from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
-from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.log_file import log_start_s
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.synthetic.imitation import (
     hourly_pattern,
@@ -32,7 +31,7 @@ from hpcosim_workloads.synthetic.imitation import (
     seasonal,
     weekly_pattern,
 )
-from hpcosim_workloads.table import COLUMNS, JobTable, job_table
+from hpcosim_workloads.table import COLUMNS, AppliedRules, JobTable, job_table
 
 HOUR_S = 3_600
 DAY_S = 86_400

@@ -14,10 +14,8 @@ from hpcosim_protocol import Checkpointing, Dependency, JobRequest, NodeGroup, P
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_workloads.errors import LineError, WorkloadError
 from hpcosim_workloads.logs import job_lines as job_links
-from hpcosim_workloads.logs.dependencies import parse_array, parse_dependency
-from hpcosim_workloads.logs.job_line import JobLine, JobProfile
-from hpcosim_workloads.logs.job_lines import JobLines
-from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.job_lines import JobLine, JobLines, JobProfile, read_jsonl
+from hpcosim_workloads.logs.quantities import parse_array, parse_dependency
 from hpcosim_workloads.shaping import cap_cores, divide_cores, window_by_number
 from hpcosim_workloads.table import JobSpec, JobTable
 

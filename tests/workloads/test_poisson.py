@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import poisson
 from hpcosim_workloads.table import JobTable
 
 MANY = 100_000

@@ -11,7 +11,7 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_workloads.errors import WorkloadError
-from hpcosim_workloads.logs.job_line import JobProfile
+from hpcosim_workloads.logs.job_lines import JobProfile
 from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.table import JobSpec
 

@@ -9,8 +9,7 @@ import pytest
 
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import sampled, seasonal
-from hpcosim_workloads.synthetic.lublin import lublin
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import lublin, poisson
 from hpcosim_workloads.table import COLUMNS, JobTable
 
 Draw = Callable[[np.random.Generator], JobTable]

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hpcosim_protocol import Placement
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.cqsim import read_cqsim
-from hpcosim_workloads.logs.jsonl import read_jsonl
+from hpcosim_workloads.logs.job_lines import read_jsonl
 from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.shaping import (
     cap_cores,

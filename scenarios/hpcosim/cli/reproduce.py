@@ -54,7 +54,7 @@ def reproduce(
     """
     with errors_in_one_line():
         from hpcosim.cli.report import print_warning
-        from hpcosim_papers.studies.catalogue import STUDIES, Request, reproduce_study
+        from hpcosim_papers.studies.study import STUDIES, Request, reproduce_study
         from hpcosim_scenarios.errors import ScenariosError
 
         if not study:

@@ -86,8 +86,7 @@ def schedule(
         from hpcosim_schedulers.catalogue.power import title, with_power
         from hpcosim_schedulers.catalogue.schedulers import canonical_name
         from hpcosim_schedulers.catalogue.trained import with_model
-        from hpcosim_schedulers.heuristics.awareness import parse_awareness
-        from hpcosim_schedulers.power.settings import read_power
+        from hpcosim_schedulers.power.settings import parse_awareness, read_power
 
         name = with_model(canonical_name(name), model, sample=sample)
         manager, awareness = read_power(power), parse_awareness(power_awareness)

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
 from hpcosim_scenarios.running.groups import GROUPED_BY, NO_NAME, GroupedBy
-from hpcosim_sim.record.jobs_that_ran import Mask, jobs_that_ran
 from hpcosim_sim.record.metrics import (
     OVERRUNS,
+    Mask,
     Metrics,
     job_counts,
+    jobs_that_ran,
     mean_normalised_edp,
     overruns,
     slowdowns,

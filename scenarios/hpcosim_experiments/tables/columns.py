@@ -15,8 +15,7 @@ from hpcosim_experiments.statistics.rows import Label
 from hpcosim_scenarios.model.economics import load_economics
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_sim.record.economics import UNKNOWN
-from hpcosim_sim.record.forecasts import LEAD_CLASSES_S, errors_by_lead
-from hpcosim_sim.record.metrics import OVERRUNS
+from hpcosim_sim.record.metrics import LEAD_CLASSES_S, OVERRUNS, errors_by_lead
 from hpcosim_sim.record.results import metrics_of
 from hpcosim_sim.record.tables import JOBS
 from hpcosim_workloads.table import job_table

@@ -15,8 +15,7 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.shipped import find_scenario
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record.energy_metrics import energies
-from hpcosim_sim.record.metrics import makespan_s
+from hpcosim_sim.record.metrics import energies, makespan_s
 from hpcosim_workloads.table import JobTable
 
 T = TypeVar("T")

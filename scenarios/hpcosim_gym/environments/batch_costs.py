@@ -10,8 +10,7 @@ import numpy as np
 from hpcosim_client import View
 from hpcosim_client.job import Floats
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import BOUND_S, slowdowns, waits
+from hpcosim_sim.record.metrics import BOUND_S, jobs_that_ran, slowdowns, waits
 from hpcosim_workloads.table import JobTable
 
 Objective = Literal["wait", "bounded_slowdown", "energy"]

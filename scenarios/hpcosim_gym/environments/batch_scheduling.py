@@ -36,12 +36,18 @@ from hpcosim_gym.environments.batch_task import (
 )
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
-from hpcosim_schedulers.agents.batch.observation import Form, by_name, flat, mask_of
-from hpcosim_schedulers.agents.batch.rounds import BatchRounds, QueueChoices
-from hpcosim_schedulers.agents.batch.scene import QueueScene, Rows
+from hpcosim_schedulers.agents.batch.scene import (
+    BatchRounds,
+    Form,
+    QueueChoices,
+    QueueScene,
+    Rows,
+    by_name,
+    flat,
+    mask_of,
+)
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import slowdowns, waits
+from hpcosim_sim.record.metrics import jobs_that_ran, slowdowns, waits
 from hpcosim_workloads.table import JobTable
 
 # The scheduler's view in the information of a step.

@@ -14,8 +14,8 @@ from hpcosim_gym.environments.batch_costs import Cost, Objective, new_cost
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import rules_of
-from hpcosim_schedulers.agents.batch.observation import Form
-from hpcosim_schedulers.heuristics.chosen_head import MAX_WINDOW_JOBS, WINDOW_JOBS
+from hpcosim_schedulers.agents.batch.scene import Form
+from hpcosim_schedulers.heuristics.easy import MAX_WINDOW_JOBS, WINDOW_JOBS
 from hpcosim_sim.engine.simulation import Rules
 from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.table import JobTable

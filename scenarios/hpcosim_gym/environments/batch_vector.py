@@ -18,7 +18,7 @@ from hpcosim_gym.environments.batch_costs import Cost, Objective
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv, Observation
 from hpcosim_gym.environments.batch_task import BatchTask, Invalid
 from hpcosim_scenarios.model.scenario import Scalar
-from hpcosim_schedulers.agents.batch.observation import Form
+from hpcosim_schedulers.agents.batch.scene import Form
 from hpcosim_workloads.table import JobTable
 
 Bools = NDArray[np.bool_]

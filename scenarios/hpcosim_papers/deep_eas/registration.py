@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcosim_client.view import Policy
-from hpcosim_schedulers.catalogue.registered import TrainedScheduler
+from hpcosim_schedulers.catalogue.trained import TrainedScheduler
 
 
 def _agent(model: Path, *, sample: bool) -> Policy:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpcosim_client.view import Policy
 from hpcosim_papers.ineps.agent.settings import Objective
-from hpcosim_schedulers.catalogue.registered import Scheduler, TrainedScheduler
+from hpcosim_schedulers.catalogue.trained import Scheduler, TrainedScheduler
 
 
 def _agent(model: Path, *, sample: bool) -> Policy:

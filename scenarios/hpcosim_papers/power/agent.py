@@ -16,30 +16,33 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import View
-from hpcosim_schedulers.agents.layers import (
+from hpcosim_schedulers.agents.networks import (
     Rows,
     Shapes,
     Weights,
+    check_weights,
     dense,
     dense_shapes,
     linear,
     linear_shapes,
     normalised,
+    read_network,
     relu,
     softmax,
+    write_network,
 )
-from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
 from hpcosim_schedulers.power.account import Bools
 from hpcosim_schedulers.power.features import (
     CALENDAR,
     FEATURES,
     SCALES,
+    Actions,
     Observation,
+    Periodic,
     action_mask,
     features,
 )
 from hpcosim_schedulers.power.manager import Manager
-from hpcosim_schedulers.power.periodic import Actions, Periodic
 
 FORMAT = "hpcosim node attention 1"
 

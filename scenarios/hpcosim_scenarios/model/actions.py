@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.bounds import Seconds
 from hpcosim_sim.engine.site_events import JobAction
-from hpcosim_workloads.logs.dependencies import Reference, parse_reference
+from hpcosim_workloads.logs.quantities import Reference, parse_reference
 from hpcosim_workloads.table import JobTable
 
 Time = Annotated[float, Meta(ge=-1e12, le=1e12)]

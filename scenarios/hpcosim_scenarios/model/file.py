@@ -17,7 +17,7 @@ from hpcosim_scenarios.model.platform import check_platform
 from hpcosim_scenarios.model.scenario import KINDS, Scenario
 from hpcosim_scenarios.model.yaml_file import read_text, read_tree
 from hpcosim_scenarios.model.yaml_lines import line_of
-from hpcosim_workloads.logs.job_line import JobProfile
+from hpcosim_workloads.logs.job_lines import JobProfile
 
 
 def load_scenario(path: Path, overrides: Overrides | None = None) -> Scenario:

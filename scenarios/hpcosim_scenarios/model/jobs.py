@@ -16,18 +16,17 @@ from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisso
 from hpcosim_workloads import shaping
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.logs.catalogue import KNOWN
-from hpcosim_workloads.logs.job_line import (
+from hpcosim_workloads.logs.job_lines import (
     LOG_FIELDS,
     MAX_NAME_LENGTH,
+    JobLines,
     log_field_message,
+    read_jsonl,
 )
-from hpcosim_workloads.logs.job_lines import JobLines
-from hpcosim_workloads.logs.jsonl import read_jsonl
 from hpcosim_workloads.logs.swf import SwfFields
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import MAX_JOBS
-from hpcosim_workloads.synthetic.lublin import lublin
-from hpcosim_workloads.synthetic.poisson import poisson
+from hpcosim_workloads.synthetic.lublin import lublin, poisson
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 
 PROFILES = "$.workload.profiles"

@@ -7,8 +7,7 @@ import numpy as np
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.signals import draws_forecasts
-from hpcosim_workloads.applied_rules import DROPS
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import DROPS, JobTable
 
 LOW, HIGH = 0.01, 1.0  # offered loads outside are probably a mistake
 USUAL = 0.7  # the load that a warning recommends

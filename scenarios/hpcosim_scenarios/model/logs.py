@@ -12,7 +12,7 @@ from hpcosim_scenarios.model.workload import Imitated, Sampled, Seasonal, Worklo
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.logs.catalogue import find_trace, known_trace
 from hpcosim_workloads.logs.cqsim import read_cqsim
-from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.log_file import log_start_s
 from hpcosim_workloads.logs.requirements import NodesOf
 from hpcosim_workloads.logs.swf import SwfFields, read_swf
 from hpcosim_workloads.shaping import select

@@ -21,7 +21,7 @@ from hpcosim_scenarios.model.bounds import NAME_PATTERN
 from hpcosim_scenarios.model.host_lists import check_ranges, names_of
 from hpcosim_scenarios.model.messages import known_keys, unknown_key
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_sim.physics.contention import check_contention
+from hpcosim_sim.physics.execution import check_contention
 
 # Checks of partitions, reservations, switches and resources of a scenario's platform.
 

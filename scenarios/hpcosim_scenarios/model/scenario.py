@@ -22,7 +22,7 @@ from hpcosim_scenarios.model.economics import Economics
 from hpcosim_scenarios.model.failures import Failures, NodeEvent, RandomFailures, Times
 from hpcosim_scenarios.model.signals import Signals, SignalSource
 from hpcosim_scenarios.model.workload import Bernoulli, Lublin, Poisson, Sampled, Seasonal, Workload
-from hpcosim_workloads.logs.job_line import JobLine, JobProfile
+from hpcosim_workloads.logs.job_lines import JobLine, JobProfile
 from hpcosim_workloads.logs.requirements import JobCheckpoints
 
 # The scheduler section of a scenario. Only the client validates its names and settings.

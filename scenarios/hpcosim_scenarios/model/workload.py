@@ -19,7 +19,7 @@ from hpcosim_scenarios.model.bounds import (
     Steps,
     WholeSeconds,
 )
-from hpcosim_workloads.logs.job_line import JobLine, JobProfile
+from hpcosim_workloads.logs.job_lines import JobLine, JobProfile
 from hpcosim_workloads.logs.job_log import ZeroRunTime
 from hpcosim_workloads.logs.swf import FailedJobs, PartitionField, PrecedingJobs, Sizes, SwfFields
 

@@ -22,24 +22,24 @@ from hpcosim_scenarios.model.signals import Signals, names_of
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue import policy_files
 from hpcosim_schedulers.catalogue.description import describe, policy_file
-from hpcosim_schedulers.catalogue.policy_files import is_policy_file, split_name
-from hpcosim_schedulers.catalogue.policy_imports import modules_beside
+from hpcosim_schedulers.catalogue.policy_files import is_policy_file, modules_beside, split_name
 from hpcosim_schedulers.catalogue.power import check_together, from_folder, title, with_power
 from hpcosim_schedulers.catalogue.schedulers import RECORDED, canonical_name
 from hpcosim_schedulers.catalogue.signal_policies import check_signal, follows_signal
 from hpcosim_schedulers.catalogue.site_policies import SITES, check_settings
 from hpcosim_schedulers.catalogue.trained import check_trained
-from hpcosim_schedulers.heuristics.awareness import Awareness, parse_awareness
 from hpcosim_schedulers.power.settings import (
     PATHS,
     AlwaysOn,
+    Awareness,
     Oracle,
     Power,
     PowerSettingsError,
+    Slurm,
     as_text,
+    parse_awareness,
     parse_power,
 )
-from hpcosim_schedulers.power.slurm_settings import Slurm
 
 FIELD = "$.scheduler"
 POWER = f"{FIELD}.power"

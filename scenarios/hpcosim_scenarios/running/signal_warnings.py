@@ -13,8 +13,7 @@ from hpcosim_scenarios.model.signals import Signals, SignalSource, signals_of
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_schedulers.catalogue.signal_policies import CarbonAware, follows_signal, parse_settings
-from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Oracle, Rl
-from hpcosim_schedulers.power.slurm_settings import Slurm
+from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Oracle, Rl, Slurm
 
 IN_ADVANCE = (KeepIdle, Slurm, Oracle, Rl)
 """Power managers that switch nodes on before a job needs them."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_sim.physics.power import NODE_STATES
-from hpcosim_sim.record.checksums import WrittenFile, mismatch
+from hpcosim_sim.record.folder import WrittenFile, mismatch
 from hpcosim_sim.record.periods import FIRST_FINAL, PERIOD_ENDS
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_sim.record.results import Run

@@ -26,8 +26,7 @@ import numpy as np
 from hpcosim_client import Policy, View
 from hpcosim_client.job import Job
 from hpcosim_protocol import AllocateJob, JobRequest, JobSubmitted, NodeGroup, Platform, Processor
-from hpcosim_schedulers.heuristics.fragmentation import JobMix, fgd
-from hpcosim_schedulers.heuristics.gpu_packing import best_fit, gpu_packing, gpu_random
+from hpcosim_schedulers.heuristics.gpu_packing import JobMix, best_fit, fgd, gpu_packing, gpu_random
 
 LOAD = 1.3
 """GPU thousandths that all tasks ask for / capacity."""

@@ -13,11 +13,11 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
 from hpcosim_schedulers.catalogue.schedulers import canonical_name, make_policy, short_name
 from hpcosim_schedulers.catalogue.site_policies import NO_SETTINGS, Settings
-from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.power.settings import (
     PATHS,
     Adaptive,
     AlwaysOn,
+    Awareness,
     Icon,
     KeepIdle,
     Learned,
@@ -26,9 +26,9 @@ from hpcosim_schedulers.power.settings import (
     Power,
     Predictive,
     Rl,
+    Slurm,
     Timeout,
 )
-from hpcosim_schedulers.power.slurm_settings import Slurm
 
 
 def with_power(
@@ -151,11 +151,11 @@ def _managed(
 
             return managed(policy, timeout(timeout_s, wait_price_w))
         case KeepIdle(warm, timeout_s):
-            from hpcosim_schedulers.power.keep_idle import keep_idle
+            from hpcosim_schedulers.power.timeout import keep_idle
 
             return managed(policy, keep_idle(warm, timeout_s))
         case OffAtNight():
-            from hpcosim_schedulers.power.off_at_night import off_at_night
+            from hpcosim_schedulers.power.timeout import off_at_night
 
             return managed(policy, off_at_night(power))
         case Slurm():
@@ -167,12 +167,12 @@ def _managed(
 
             return managed(policy, predictive(power))
         case Learned():
-            from hpcosim_schedulers.agents.spare_nodes.manager import learned as corrected
+            from hpcosim_schedulers.agents.spare_nodes import learned as corrected
 
             with _prefixed("model"):
                 return managed(policy, corrected(power))
         case Rl():
-            from hpcosim_schedulers.catalogue.registered import POWER_MANAGERS, load
+            from hpcosim_schedulers.catalogue.trained import POWER_MANAGERS, load
 
             with _prefixed("model"):
                 return managed(policy, load(POWER_MANAGERS, "rl")(power))

@@ -14,7 +14,6 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, make_from_file, split_name
-from hpcosim_schedulers.catalogue.registered import SCHEDULERS, Scheduler, load, registered
 from hpcosim_schedulers.catalogue.signal_policies import (
     SETTINGS,
     easy_of,
@@ -29,15 +28,18 @@ from hpcosim_schedulers.catalogue.site_policies import (
     make_site_policy,
 )
 from hpcosim_schedulers.catalogue.trained import (
+    SCHEDULERS,
+    Scheduler,
     check_trained,
     is_trained,
+    load,
     make_trained,
+    registered,
     trained_names,
 )
-from hpcosim_schedulers.heuristics import orders
-from hpcosim_schedulers.heuristics.awareness import Awareness
-from hpcosim_schedulers.heuristics.chosen_head import RULES as HEAD_RULES
-from hpcosim_schedulers.heuristics.chosen_head import easy_by_rule
+from hpcosim_schedulers.heuristics import list_scheduling
+from hpcosim_schedulers.heuristics.easy import RULES as HEAD_RULES
+from hpcosim_schedulers.heuristics.easy import easy_by_rule
 from hpcosim_schedulers.heuristics.job_node import ONE, job_node, job_node_names, parse_job_node
 from hpcosim_schedulers.heuristics.list_scheduling import (
     Start,
@@ -46,7 +48,7 @@ from hpcosim_schedulers.heuristics.list_scheduling import (
     first_come_first_served,
     start_soonest_on,
 )
-from hpcosim_schedulers.power.settings import NAMES
+from hpcosim_schedulers.power.settings import NAMES, Awareness
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""
@@ -83,8 +85,8 @@ def heuristic(module: str, name: str) -> Any:
 
 LISTS: Mapping[str, Callable[[Start], Policy]] = {
     "fcfs": lambda start: _first_come_first_served(start),
-    **{name: partial(by_fixed_key, key) for name, key in orders.FIXED.items()},
-    **{name: partial(by_changing_key, key) for name, key in orders.CHANGING.items()},
+    **{name: partial(by_fixed_key, key) for name, key in list_scheduling.FIXED.items()},
+    **{name: partial(by_changing_key, key) for name, key in list_scheduling.CHANGING.items()},
 }
 """Factories of list schedulers, which take the function that starts a job."""
 
@@ -96,7 +98,7 @@ BACKFILLING: Mapping[str, Callable[[Awareness], Policy]] = {
 """Factories of schedulers with reservations; they support every awareness of power states."""
 
 BY_RULE = tuple(f"easy-{name}" for name in HEAD_RULES)
-"""EASY backfilling whose head is chosen by a rule, see `heuristics.chosen_head`."""
+"""EASY backfilling whose head is chosen by a rule, see `heuristics.easy.ChosenHead`."""
 
 RULES = ("minmin", "maxmin", "duplex")
 
@@ -109,12 +111,9 @@ PLACING: Mapping[str, Callable[[], Policy]] = {
     "gpu-random": _later("gpu_packing", "gpu_random"),
     "gpu-packing": _later("gpu_packing", "gpu_packing"),
     "best-fit": _later("gpu_packing", "best_fit"),
-    "fgd": _later("fragmentation", "fgd"),
-    **{f"{rule}-immediate": _later("minmin_immediate", "immediate", rule) for rule in RULES},
-    **{
-        f"{rule}-chained": _later("minmin_immediate", "immediate", rule, chained=True)
-        for rule in RULES
-    },
+    "fgd": _later("gpu_packing", "fgd"),
+    **{f"{rule}-immediate": _later("minmin", "immediate", rule) for rule in RULES},
+    **{f"{rule}-chained": _later("minmin", "immediate", rule, chained=True) for rule in RULES},
 }
 """Factories of schedulers that choose nodes by a rule that ignores power states."""
 
@@ -321,8 +320,8 @@ def make_policy(
 
 
 IPM: Mapping[str, tuple[str, str]] = {
-    "easy": ("easy", "easy_ipm"),
-    "snf": ("smallest_first", "snf_ipm"),
+    "easy": ("plan", "easy_ipm"),
+    "snf": ("icon", "snf_ipm"),
 }
 """Module of `ipm` and function that makes the policy, of the schedulers that support `ipm`."""
 

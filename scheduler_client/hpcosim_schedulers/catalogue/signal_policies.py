@@ -9,12 +9,11 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from hpcosim_client.errors import PolicyError
-from hpcosim_client.setting_errors import explained
+from hpcosim_client.errors import PolicyError, explained
 from hpcosim_client.view import Policy
 from hpcosim_protocol.units import unit_hint
-from hpcosim_schedulers.heuristics.awareness import Awareness
 from hpcosim_schedulers.heuristics.easy import easy
+from hpcosim_schedulers.power.settings import Awareness
 
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, Meta(ge=0, le=1e12)]

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hpcosim_schedulers.catalogue.registered import (
+from hpcosim_schedulers.catalogue.trained import (
+    SAMPLED,
     SCHEDULERS,
     TRAINED,
     TrainedScheduler,
     load,
     registered,
 )
-from hpcosim_schedulers.catalogue.trained import SAMPLED
 from hpcosim_schedulers.power.settings import MANAGERS
 
 EVERYDAY: Mapping[str, str] = {

@@ -1,18 +1,27 @@
-"""Trained job schedulers by name and model file: `pairing:model.safetensors`."""
+"""Schedulers that register themselves by entry points, and trained ones with their model files."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_schedulers.catalogue.registered import TRAINED, TrainedScheduler, load, registered
 
-if TYPE_CHECKING:  # names are checked without NumPy
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from hpcosim_client.view import Policy
+
 
 SAMPLED = "-sampled"
 """Suffix of the name of a trained scheduler that samples its actions."""
+
+
+SCHEDULERS = "hpcosim.schedulers"
+TRAINED = "hpcosim.trained_schedulers"
+POWER_MANAGERS = "hpcosim.power_managers"
 
 
 def trained_names() -> list[str]:
@@ -73,3 +82,51 @@ def make_trained(name: str) -> Policy:
     if sample and not scheduler.sampled:
         raise PolicyError(f"{name}: this scheduler does not sample actions")
     return scheduler.make(Path(model), sample=sample)
+
+
+class Scheduler(NamedTuple):
+    """A scheduler of the catalogue.
+
+    Attributes:
+        about: description in one line.
+        make: returns a new policy.
+    """
+
+    about: str
+    make: Callable[[], Policy]
+
+
+class TrainedScheduler(NamedTuple):
+    """A scheduler with a trained model.
+
+    Attributes:
+        about: description in one line.
+        make: returns a new policy for a model file, and whether actions are sampled.
+        sampled: description of the scheduler with sampled actions, `NAME-sampled:MODEL`; empty: it
+            does not sample.
+    """
+
+    about: str
+    make: Callable[..., Policy]
+    sampled: str = ""
+
+
+@cache
+def registered(group: str) -> Mapping[str, EntryPoint]:
+    """Return the entry points of a group by name, in alphabetical order."""
+    from importlib.metadata import entry_points
+
+    points = {point.name: point for point in entry_points(group=group)}
+    return {name: points[name] for name in sorted(points)}
+
+
+def load(group: str, name: str) -> Any:
+    """Import what a name of a group stands for.
+
+    Raises:
+        PolicyError: the group has no such name.
+    """
+    points = registered(group)
+    if name not in points:
+        raise PolicyError(f"no installed package registers {name!r} in the group {group}")
+    return points[name].load()

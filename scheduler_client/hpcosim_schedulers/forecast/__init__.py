@@ -39,10 +39,10 @@ from hpcosim_schedulers.forecast.arrivals import Arrivals as Arrivals
 from hpcosim_schedulers.forecast.arrivals import ArrivalScenarios as ArrivalScenarios
 from hpcosim_schedulers.forecast.arrivals import ExpectedArrivals as ExpectedArrivals
 from hpcosim_schedulers.forecast.arrivals import RunningJobs as RunningJobs
-from hpcosim_schedulers.forecast.distribution import TimeDistribution as TimeDistribution
 from hpcosim_schedulers.forecast.releases import Releases as Releases
+from hpcosim_schedulers.forecast.releases import ViewForecast as ViewForecast
 from hpcosim_schedulers.forecast.run_times import RunTimes as RunTimes
-from hpcosim_schedulers.forecast.watching import ViewForecast as ViewForecast
+from hpcosim_schedulers.forecast.run_times import TimeDistribution as TimeDistribution
 
 __all__ = [
     "ArrivalScenarios",

@@ -9,11 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.queue import JobQueue
-from hpcosim_client.signals import Signal, signal_of
-from hpcosim_client.view import Policy, View
+from hpcosim_client.scheduler_state import JobQueue, Signal, signal_of
+from hpcosim_client.view import Policy, PolicyAlarm, View
 
 TIE = 1e-12
 """Relative difference below which two means are equal: rounding does not delay a job."""

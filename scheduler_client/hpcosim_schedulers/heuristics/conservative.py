@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
 from hpcosim_client.profiles import NodeProfile, Profile, Reservation, profile_of
-from hpcosim_client.view import Policy, View
-from hpcosim_schedulers.heuristics.awareness import Awareness
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_schedulers.heuristics.list_scheduling import SUBMISSION
 from hpcosim_schedulers.heuristics.power_aware import (
+    WakeAhead,
     a_moment_after,
     cheapest_start,
     nothing_sleeps,
     power_profile,
     with_boots,
 )
-from hpcosim_schedulers.heuristics.wake_ahead import WakeAhead
+from hpcosim_schedulers.power.settings import Awareness
 
 
 def conservative(awareness: Awareness = "unaware") -> Policy:

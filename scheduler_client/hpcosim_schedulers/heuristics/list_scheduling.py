@@ -1,16 +1,21 @@
-"""List scheduling: jobs start in the order of the queue until one does not fit."""
+"""List scheduling: jobs start in the order of the queue until one does not fit.
+
+`FIXED` and `CHANGING` have the orders of the queue by name: jobs in ascending order of a key, ties
+in submission order. Symbols of keys: r requested time (s), n cores, s submission time (s), w wait
+so far (s).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from hpcosim_client.job import Job
+from hpcosim_client.profiles import profile_of
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import EventKind
-from hpcosim_schedulers.heuristics.orders import FixedKey, KeyNow
-from hpcosim_schedulers.heuristics.reasons import explain_queue
 
 SUBMISSION: frozenset[EventKind] = frozenset({"job_submitted", "job_eligible"})
 """Events after which a job may be in the queue."""
@@ -31,6 +36,14 @@ ROOM: frozenset[EventKind] = frozenset(
 
 Start = Callable[[View, Job], bool]
 """Starts a job if enough cores are free, and returns whether it started."""
+
+
+Key = Callable[[Job], float]
+FixedKey = Callable[[Job], float | tuple[float, ...]]
+KeyNow = Callable[[Job, float], float]
+
+# Lower bound of r and s in F1 to F4, which take logarithms (as in RLScheduler, Zhang et al. 2020).
+LEAST = 0.1
 
 
 def start_soonest_on(view: View, job: Job) -> bool:
@@ -115,3 +128,127 @@ def sleep_while_nothing_can_start(view: View) -> None:
         view.wake_on = SUBMISSION
     elif view.nodes.free_cores == 0:
         view.wake_on = ROOM
+
+
+def sjf(job: Job) -> float:
+    """Shortest requested time first."""
+    return job.requested_s
+
+
+def ljf(job: Job) -> float:
+    """Longest requested time first."""
+    return -job.requested_s
+
+
+def smallest(job: Job) -> float:
+    """Fewest cores first."""
+    return job.cores
+
+
+def saf(job: Job) -> float:
+    """Smallest area first: least r n."""
+    return job.requested_s * job.cores
+
+
+def snf(job: Job) -> tuple[float, ...]:
+    """Smallest need first: fewest cores, then shortest requested time (Pulungan et al. 2026)."""
+    return job.cores, job.requested_s
+
+
+def f1(job: Job) -> float:
+    """log10(r) n + 870 log10(s) (Carastan-Santos, de Camargo 2017, table 3).
+
+    Like F2 to F4 it depends on the origin of simulated time, because it uses s itself.
+    """
+    return math.log10(_r(job)) * job.cores + 870 * math.log10(_s(job))
+
+
+def f2(job: Job) -> float:
+    """sqrt(r) n + 25600 log10(s) (Carastan-Santos, de Camargo 2017, table 3)."""
+    return math.sqrt(_r(job)) * job.cores + 25600 * math.log10(_s(job))
+
+
+def f3(job: Job) -> float:
+    """R n + 6860000 log10(s) (Carastan-Santos, de Camargo 2017, table 3)."""
+    return _r(job) * job.cores + 6860000 * math.log10(_s(job))
+
+
+def f4(job: Job) -> float:
+    """R sqrt(n) + 530000 log10(s) (Carastan-Santos, de Camargo 2017, table 3)."""
+    return _r(job) * math.sqrt(job.cores) + 530000 * math.log10(_s(job))
+
+
+def wfp3(job: Job, now_s: float) -> float:
+    """-(w / r)^3 n (Tang et al. 2009), with the true wait.
+
+    The program of RLScheduler has the wrong sign of the wait; this function has the right one.
+    """
+    return -(((now_s - job.submit_s) / _r(job)) ** 3) * job.cores
+
+
+def unicep(job: Job, now_s: float) -> float:
+    """-w / (log2(n) r) (Tang et al. 2009), with the true wait.
+
+    log2(1) is 0, so a job of one core that has waited has the limit of the formula, minus infinity;
+    before it has waited, 0.
+    """
+    wait_s = now_s - job.submit_s
+    if wait_s == 0:
+        return 0.0
+    if job.cores == 1:
+        return -math.inf
+    return -wait_s / (math.log2(job.cores) * _r(job))
+
+
+def lxf(job: Job, now_s: float) -> float:
+    """Largest expansion factor first: -(w + r) / r."""
+    return -(now_s - job.submit_s) / _r(job)
+
+
+def _r(job: Job) -> float:
+    return job.requested_s if job.requested_s > 0 else LEAST
+
+
+def _s(job: Job) -> float:
+    return job.submit_s if job.submit_s > 0 else LEAST
+
+
+FIXED: Mapping[str, FixedKey] = {
+    key.__name__: key for key in (sjf, ljf, smallest, saf, snf, f1, f2, f3, f4)
+}
+"""Orders with a key that does not depend on the time."""
+
+CHANGING: Mapping[str, KeyNow] = {key.__name__: key for key in (wfp3, unicep, lxf)}
+"""Orders with a key that depends on the time."""
+
+
+def explain_queue(
+    view: View,
+    head: Job | None = None,
+    expected_start_s: float | None = None,
+    reason: str = "Resources",
+) -> None:
+    """Explain that one job, the head of the queue, waits for resources and all others for it.
+
+    Call it after the decisions of a policy; it does nothing unless the view explains. Its cost does
+    not grow with the queue: it visits the jobs that arrived, the previous head and the head.
+
+    Args:
+        view: the view.
+        head: the first job that does not fit; None: the first job of the queue.
+        expected_start_s: expected start of the head, simulated seconds; infinity: unknown. None:
+            its earliest start by the requested times of running jobs.
+        reason: reason of the head.
+    """
+    if not view.explains:
+        return
+    before, view.head = view.head, head or (view.queue.first() if view.queue else None)
+    for job in view.arrived if before is None else (*view.arrived, before):
+        if job is not view.head and job.job_id in view.queue:
+            view.explain(job, "Priority")
+    if view.head is None:
+        return
+    if expected_start_s is None:
+        earliest = profile_of(view).earliest(view.head)
+        expected_start_s = math.inf if earliest is None else earliest.start_s
+    view.explain(view.head, reason, expected_start_s if expected_start_s < math.inf else None)

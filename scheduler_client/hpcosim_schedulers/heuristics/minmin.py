@@ -1,13 +1,13 @@
-"""MinMin, MaxMin and Duplex in batch mode: the queue is mapped to nodes at every event.
+"""MinMin, MaxMin and Duplex: in batch mode the queue is mapped to nodes at every event.
 
-The batch mode of Maheswaran et al. 1999 (Dynamic matching and scheduling of a class of
+It is the batch mode of Maheswaran et al. 1999 (Dynamic matching and scheduling of a class of
 independent tasks onto heterogeneous computing systems, "batch mode heuristics"; Duplex: Braun
 et al. 2001), extended to jobs of several cores on one node.
 
 Symbols: r requested time (s), n cores of a job. A requested time applies to the slowest node; on
 another node the expected run time is r * (slowest rate / rate of the node). The state of a node is
 the ascending list of times at which its cores become free; a job of n cores can start there at the
-n-th time. `minmin_immediate` has the immediate mode.
+n-th time. In immediate mode jobs are bound at submission.
 
 The cost of mapping a job is proportional to queue length times nodes: on 16 nodes a queue of 300
 jobs takes about 2 ms and one of 1,000 jobs 7 ms. Queues of tens of thousands are too long.
@@ -16,16 +16,24 @@ jobs takes about 2 ms and one of 1,000 jobs 7 ms. Queues of tens of thousands ar
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats, Ints, Job
-from hpcosim_client.view import View
-from hpcosim_schedulers.heuristics.list_scheduling import sleep_while_nothing_can_start
-from hpcosim_schedulers.heuristics.node_keys import affordable, run_time_scale
-from hpcosim_schedulers.heuristics.one_node import check_one_node_jobs
+from hpcosim_client.view import Policy, View
+from hpcosim_schedulers.heuristics.job_node import affordable, check_one_node_jobs, run_time_scale
+from hpcosim_schedulers.heuristics.list_scheduling import (
+    SUBMISSION,
+    Key,
+    ljf,
+    sjf,
+    sleep_while_nothing_can_start,
+)
 
 TAKEN = np.iinfo(np.int64).max  # cores of a mapped job: more than any node has
 
@@ -162,3 +170,126 @@ def _decide(view: View, ways: Sequence[bool]) -> None:
         for job, node in min(plans, key=lambda plan: plan.makespan_s).starts:
             view.start(job, [node])
     sleep_while_nothing_can_start(view)
+
+
+class Binding(NamedTuple):
+    """A job, its node, and the estimate of its completion, simulated seconds."""
+
+    job: Job
+    node: int
+    end_s: float
+
+
+Rule = Literal["minmin", "maxmin", "duplex"]
+
+KEYS: Mapping[Rule, Sequence[Key]] = {"minmin": (sjf,), "maxmin": (ljf,), "duplex": (ljf, sjf)}
+"""The orders of jobs of one instant among which each rule chooses the best."""
+
+
+def immediate(rule: Rule, *, chained: bool = False) -> Policy:
+    """Return the policy that binds each job to a node at its submission; see the module.
+
+    Args:
+        rule: order of jobs submitted at one instant.
+        chained: whether to repeat the two errors of the program of the papers.
+    """
+    keys, submit_s = list(KEYS[rule]), attrgetter("submit_s")
+    lines: list[dict[int, float]] = []
+    """For each node the numbers of its unfinished jobs, with their estimates."""
+    seen: dict[int, tuple[int, int]] = {}
+    """For each node free cores and number of jobs when no further job could start."""
+
+    def decide(view: View) -> None:
+        check_one_node_jobs(view, FAMILY)
+        if not lines:
+            lines.extend(_lines_of_running(view))
+        requeued = {rejected.job_id for rejected in view.rejected}
+        new = [job for job in view.arrived if job.job_id not in requeued]
+        for _, jobs in groupby(sorted(new, key=submit_s), key=submit_s):
+            key, bindings = _best_bindings(view, lines, list(jobs), keys, chained)
+            for job, node, end_s in bindings:
+                lines[node][job.job_id] = end_s
+            if chained:
+                keys[:] = [key]  # for the rest of the simulation
+        free = view.nodes.free.tolist()
+        for node, line in enumerate(lines):
+            # Licences, reservations and other resources change without the cores of a node.
+            if not view.is_plain or (free[node], len(line)) != seen.get(node):
+                _start(view, node, line)
+                seen[node] = (int(view.nodes.free[node]), len(line))
+        if not view.queue:
+            view.wake_on = SUBMISSION
+
+    return decide
+
+
+def _lines_of_running(view: View) -> list[dict[int, float]]:
+    """Return the lines of a new view, with the running jobs of a snapshot."""
+    scale = run_time_scale(view).tolist()
+    lines: list[dict[int, float]] = [{} for _ in scale]
+    for job in view.running.values():
+        assert job.allocation is not None
+        for node in job.allocation.nodes.tolist():
+            lines[node][job.job_id] = job.start_s + job.suspended_s + job.requested_s * scale[node]
+    return lines
+
+
+def _best_bindings(
+    view: View,
+    lines: Sequence[dict[int, float]],
+    jobs: Sequence[Job],
+    keys: Sequence[Key],
+    chained: bool,
+) -> tuple[Key, list[Binding]]:
+    """Return the key with the lowest makespan for jobs of one instant, and the bindings."""
+    free_at_s = np.array([_free_at_s(view, line) for line in lines])
+    ways = [
+        (key, _bindings(view, free_at_s.copy(), sorted(jobs, key=key), chained)) for key in keys
+    ]
+    return min(ways, key=lambda way: max(binding.end_s for binding in way[1]))
+
+
+def _free_at_s(view: View, line: dict[int, float]) -> float:
+    while line:
+        last = next(reversed(line))
+        if _is_over(view, last):
+            del line[last]
+        else:
+            return line[last]
+    return view.now_s
+
+
+def _bindings(view: View, free_at_s: Floats, jobs: Sequence[Job], chained: bool) -> list[Binding]:
+    """Bind jobs in the given order; `free_at_s` is updated in place."""
+    scale = run_time_scale(view)
+    bindings: list[Binding] = []
+    for job in jobs:
+        fits = affordable(view, [job], 0)[:, 0]
+        fits &= view.nodes.suits(job)
+        if not fits.any():
+            raise PolicyError(
+                f"job {job.job_id}: its energy estimate exceeds its max_energy_j of "
+                f"{job.max_energy_j} J on every node with enough cores"
+            )
+        end_s = np.where(fits, free_at_s + job.requested_s * scale, np.inf)
+        node = int(end_s.argmin())
+        free_at_s[slice(None) if chained else node] = end_s[node]
+        bindings.append(Binding(job, node, float(end_s[node])))
+    return bindings
+
+
+def _start(view: View, node: int, line: dict[int, float]) -> None:
+    """Start the jobs of a node that fit, and remove finished ones."""
+    for job_id in list(line):
+        if not view.nodes.free[node]:
+            return
+        job = view.queue.get(job_id)
+        if job is not None:
+            if job.cores <= view.nodes.free[node]:
+                view.start(job, [node])
+        elif _is_over(view, job_id):
+            del line[job_id]
+
+
+def _is_over(view: View, job_id: int) -> bool:
+    return not any(job_id in jobs for jobs in (view.queue, view.running, view.suspended))

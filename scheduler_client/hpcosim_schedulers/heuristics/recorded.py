@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Ints, Job
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_protocol.keys import open_table

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol.keys import open_table
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")

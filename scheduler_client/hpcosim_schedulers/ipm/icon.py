@@ -1,26 +1,30 @@
-"""The controller SNF-ICON: smallest need first, and spare nodes for the next job."""
+"""The controller SNF-ICON: smallest need first, and spare nodes for the next job.
+
+The number of sleeping nodes to wake is planned with run times predicted from the ratios of actual
+to requested ones.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.job import Bools, Floats, Ints
+from hpcosim_client.job import Bools, Floats, Ints, Job
+from hpcosim_client.nodes import NodePool
 from hpcosim_client.view import Policy, View
-from hpcosim_schedulers.ipm.plan import Plan, Planner, plan_in_order, start_in_order
-from hpcosim_schedulers.ipm.releases import nodes_needed
-from hpcosim_schedulers.ipm.run_times import RunTimes
-from hpcosim_schedulers.ipm.smallest_first import in_order, smallest_first
-from hpcosim_schedulers.ipm.spares import (
-    Arrivals,
-    expected_waits_s,
-    expected_wastes_j,
-    number_to_wake,
-    outlook,
-    spare_nodes,
+from hpcosim_schedulers.heuristics.list_scheduling import snf
+from hpcosim_schedulers.ipm.plan import (
+    Plan,
+    Planner,
+    nodes_needed,
+    plan_in_order,
+    requested_s,
+    start_in_order,
 )
+from hpcosim_schedulers.power.account import ON, SLEEPING, SWITCHING_OFF, SWITCHING_ON, Watts
 from hpcosim_schedulers.power.manager import IdleClock, managed
 from hpcosim_schedulers.power.settings import Icon
 
@@ -33,6 +37,25 @@ MOST_CORRELATION = 0.65
 KS_LIMIT = 1.25 * 3.0
 """Limit of the Kolmogorov-Smirnov distance times the square root of the number of samples. Below 15
 samples it exceeds 1, and so rejects nothing."""
+
+
+GAP_SMOOTHING = 0.2
+SIZE_SMOOTHING = 0.1
+FIRST_GAP_S = 3600.0
+"""Mean time between submissions before any was seen, in seconds."""
+
+LEAST_WARM = 1
+"""Least number of idle or booting nodes, if there are so many."""
+
+
+SMOOTHING = 0.1
+"""Weight of a new sample in the exponential moving averages."""
+
+LEAST_SIGMA = 0.25
+"""Least standard deviation of ln(run time / requested time)."""
+
+LEAST_S = 1e-9
+"""Least predicted rest of a run, in seconds."""
 
 
 class RecentSamples:
@@ -223,3 +246,301 @@ def _released(view: View) -> Ints:
         if job.allocation is not None:
             held[job.allocation.nodes] = True
     return np.flatnonzero(held & view.nodes.idle() & view.nodes.can_sleep)
+
+
+def in_order(view: View) -> list[Job]:
+    """Return the waiting jobs in the order `snf`."""
+    return sorted(view.queue.values(), key=lambda job: (snf(job), job.order))
+
+
+def snf_ipm() -> Policy:
+    """Return SNF + IPM: smallest need first, with a plan of the whole queue at each call.
+
+    1. Jobs start in the order of `orders.snf` while the first fits the idle nodes.
+    2. The others are planned in that order: each on the nodes of `Releases.choose`, for its
+       requested time, and none before the job ahead of it.
+    3. A sleeping node of the plan is switched on one boot time before its first planned start.
+
+    A node of the plan that could not be switched off and on again before its start stays on
+    (`PowerExchange.planned`); a power manager beside the policy switches other nodes off.
+    """
+    planner = Planner()
+
+    def decide(view: View) -> None:
+        planner.transitions.update(view)
+        smallest_first(view, planner)
+
+    return decide
+
+
+def smallest_first(view: View, planner: Planner) -> None:
+    """Do one call of `snf_ipm`, after the update of the planner's transitions."""
+    plan: Plan = []
+    if view.queue:
+        releases = planner.releases(view)
+        waiting = start_in_order(view, releases, in_order(view))
+        plan = plan_in_order(view, releases, waiting, view.now_s, requested_s)
+    planner.follow(view, plan)
+    planner.plan_again_before_ends(view)
+
+
+class Arrivals:
+    """Rate of submissions and sizes of jobs, as exponential moving averages.
+
+    Attributes:
+        gap_s: mean time between submissions, in seconds.
+    """
+
+    def __init__(self) -> None:
+        self.gap_s = FIRST_GAP_S
+        self._weight: dict[int, float] = {}
+
+    def observe(self, gap_s: float, nodes: int) -> None:
+        """Note a job of some nodes, submitted `gap_s` after the last; infinity: the first job."""
+        if gap_s < np.inf:
+            self.gap_s = smoothed(self.gap_s, gap_s, GAP_SMOOTHING)
+        if not self._weight:
+            self._weight[nodes] = 1.0
+            return
+        for size in self._weight:
+            self._weight[size] *= 1.0 - SIZE_SMOOTHING
+        self._weight[nodes] = self._weight.get(nodes, 0.0) + SIZE_SMOOTHING
+
+    def sizes(self) -> tuple[Ints, Floats]:
+        """Return int64[sizes], numbers of nodes, and float64[sizes], their probabilities."""
+        if not self._weight:
+            return np.array([1]), np.array([1.0])
+        weights = np.array(list(self._weight.values()))
+        return np.array(list(self._weight)), weights / weights.sum()
+
+
+class Outlook(NamedTuple):
+    """What is expected next.
+
+    Attributes:
+        hazard: rate of submissions and completions together, 1/s, > 0.
+        submission: probability that the next of them is a submission.
+        horizon_s: expected time to the next of them or the upper bound of the horizon, in seconds.
+    """
+
+    hazard: float
+    submission: float
+    horizon_s: float
+
+
+def outlook(gap_s: float, completion: float, most_s: float) -> Outlook:
+    """Return the outlook.
+
+    Args:
+        gap_s: mean time between submissions, in seconds.
+        completion: rate of completions, 1/s.
+        most_s: upper bound of the horizon, in seconds.
+    """
+    rate = 1.0 / max(gap_s, 1e-9)
+    hazard = rate + completion
+    return Outlook(hazard, rate / hazard, float(-np.expm1(-hazard * most_s)) / hazard)
+
+
+class SpareNodes(NamedTuple):
+    """The nodes without a job.
+
+    Attributes:
+        idle: int64[n], idle nodes that stay on.
+        booting: int64[n], nodes that are being switched on.
+        going_off: int64[n], nodes that are being switched off, or are switched off now.
+        asleep: int64[n], sleeping nodes in the order to wake them.
+        left_s: float64[nodes], expected rest of the transitions of booting nodes and of those that
+            go off, in seconds.
+    """
+
+    idle: Ints
+    booting: Ints
+    going_off: Ints
+    asleep: Ints
+    left_s: Floats
+
+
+def spare_nodes(
+    nodes: NodePool, left_s: Floats, expired: Bools, watts: Watts, wait_price_w: float
+) -> SpareNodes:
+    """Return the nodes without a job.
+
+    Sleeping nodes are in the order of the boot time at `wait_price_w` plus the energy of the boot.
+
+    Args:
+        nodes: the nodes.
+        left_s: float64[nodes], expected rest of the transitions, in seconds.
+        expired: bool[nodes], idle nodes that are switched off now.
+        watts: powers of nodes without a job.
+        wait_price_w: price of waiting, J/s.
+    """
+    asleep = np.array(nodes.unused("sleeping"), dtype=np.int64)
+    boot_s = nodes.switch_on_s[asleep]
+    boot_j = boot_s * watts.by_state[asleep, SWITCHING_ON]
+    order = np.lexsort((boot_j, boot_s, wait_price_w * boot_s + boot_j))
+    going_off = np.union1d(nodes.unused("switching_off"), np.flatnonzero(expired))
+    return SpareNodes(
+        np.flatnonzero(nodes.idle() & ~expired),
+        np.array(nodes.unused("switching_on"), dtype=np.int64),
+        going_off.astype(np.int64),
+        asleep[order],
+        np.where(expired, nodes.switch_off_s, left_s),
+    )
+
+
+def number_to_wake(
+    spares: SpareNodes, waits_s: Floats, wastes_j: Floats, wait_price_w: float
+) -> int:
+    """Return the number of sleeping nodes to wake: least cost, ties by wait, waste and number.
+
+    At least so many are woken that `LEAST_WARM` nodes are idle or boot.
+
+    Args:
+        spares: the nodes without a job.
+        waits_s: float64[asleep + 1], see `expected_waits_s`.
+        wastes_j: float64[asleep + 1], see `expected_wastes_j`.
+        wait_price_w: price of waiting, J/s.
+    """
+    warm = len(spares.idle) + len(spares.booting)
+    least = min(max(LEAST_WARM - warm, 0), len(spares.asleep))
+    costs_j = wait_price_w * waits_s + wastes_j
+    return least + int(np.lexsort((wastes_j[least:], waits_s[least:], costs_j[least:]))[0])
+
+
+def expected_waits_s(
+    nodes: NodePool, spares: SpareNodes, sizes: tuple[Ints, Floats], ahead: Outlook
+) -> Floats:
+    """Return the expected wait of the next submission if 0, 1, ... sleeping nodes are woken.
+
+    A job of r nodes waits for the r-th of all nodes without a job. It waits E[(d - T)+] for a node
+    that boots or is woken now, where d is the rest of the boot and T the time to the next event,
+    exponential with the hazard; the whole boot for a sleeping node; the whole boot and E[(d - T)+]
+    for one that goes off. The result is the mean over r, times the probability that the next event
+    is a submission.
+
+    Args:
+        nodes: the nodes.
+        spares: those without a job.
+        sizes: numbers of nodes of the next job, with probabilities; see `Arrivals.sizes`.
+        ahead: the outlook.
+
+    Returns:
+        float64[asleep + 1], in seconds.
+    """
+    residual_s = _residual_s(spares.left_s, ahead.hazard)
+    boot_s = nodes.switch_on_s[spares.asleep]
+    others_s = np.concatenate(
+        [
+            np.zeros(len(spares.idle)),
+            residual_s[spares.booting],
+            nodes.switch_on_s[spares.going_off] + residual_s[spares.going_off],
+        ]
+    )
+    woken = np.tri(len(boot_s) + 1, len(boot_s), -1, dtype=np.bool_)  # row k: k nodes are woken
+    delays_s = np.where(woken, _residual_s(boot_s, ahead.hazard), boot_s)
+    delays_s = np.hstack([np.tile(others_s, (len(woken), 1)), delays_s])
+    if not delays_s.shape[1]:
+        return np.zeros(1)
+    delays_s.sort(axis=1)
+    count, probability = sizes
+    at = np.minimum(count, delays_s.shape[1]) - 1
+    waits_s: Floats = ahead.submission * (delays_s[:, at] @ probability)
+    return waits_s
+
+
+def expected_wastes_j(
+    nodes: NodePool, watts: Watts, spares: SpareNodes, horizon_s: float
+) -> Floats:
+    """Return the energy of nodes without a job if 0, 1, ... sleeping nodes are woken.
+
+    Args:
+        nodes: the nodes.
+        watts: their powers without a job.
+        spares: those without a job.
+        horizon_s: the time that counts, in seconds.
+
+    Returns:
+        float64[asleep + 1], in J.
+    """
+
+    def wasted_j(which: Ints, left_s: Floats, first: int, then: int) -> Floats:
+        during_s = np.minimum(left_s, horizon_s)
+        power_w = watts.by_state[which]
+        return power_w[:, first] * during_s + power_w[:, then] * (horizon_s - during_s)
+
+    boots_j = wasted_j(spares.booting, spares.left_s[spares.booting], SWITCHING_ON, ON)
+    left_s = spares.left_s[spares.going_off]
+    going_off_j = wasted_j(spares.going_off, left_s, SWITCHING_OFF, SLEEPING)
+    asleep_j = horizon_s * watts.by_state[spares.asleep, SLEEPING]
+    woken_j = wasted_j(spares.asleep, nodes.switch_on_s[spares.asleep], SWITCHING_ON, ON)
+    idle_j = horizon_s * watts.by_state[spares.idle, ON]
+    all_j: Floats = np.concatenate([[0.0], np.cumsum(woken_j - asleep_j)])
+    all_j += idle_j.sum() + boots_j.sum() + going_off_j.sum() + asleep_j.sum()
+    return all_j
+
+
+def _residual_s(left_s: Floats, hazard: float) -> Floats:
+    """Return E[(left_s - T)+] for exponential T, in seconds."""
+    return left_s + np.expm1(-hazard * left_s) / hazard
+
+
+class RunTimes:
+    """Lognormal model of run time / requested time, updated at each completion.
+
+    x = ln(run time / requested time) has an exponential moving average mu, and sigma is the square
+    root of the average of x^2 minus mu^2, at least `LEAST_SIGMA`.
+    """
+
+    def __init__(self) -> None:
+        self._mu: float | None = None
+        self._square = 0.0
+
+    def observe(self, run_s: float, requested_s: float) -> None:
+        """Note the run time and the requested time of a job that ended, in seconds.
+
+        Jobs without one of them are left out.
+        """
+        if run_s <= 0.0 or requested_s <= 0.0:
+            return
+        x = math.log(run_s / requested_s)
+        self._square = smoothed(None if self._mu is None else self._square, x * x, SMOOTHING)
+        self._mu = smoothed(self._mu, x, SMOOTHING)
+
+    def of_waiting(self, job: Job) -> float:
+        """Return the predicted run time of a waiting job: its request times e^mu, in seconds."""
+        return job.requested_s * math.exp(self._mu or 0.0)
+
+    def left_s(self, job: Job, now_s: float) -> float:
+        """Return the predicted rest of a running job, in seconds.
+
+        It is the mean of T - e given T > e, with ln T ~ N(ln(requested time) + mu, sigma^2) and e
+        the time for which the job has run. Before any completion T is the requested time, and a job
+        that overruns is expected to run for its requested time once more.
+        """
+        ran_s = max(now_s - job.start_s, 0.0)
+        requested_s = max(job.requested_s, LEAST_S)
+        if self._mu is None:
+            return requested_s - ran_s if ran_s < requested_s else requested_s
+        sigma = max(LEAST_SIGMA, math.sqrt(max(self._square - self._mu * self._mu, 0.0)))
+        return mean_excess(math.log(requested_s) + self._mu, sigma, ran_s)
+
+
+def smoothed(before: float | None, sample: float, weight: float) -> float:
+    """Return an exponential moving average with a new sample; None before: the sample."""
+    return sample if before is None else weight * sample + (1.0 - weight) * before
+
+
+def mean_excess(mu: float, sigma: float, threshold: float) -> float:
+    """Return E[T - threshold | T > threshold] for ln T ~ N(mu, sigma^2), at least `LEAST_S`."""
+    mean = mu + 0.5 * sigma * sigma
+    if threshold > 0.0:
+        z = (math.log(threshold) - mu) / sigma
+        mean += _log_survival(z - sigma) - _log_survival(z)
+    return max(math.exp(min(mean, 700.0)) - threshold, LEAST_S)
+
+
+def _log_survival(z: float) -> float:
+    """Return ln P(Z > z) of a standard normal Z."""
+    if z < 30.0:
+        return math.log(0.5 * math.erfc(z / math.sqrt(2.0)))
+    return -0.5 * z * z - math.log(z * math.sqrt(2.0 * math.pi)) + math.log1p(-1.0 / (z * z))

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpcosim_client.arrays_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
+from hpcosim_client.safetensors_file import ArraysFile, load_arrays, save_arrays
 from hpcosim_client.view import View
 from hpcosim_schedulers.power.account import Submissions
 from hpcosim_schedulers.power.features import DAY_S, WEEK_S

@@ -1,28 +1,4 @@
-"""Observations and valid actions of a learned power manager.
-
-An observation has a row for each node. Its columns range from 0 to 1; the first five are the same
-for all nodes.
-
-| column | feature of table 2 of the paper | value |
-|---|---|---|
-| 0 | number of jobs in the queue q | q / (q + 10) |
-| 1 | arrival rate: submissions n in the last hour | n / (n + 20) |
-| 2 | mean wait so far of the jobs in the queue w | w / (w + 3600 s) |
-| 3 | wasted energy of all nodes | divided by (elapsed time x power of all nodes computing) |
-| 4 | mean requested time of the jobs in the queue r | r / (r + 3600 s) |
-| 5 | power state | sleeping 0, switching off 1/3, switching on 2/3, on 1 |
-| 6 | idle: on and without a job | 0 or 1 |
-| 7 | idle time i | i / (i + 3600 s) |
-| 8 | time t until its last job is expected to end | t / (t + 3600 s) |
-| 9 | its wasted energy | divided by (elapsed time x its power computing) |
-| 10 | time spent switching on and off | divided by elapsed time |
-
-The queue includes jobs whose nodes boot. With `origin_s` four columns follow that the paper does
-not have, from -1 to 1: sine and cosine of the time of day, sine and cosine of the time of week.
-
-The paper is "Improving the Efficiency of a Deep Reinforcement Learning-Based Power Management
-System for HPC Clusters Using Curriculum Learning". It states no scales; these are hpcosim's.
-"""
+"""Observations, valid actions and the fixed decision interval of learned power managers."""
 
 from __future__ import annotations
 
@@ -32,8 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.view import View
-from hpcosim_schedulers.power.account import HOUR_S, Account, Bools
-from hpcosim_schedulers.power.watts import ON, SLEEPING, SWITCHING_ON
+from hpcosim_schedulers.power.account import (
+    HOUR_S,
+    ON,
+    SLEEPING,
+    SWITCHING_ON,
+    Account,
+    Bools,
+    listen,
+)
 
 FEATURES = 11
 CALENDAR = 4
@@ -46,6 +29,10 @@ JOBS = 10.0
 JOBS_PER_HOUR = 20.0
 
 Observation = NDArray[np.float32]
+
+
+Actions = NDArray[np.int64]
+"""int64[nodes]; 0: off, 1: on."""
 
 
 def features(view: View, account: Account, origin_s: float | None = None) -> Observation:
@@ -126,3 +113,53 @@ def _saturating(values: NDArray[np.float64], half: float) -> NDArray[np.float64]
 def _calendar(week_s: float) -> list[float]:
     turns = [2 * math.pi * (week_s / period_s) for period_s in (DAY_S, WEEK_S)]
     return [wave(turn) for turn in turns for wave in (math.sin, math.cos)]
+
+
+class Periodic:
+    """Decisions at fixed intervals, and the account that they are based on.
+
+    The first decision is due at the first call of `due`, the next one `interval_s` after each.
+
+    Args:
+        interval_s: interval between two decisions, simulated seconds.
+
+    Attributes:
+        account: the account; set by the first call of `due`.
+    """
+
+    account: Account
+
+    def __init__(self, interval_s: float) -> None:
+        self.interval_s = interval_s
+        self._next_s = -math.inf
+
+    def due(self, view: View) -> bool:
+        """Update the account, and return whether a decision is due.
+
+        It is called at every event, after the job scheduler.
+        """
+        if not hasattr(self, "account"):
+            self.account = Account(view.platform)
+        self.account.update(view)
+        listen(view)
+        return view.now_s >= self._next_s
+
+    def decide(self, view: View, actions: Actions) -> float:
+        """Switch nodes.
+
+        Args:
+            view: the view of the last call of `due`.
+            actions: int64[nodes], 0: off, 1: on; invalid actions are ignored.
+
+        Returns:
+            The simulated second at which the next decision is due.
+        """
+        mask = action_mask(view, self.account)
+        chosen = mask[np.arange(len(actions)), actions]
+        state = self.account.state
+        for node in np.flatnonzero(chosen & (actions == 0) & (state == ON)).tolist():
+            view.set_node_power(node, on=False)
+        for node in np.flatnonzero(chosen & (actions == 1) & (state == SLEEPING)).tolist():
+            view.set_node_power(node, on=True)
+        self._next_s = view.now_s + self.interval_s
+        return self._next_s

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Bools, Floats, Ints
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol import EventKind
 
 Manager = Callable[[View], float | None]

@@ -12,10 +12,9 @@ import numpy as np
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol.keys import read_regular
 from hpcosim_schedulers.power.manager import Manager, managed
 

@@ -12,9 +12,8 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Bools, Ints
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import AllocateJob, Decision, SetNodePower
-from hpcosim_schedulers.power.kept_nodes import kept_on, without_kept
 from hpcosim_schedulers.power.manager import managed
-from hpcosim_schedulers.power.slurm_settings import Slurm
+from hpcosim_schedulers.power.settings import Slurm, kept_on, without_kept
 
 # The times of the scans of Slurm's power saving, and its token buckets.
 

@@ -12,7 +12,7 @@ from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
 from hpcosim_schedulers.forecast import ViewForecast
-from hpcosim_schedulers.forecast.watching import RAN
+from hpcosim_schedulers.forecast.releases import RAN
 
 # How far the demand may rise above all that was seen: what is known before there is a forecast.
 

@@ -12,9 +12,9 @@ from hpcosim_client.demand import Demand, NodeChoice
 from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
 from hpcosim_protocol import JobRequest, Platform
-from hpcosim_schedulers.slurm.candidate import Candidate, NodeSet, set_of, set_of_mask
-from hpcosim_schedulers.slurm.clock import whole_seconds
+from hpcosim_schedulers.slurm.future import Candidate, NodeSet, set_of, set_of_mask
 from hpcosim_schedulers.slurm.select import least_nodes
+from hpcosim_schedulers.slurm.timers import whole_seconds
 
 NO_REQUEST = JobRequest()
 

@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 from hpcosim_protocol import Platform
-from hpcosim_schedulers.slurm.associations import Associations
+from hpcosim_schedulers.slurm.accounts import Associations
 from hpcosim_schedulers.slurm.charges import Charges
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_schedulers.slurm.tres import NO_REQUEST, TresOf

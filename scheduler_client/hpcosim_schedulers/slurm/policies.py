@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
 from hpcosim_client.profiles import profile_of
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_schedulers.slurm.limits import Limits, counted_tres
 from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.settings import Priority, SiteSettings

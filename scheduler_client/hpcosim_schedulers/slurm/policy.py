@@ -5,24 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.job import Job
-from hpcosim_client.view import View
-from hpcosim_schedulers.slurm.backfill import BackfillSettings, Planned, backfill
-from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet
+from hpcosim_client.view import PolicyAlarm, View
+from hpcosim_schedulers.slurm.backfill import (
+    BackfillSettings,
+    MainLimits,
+    PassContext,
+    Planned,
+    ReservingJobs,
+    backfill,
+    main_pass,
+)
 from hpcosim_schedulers.slurm.candidates import Candidates, nodes_available
-from hpcosim_schedulers.slurm.clock import ROUNDING_S, SiteClock, whole_seconds
-from hpcosim_schedulers.slurm.future import Future
+from hpcosim_schedulers.slurm.future import Candidate, Found, Future, NodeSet
 from hpcosim_schedulers.slurm.limits import Limits, counted_tres
-from hpcosim_schedulers.slurm.main_pass import MainLimits, ReservingJobs, main_pass
 from hpcosim_schedulers.slurm.multifactor import Priorities
-from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.passes import PassContext
 from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor, ReservationWindows
-from hpcosim_schedulers.slurm.select import tasks_on_nodes
+from hpcosim_schedulers.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_schedulers.slurm.time_limits import TimeLimits
-from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer
+from hpcosim_schedulers.slurm.timers import (
+    ROUNDING_S,
+    BackfillTimer,
+    LimitTimer,
+    MainTimer,
+    SiteClock,
+    TimeLimits,
+    whole_seconds,
+)
 
 # How long jobs wait for the number of leaf switches that they prefer.
 

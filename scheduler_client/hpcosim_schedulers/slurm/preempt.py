@@ -15,13 +15,19 @@ from hpcosim_client.job import Allocation, Ints, Job
 from hpcosim_client.nodes import NodePool
 from hpcosim_client.view import View
 from hpcosim_schedulers.slurm.accounts import NORMAL, PreemptMode, Qos
-from hpcosim_schedulers.slurm.candidate import Candidate, Found, NodeSet, set_of, set_of_mask
-from hpcosim_schedulers.slurm.clock import SiteClock
-from hpcosim_schedulers.slurm.future import Future, add
-from hpcosim_schedulers.slurm.node_order import NodeOrder
-from hpcosim_schedulers.slurm.passes import Windows
+from hpcosim_schedulers.slurm.backfill import Windows
+from hpcosim_schedulers.slurm.future import (
+    Candidate,
+    Found,
+    Future,
+    NodeSet,
+    add,
+    set_of,
+    set_of_mask,
+)
+from hpcosim_schedulers.slurm.select import NodeOrder
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_schedulers.slurm.time_limits import TimeLimits
+from hpcosim_schedulers.slurm.timers import SiteClock, TimeLimits
 
 # Advance reservations as the passes of the schedulers see them.
 

@@ -19,7 +19,7 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_batsim.inputs.tasks import HostTask, capacity_of, parts
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload, used_profiles
-from hpcosim_sim.engine.rules import Rules
+from hpcosim_sim.engine.engine import Rules
 
 # Phases of a task: the load of its hosts over time.
 

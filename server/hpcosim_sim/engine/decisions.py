@@ -27,8 +27,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_sim.engine.engine import Engine
 from hpcosim_sim.engine.job_runs import check_resume, is_requeueable, requeue, resume, suspend
-from hpcosim_sim.engine.jobs import SimulatedJob
-from hpcosim_sim.engine.progress import Progress
+from hpcosim_sim.engine.jobs import Progress, SimulatedJob
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.allocation import check_power, check_switch, infeasibility, tasks_by_node
 from hpcosim_sim.physics.grants import Grant, grant_of

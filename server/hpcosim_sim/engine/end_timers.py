@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping
 
 from hpcosim_protocol import JobState
 from hpcosim_sim.engine.clock import Clock, Rank, Timer
-from hpcosim_sim.engine.jobs import EMPTY, SimulatedJob
-from hpcosim_sim.engine.progress import LeftAt, Progress
-from hpcosim_sim.physics.contention import SharedProcessor
-from hpcosim_sim.physics.execution import Execution
+from hpcosim_sim.engine.jobs import EMPTY, LeftAt, Progress, SimulatedJob
+from hpcosim_sim.physics.execution import Execution, SharedProcessor
 
 _FINAL_STATE: Mapping[bool, JobState] = {False: "completed", True: "failed"}
 """State of a job at the end of its run time, by `JobSpec.fails`."""

@@ -1,4 +1,4 @@
-"""The engine: the state of a simulation and its transitions.
+"""The engine: the state of a simulation and its transitions, and the options of a simulation.
 
 The engine does not advance time and does not call a scheduler. Its front ends do:
 `simulation.Simulation` for the hpcosim protocol, `hpcosim_batsim.bridge` for Batsim's protocol.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -25,13 +26,10 @@ from hpcosim_protocol import (
     PowerState,
     SimulationBegan,
 )
-from hpcosim_sim.engine.availability_changes import change_node
 from hpcosim_sim.engine.clock import Clock, Rank, Timer
-from hpcosim_sim.engine.dependencies import Histories
-from hpcosim_sim.engine.eligibility import Eligibility
+from hpcosim_sim.engine.eligibility import Eligibility, Histories
 from hpcosim_sim.engine.end_timers import EndTimers
-from hpcosim_sim.engine.job_actions import JobActions
-from hpcosim_sim.engine.job_runs import LOST, Graces, leave, lost_work
+from hpcosim_sim.engine.job_runs import LOST, Graces, JobActions, change_node, leave, lost_work
 from hpcosim_sim.engine.jobs import (
     JobRegister,
     SimulatedJob,
@@ -40,7 +38,6 @@ from hpcosim_sim.engine.jobs import (
     submission_of,
 )
 from hpcosim_sim.engine.outbox import Outbox
-from hpcosim_sim.engine.rules import Rules
 from hpcosim_sim.engine.signals import Signal, Signals
 from hpcosim_sim.engine.site_events import (
     NO_SITE_EVENTS,
@@ -52,11 +49,10 @@ from hpcosim_sim.engine.site_events import (
 from hpcosim_sim.engine.validation import check_cores, check_energy, check_jobs, check_resources
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.allocation import infeasibility
-from hpcosim_sim.physics.availability import Availability
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.physics.execution import Execution
 from hpcosim_sim.physics.grants import Grant
-from hpcosim_sim.physics.node_power import NEXT, NodePower
+from hpcosim_sim.physics.node_power import NEXT, Availability, NodePower
 from hpcosim_sim.physics.resources import Resources
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_sim.record.recording import Recording
@@ -583,3 +579,37 @@ class Engine:
         self._await_submission()
         if self.all_submitted and self.eligibility.is_used:
             self.drop_hopeless()
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Options of a simulation.
+
+    Attributes:
+        reference_ghz: clock at which run times hold, GHz, at one operation per cycle; run times
+            scale with `reference_ghz` / core speed. It applies to jobs without operations. None:
+            their run times hold on every node.
+        kill_at_walltime: whether a job is killed at its requested time.
+        dynamic_jobs: whether the scheduler may submit jobs.
+        wake_on_allocation: whether an allocation may contain sleeping nodes or nodes that are
+            being switched on. The engine switches on the sleeping ones. The job starts when all
+            are on.
+        initial_time_s: initial simulation time, s, at most the first submission time; None: the
+            first submission time.
+        stuck_after_wakeups: number of wake-ups of the scheduler in a row, without a job that is
+            submitted, starts or ends, after which the simulation is stuck. While a job runs or is
+            due otherwise, it is `WAKEUPS_WHILE_DUE` times this number. Jobs that are requeued
+            more often than this between two ends or submissions are stuck as well.
+        max_jobs: maximum number of jobs in a session.
+        validate: whether the simulation checks its invariants after each batch. Each check replays
+            the whole recording and is slow.
+    """
+
+    reference_ghz: float | None = None
+    kill_at_walltime: bool = False
+    dynamic_jobs: bool = False
+    wake_on_allocation: bool = True
+    initial_time_s: float | None = None
+    stuck_after_wakeups: int = 50_000
+    max_jobs: int = 2_000_000
+    validate: bool = False

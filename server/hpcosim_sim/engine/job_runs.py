@@ -1,22 +1,42 @@
-"""Runs of a job: suspension, requeue, and the end after a time of grace."""
+"""What interrupts or ends jobs: suspension, requeue, users' actions, and changes of their nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from hpcosim_protocol import JobRequeued, JobResumed, JobState, JobSuspended
+from msgspec.structs import replace
+
+from hpcosim_protocol import (
+    JobRequest,
+    JobRequeued,
+    JobResumed,
+    JobState,
+    JobSuspended,
+    JobUpdated,
+    NodeDrained,
+    NodeFailed,
+    NodePowerChanged,
+    NodeRepaired,
+)
 from hpcosim_protocol.events import RequeueCause
 from hpcosim_sim.engine.clock import Clock, Rank, Timer
-from hpcosim_sim.engine.jobs import EMPTY, JobStage, SimulatedJob
+from hpcosim_sim.engine.jobs import EMPTY, HELD, JobStage, SimulatedJob
+from hpcosim_sim.engine.site_events import JobAction, JobActionKind, NodeChangeKind
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.grants import check_reservations
 
 if TYPE_CHECKING:
     from hpcosim_sim.engine.engine import Engine
 
+
 LOST: frozenset[JobState] = frozenset({"node_failed", "preempted"})
 """Final states of jobs whose work is lost."""
+
+
+MAX_TRIES = 10_000
+"""Number of tries in a row in which no job is resumed, because of reservations."""
 
 
 class Graces:
@@ -179,3 +199,224 @@ def lost_work(engine: Engine, job: SimulatedJob, before: JobStage) -> float:
     if before == "allocated":
         return 0.0
     return engine.end_timers.interrupt(job, before == "suspended") * job.spec.cores
+
+
+class JobActions:
+    """Carries out actions at their times.
+
+    An action on a job that is over, not submitted yet or in a state that does not permit it has no
+    effect. A `resume` waits until the cores of the job are free and reservations permit the job on
+    its nodes; then it precedes the scheduler. Another `suspend` revokes it.
+
+    Args:
+        engine: the engine.
+        actions: the actions, of any order. Actions of one time keep their order.
+
+    Attributes:
+        ignored: number of actions without effect.
+        resumes: suspended jobs to resume, by number.
+    """
+
+    def __init__(self, engine: Engine, actions: Sequence[JobAction]) -> None:
+        self._engine = engine
+        self._to_come = len(actions)
+        self.ignored = 0
+        self.resumes: dict[int, SimulatedJob] = {}
+        self._retry: Timer | None = None
+        self._tries = 0
+        clock = engine.clock
+        for action in sorted(actions, key=lambda action: action.at_s):
+            clock.at(max(action.at_s, clock.now), Rank.ACTION, self._on_action, action)
+
+    def _on_action(self, timer: Timer) -> None:
+        self._to_come -= 1
+        self.act(timer.subject)
+
+    def act(self, action: JobAction) -> None:
+        """Carry out an action now."""
+        engine = self._engine
+        job = engine.jobs.find(action.job_id)
+        if job is None or not _CARRY_OUT[action.kind](engine, job, action):
+            self.ignored += 1
+        engine.drop_hopeless()
+
+    def resume(self, job: SimulatedJob) -> None:
+        """Resume a suspended job now, or as soon as its nodes permit it."""
+        self.resumes[job.spec.job_id] = job
+        self._try_resumes()
+
+    def drop_resume(self, job: SimulatedJob) -> bool:
+        """Forget that a job is to be resumed, and return whether it was."""
+        return bool(self.resumes) and self.resumes.pop(job.spec.job_id, None) is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether the time of an action, or of trying to resume a job again, is to come."""
+        return self._to_come > 0 or (self._retry is not None and bool(self.resumes))
+
+    def retry_resumes(self) -> None:
+        """Try at the end of this instant to resume jobs: cores may be free again."""
+        if self.resumes:
+            self._retry_at(self._engine.now_s)
+
+    def _try_resumes(self) -> None:
+        """Resume jobs, in the order of their actions, as far as their nodes permit it."""
+        engine, reserved = self._engine, False
+        for job in list(self.resumes.values()):
+            try:
+                check_resume(engine, job)
+            except Rejection as rejection:
+                reserved |= rejection.code == "reserved"
+            else:
+                resume(engine, job)
+                self._tries = 0
+        if reserved and self._tries < MAX_TRIES:
+            self._tries += 1
+            self._retry_at(engine.cluster.site.next_window_s(engine.now_s))
+
+    def _retry_at(self, at_s: float) -> None:
+        clock = self._engine.clock
+        if at_s == math.inf or (self._retry is not None and self._retry.at_s <= at_s):
+            return
+        if self._retry is not None:
+            clock.cancel(self._retry)
+        self._retry = clock.at(at_s, Rank.ACTION, self._on_retry, None)
+
+    def _on_retry(self, timer: Timer) -> None:
+        self._retry = None
+        self._try_resumes()
+
+
+def _cancel(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    engine.end(job, "cancelled")
+    return True
+
+
+def _hold(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "waiting" or job.blocked & HELD:
+        return False
+    engine.eligibility.hold(job)
+    return True
+
+
+def _release(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "waiting" or not job.blocked & HELD:
+        return False
+    engine.eligibility.release(job)
+    return True
+
+
+def _requeue(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state == "waiting" or not is_requeueable(job):
+        return False
+    requeue(engine, job, "user", action.begin_s, hold=action.hold)
+    return True
+
+
+def _suspend(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "running":
+        return engine.actions.drop_resume(job)
+    suspend(engine, job)
+    return True
+
+
+def _resume(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    if job.state != "suspended":
+        return False
+    engine.actions.resume(job)
+    return True
+
+
+def _update(engine: Engine, job: SimulatedJob, action: JobAction) -> bool:
+    """Change a job; the begin time only while it waits."""
+    spec, request = job.spec, job.spec.request or JobRequest()
+    values: Mapping[str, Any] = {
+        "priority": action.priority,
+        "nice": action.nice,
+        "array_limit": action.array_limit,
+        "begin_s": action.begin_s if job.state == "waiting" else None,
+    }
+    changed = {name: value for name, value in values.items() if value is not None}
+    if not changed and action.requested_s is None:
+        return False
+    if changed:
+        job.spec = spec = spec._replace(request=replace(request, **changed))
+    if action.requested_s is not None:
+        job.spec = spec = spec._replace(requested_s=action.requested_s)
+        engine.recording.requested_s[job.row] = action.requested_s
+        if job.state == "running":
+            engine.end_timers.set_again(job)
+        engine.actions.retry_resumes()
+    engine.eligibility.take_up(job)
+    engine.outbox.add(JobUpdated(engine.now_s, spec.job_id, spec.requested_s, spec.request))
+    if "begin_s" in changed:
+        engine.eligibility.begin_at(job, changed["begin_s"])
+    if "array_limit" in changed and request.array_id is not None:
+        engine.eligibility.limit_array(request.array_id, changed["array_limit"])
+    return True
+
+
+_CARRY_OUT: Mapping[JobActionKind, Callable[[Engine, SimulatedJob, JobAction], bool]] = {
+    "cancel": _cancel,
+    "hold": _hold,
+    "release": _release,
+    "requeue": _requeue,
+    "suspend": _suspend,
+    "resume": _resume,
+    "update": _update,
+}
+
+
+def change_node(engine: Engine, kind: NodeChangeKind, node: int) -> bool:
+    """Let a node fail, drain or be repaired now.
+
+    Returns:
+        Whether the change had an effect.
+    """
+    if kind == "fail":
+        return _fail(engine, node)
+    if kind == "drain":
+        return _drain(engine, node)
+    return _repair(engine, node)
+
+
+def _fail(engine: Engine, node: int) -> bool:
+    """Let a node fail: its jobs are requeued or end, and it draws no power."""
+    now_s, jobs = engine.now_s, engine.jobs
+    if not engine.availability.fail(now_s, node):
+        return False
+    engine.outbox.add(NodeFailed(now_s, node))
+    for job in jobs.in_order():
+        if node in job.nodes:
+            fail(engine, job)
+    engine.switching.cancel(node)
+    engine.power.fail(now_s, node)
+    engine.recording.powered(now_s, node, "down")
+    return True
+
+
+def _drain(engine: Engine, node: int) -> bool:
+    """Let a node accept no new jobs."""
+    if not engine.availability.drain(engine.now_s, node):
+        return False
+    engine.recording.changed_drain(engine.now_s, node, drained=True)
+    engine.outbox.add(NodeDrained(engine.now_s, node))
+    return True
+
+
+def _repair(engine: Engine, node: int) -> bool:
+    """Make a node available again. A node that failed is on afterwards."""
+    now_s, availability = engine.now_s, engine.availability
+    had_failed, was_drained = node in availability.failed, node in availability.drained
+    if not availability.repair(node):
+        return False
+    engine.outbox.add(NodeRepaired(now_s, node))
+    if was_drained:
+        engine.recording.changed_drain(now_s, node, drained=False)
+    if had_failed:
+        was_on = engine.power.state[node] == "on"
+        engine.power.repair(now_s, node)
+        engine.recording.powered(now_s, node, "on")
+        if not was_on:
+            engine.outbox.add(NodePowerChanged(now_s, node, "on"))
+    return True

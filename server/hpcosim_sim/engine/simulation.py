@@ -1,4 +1,4 @@
-"""The simulation as a scheduler of the hpcosim protocol sees it: the method `advance`."""
+"""The simulation as a scheduler of the protocol sees it: `advance`, and its state as events."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from hpcosim_protocol import (
     DecisionRejected,
     Event,
     EventKind,
+    JobAllocated,
+    JobSuspended,
+    NodeDrained,
+    NodeFailed,
+    NodePowerChanged,
+    NoMoreJobs,
     RequeueJob,
+    SimulationBegan,
     SuspendJob,
 )
 from hpcosim_protocol.requests import snake_case
 from hpcosim_sim.engine.decisions import CARRY_OUT
-from hpcosim_sim.engine.engine import Engine
-from hpcosim_sim.engine.jobs import SimulatedJob
+from hpcosim_sim.engine.engine import Engine, Rules
+from hpcosim_sim.engine.jobs import SimulatedJob, ineligible_submission_of, start_of, submission_of
 from hpcosim_sim.engine.outbox import (
     DEFAULT_MASK,
     FINAL,
@@ -27,8 +34,6 @@ from hpcosim_sim.engine.outbox import (
     STARTED,
     mask_of,
 )
-from hpcosim_sim.engine.rules import Rules
-from hpcosim_sim.engine.snapshot import snapshot_of
 from hpcosim_sim.errors import MAX_NAMED, Rejection, SimulationStuck
 from hpcosim_workloads.table import MAX_TIME_S
 
@@ -349,3 +354,34 @@ class Simulation(Engine):
         if job.blocked:
             return self.eligibility.why_blocked(job)
         return self.recording.explanations.last(job.row)
+
+
+def snapshot_of(engine: Engine) -> list[Event]:
+    """Return the events that bring an empty view to the current state."""
+    power, jobs = engine.power, engine.jobs
+    events: list[Event] = [SimulationBegan(engine.start_s), *engine.signals.last_events()]
+    events += [
+        NodePowerChanged(power.since_s[node], node, state)
+        for node, state in enumerate(power.state)
+        if state != "on"
+    ]
+    available = engine.availability
+    for node in sorted({*available.failed, *available.drained}):
+        if node in available.failed:
+            events.append(NodeFailed(available.failed[node], node))
+        else:
+            events.append(NodeDrained(available.drained[node], node))
+    for job in jobs.in_order():
+        is_blocked = job.state == "waiting" and job.blocked
+        submission = ineligible_submission_of if is_blocked else submission_of
+        events.append(submission(job.spec))
+    events += [
+        JobAllocated(job.allocated_s, job.spec.job_id, job.nodes, job.tasks)
+        for job in jobs.allocated.values()
+    ]
+    events += [start_of(job) for job in (*jobs.running.values(), *jobs.suspended.values())]
+    since_s = engine.recording.suspended_since_s
+    events += [JobSuspended(since_s[job.row], job.spec.job_id) for job in jobs.suspended.values()]
+    if engine.all_submitted:
+        events.append(NoMoreJobs(engine.now_s))
+    return events

@@ -13,8 +13,7 @@ from hpcosim_sim.physics.node_power import NodePower
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.physics.resources import Resources
 from hpcosim_sim.record.recording import STATES, Recording
-from hpcosim_sim.record.run_record import record_of
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import node_spans, record_of
 
 REL_TOL, ABS_TOL = 1e-11, 1e-6
 """Tolerances for sums of the same energies (J) or times (s) in different orders."""

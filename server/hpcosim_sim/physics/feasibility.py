@@ -15,9 +15,8 @@ from hpcosim_protocol import FeatureError, JobRequest, NodeReservation, Resource
 from hpcosim_protocol.features import Choice, choices
 from hpcosim_protocol.node_access import first_window, may_use, numbers_in
 from hpcosim_protocol.resources import WHOLE_DEVICE, provides, thousandths
-from hpcosim_sim.physics.resources import UNLIMITED, memory_parts
-from hpcosim_sim.physics.room import NodeRoom, room_on
-from hpcosim_sim.physics.site import NO_REQUEST, NodeSet, Site
+from hpcosim_sim.physics.cluster import NO_REQUEST, NodeSet, Site
+from hpcosim_sim.physics.resources import UNLIMITED, NodeRoom, memory_parts, room_on
 from hpcosim_workloads.table import JobSpec
 
 # Nodes whose repeated reservations never leave a job enough time.

@@ -10,12 +10,17 @@ from hpcosim_protocol.node_access import blocked_by_reservation, fits_in
 from hpcosim_protocol.resources import memory_on, tasks_on
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.allocation import check_idle, check_nodes, check_tasks, filled_in_order
-from hpcosim_sim.physics.cluster import Cluster
-from hpcosim_sim.physics.devices import devices_of
+from hpcosim_sim.physics.cluster import NO_REQUEST, Cluster, NodeSet, Site
 from hpcosim_sim.physics.node_power import NodePower
-from hpcosim_sim.physics.resources import PARTS_PER_MB, HeldResources, Resources, memory_parts
-from hpcosim_sim.physics.room import NodeRoom, room_on
-from hpcosim_sim.physics.site import NO_REQUEST, NodeSet, Site
+from hpcosim_sim.physics.resources import (
+    PARTS_PER_MB,
+    HeldResources,
+    NodeRoom,
+    Resources,
+    devices_of,
+    memory_parts,
+    room_on,
+)
 from hpcosim_workloads.table import JobSpec
 
 

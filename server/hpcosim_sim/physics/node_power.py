@@ -1,14 +1,14 @@
-"""Power states of the nodes and their legal transitions."""
+"""Power states of the nodes and their legal transitions, and failed and drained nodes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from hpcosim_protocol import NodeGroup, PowerState
-from hpcosim_sim.errors import IllegalTransition
+from hpcosim_sim.errors import IllegalTransition, Rejection
 from hpcosim_sim.physics.cluster import Cluster
 
 NEXT: Mapping[PowerState, PowerState] = {
@@ -114,3 +114,61 @@ class NodePower:
         if deviation_s == 0.0:
             return mean_s
         return max(float(self._rng.normal(mean_s, deviation_s)), 0.0)
+
+
+class Availability:
+    """Which nodes failed and which are drained. All nodes are available at the start.
+
+    Attributes:
+        failed: time of the failure of each failed node, s, by node number.
+        drained: time of the drain of each drained node, s, by node number. A drained node may fail.
+        are_all: whether every node is available.
+    """
+
+    __slots__ = ("are_all", "drained", "failed")
+
+    def __init__(self) -> None:
+        self.failed: dict[int, float] = {}
+        self.drained: dict[int, float] = {}
+        self.are_all = True
+
+    def has(self, node: int) -> bool:
+        """Return whether a node is available."""
+        return node not in self.failed and node not in self.drained
+
+    def fail(self, now_s: float, node: int) -> bool:
+        """Note that a node failed; return False if it had failed already."""
+        if node in self.failed:
+            return False
+        self.failed[node] = now_s
+        self.are_all = False
+        return True
+
+    def drain(self, now_s: float, node: int) -> bool:
+        """Note that a node is drained; return False if it was drained or had failed already."""
+        if not self.has(node):
+            return False
+        self.drained[node] = now_s
+        self.are_all = False
+        return True
+
+    def repair(self, node: int) -> bool:
+        """Note that a node is available again; return False if it was available already."""
+        failed = self.failed.pop(node, None)
+        drained = self.drained.pop(node, None)
+        self.are_all = not (self.failed or self.drained)
+        return failed is not None or drained is not None
+
+    def check(self, nodes: Iterable[int]) -> None:
+        """Check that all nodes of an allocation are available.
+
+        Raises:
+            Rejection: a node failed or is drained.
+        """
+        for node in nodes:
+            if not self.has(node):
+                state = "failed" if node in self.failed else "drained"
+                raise Rejection(
+                    "node_unavailable",
+                    f"allocate_job.nodes: node {node} is {state}; expected available nodes",
+                )

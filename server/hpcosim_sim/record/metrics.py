@@ -25,12 +25,15 @@ The definitions cite these sources:
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
-from hpcosim_sim.physics.power import RECORDED_STATES
-from hpcosim_sim.record.energy_metrics import costs, energies
-from hpcosim_sim.record.forecasts import start_forecasts
-from hpcosim_sim.record.jobs_that_ran import Floats, JobsThatRan, Mask, jobs_that_ran
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_sim.physics.power import RECORDED_STATES, NodeState
+from hpcosim_sim.record.economics import J_PER_KWH
 from hpcosim_sim.record.periods import PERIOD_ENDS
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.run_record import RunRecord
@@ -42,6 +45,21 @@ INTERRUPTED_STATES = ("failed", "cancelled", "preempted", "deadline")
 
 SUSPENDED = [code for code, why in enumerate(PERIOD_ENDS) if why.startswith("suspended")]
 DOWN = RECORDED_STATES.index("down")
+
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+LEAD_CLASSES_S: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "up_to_1h": (-np.inf, 3600.0),
+        "1h_to_6h": (3600.0, 21_600.0),
+        "6h_to_24h": (21_600.0, 86_400.0),
+        "over_24h": (86_400.0, np.inf),
+    }
+)
+"""Classes of lead times, s, by name: above the first bound, up to the second one."""
 
 
 def interruptions(record: RunRecord) -> dict[str, int | float]:
@@ -323,3 +341,168 @@ def _percentile(values: Floats, percent: float) -> float:
 
 def _ratio(part: float, whole: float) -> float:
     return part / whole if whole else 0.0
+
+
+def energies(record: RunRecord) -> dict[str, int | float]:
+    """Return the energy of all nodes, in total and by node state, and the energy-delay product.
+
+    A node that is on is computing while it runs a task and idle otherwise. The five node states
+    add up to the total.
+
+    Returns:
+        energy_j: Integral of the power of all nodes over the makespan, J. Source: Lopez, Stafford,
+            Bosque 2025.
+        computing_energy_j: Energy of all nodes while computing, J.
+        idle_energy_j: Energy of all nodes while idle, J. A node is also idle between its
+            allocation to a job and the start of the job.
+        sleeping_energy_j: Energy of all nodes while sleeping, J.
+        switching_on_energy_j: Energy of all nodes while being switched on, J.
+        switching_off_energy_j: Energy of all nodes while being switched off, J.
+        wasted_energy_j: Energy of all nodes while not computing, J: energy_j - computing_energy_j.
+            Source: curriculum learning, section 5.
+        energy_kwh: The energy of energy_j in kWh: energy_j / 3,600,000.
+        wasted_energy_kwh: The energy of wasted_energy_j in kWh.
+        edp_js: Energy-delay product, energy_j * makespan_s, J s. Source: Lopez, Stafford, Bosque
+            2025.
+    """
+    by_state = record.state_energy_j
+    wasted_j = _wasted(by_state)
+    return {
+        "energy_j": record.energy_j,
+        **{f"{state}_energy_j": by_state[state] for state in by_state if state != "down"},
+        "wasted_energy_j": wasted_j,
+        "energy_kwh": record.energy_j / J_PER_KWH,
+        "wasted_energy_kwh": wasted_j / J_PER_KWH,
+        "edp_js": record.energy_j * record.duration_s,
+    }
+
+
+def costs(record: RunRecord) -> dict[str, int | float]:
+    """Return the cost and the CO2 emissions of the energy of all nodes.
+
+    The metrics are there if the scenario states a price or a carbon intensity.
+
+    Returns:
+        energy_cost: Integral of power * price over the makespan, in the currency of the scenario
+            (`economics` in `run.json`). Only with `economics.price_per_kwh` or `tariff`.
+        wasted_energy_cost: Part of energy_cost while nodes are not computing, see wasted_energy_j.
+        co2_kg: Integral of power * carbon intensity over the makespan, kg of CO2. Only with
+            `economics.co2_g_per_kwh` or `series`.
+        wasted_co2_kg: Part of co2_kg while nodes are not computing, kg.
+    """
+    found: dict[str, int | float] = {}
+    if cost := record.state_cost:
+        found |= {"energy_cost": sum(cost.values()), "wasted_energy_cost": _wasted(cost)}
+    if co2_g := record.state_co2_g:
+        found |= {"co2_kg": sum(co2_g.values()) / 1000, "wasted_co2_kg": _wasted(co2_g) / 1000}
+    return found
+
+
+def _wasted(by_state: Mapping[NodeState, float]) -> float:
+    """Return the part of a sum over node states that is not computing."""
+    return sum(part for state, part in by_state.items() if state != "computing")
+
+
+class JobsThatRan(NamedTuple):
+    """Columns of the jobs that ran, in order of submission.
+
+    Attributes:
+        row: int64[jobs], row in the recording.
+        wait_s: float64[jobs], wait, s.
+        run_s: float64[jobs], run time, s.
+    """
+
+    row: NDArray[np.int64]
+    wait_s: Floats
+    run_s: Floats
+
+    @property
+    def response_s(self) -> Floats:
+        """float64[jobs], response = wait + run time, s."""
+        return self.wait_s + self.run_s
+
+
+def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
+    """Return the jobs of a run that have started and ended.
+
+    Args:
+        record: a run, complete or not.
+        among: bool[jobs], the jobs to choose from, by row of the recording. None: all jobs.
+    """
+    recording = record.recording
+    start_s, end_s = np.array(recording.start_s), np.array(recording.end_s)
+    ran = ~np.isnan(start_s) & ~np.isnan(end_s)
+    row = np.flatnonzero(ran if among is None else ran & among)
+    submit_s = np.array(recording.submit_s)
+    wait_s, run_s = (start_s - submit_s)[row], (end_s - start_s)[row]
+    if in_last_run_s := recording.last_run_suspended_s:
+        suspended_s = np.array([in_last_run_s.get(each, 0.0) for each in row.tolist()])
+        wait_s, run_s = wait_s + suspended_s, run_s - suspended_s
+    return JobsThatRan(row, wait_s, run_s)
+
+
+def start_forecasts(record: RunRecord) -> dict[str, int | float]:
+    """Return the errors of the forecasts of start times.
+
+    A forecast is an explanation with an expected start, of a job that has started. Its error is
+    start - expected start: above 0 if the job started later than expected. Its lead time is
+    expected start - time of the explanation, known when the forecast is made: classes by the real
+    start would collect late jobs in the classes of long lead times. Every forecast counts once, so
+    a job with several forecasts counts several times. The metrics are there if the scheduler sent
+    an expected start (`--explain`) of a job that has started, and those of a class if it has a
+    forecast.
+
+    Returns:
+        start_forecasts: Number of forecasts.
+        mean_start_error_s: Mean error (bias) of the forecasts, s. Above 0: jobs started later than
+            expected.
+        mean_abs_start_error_s: Mean absolute error of the forecasts, s.
+        start_forecasts_up_to_1h: Number of forecasts with a lead time of 1 h or less.
+        mean_start_error_up_to_1h_s: Mean error of these forecasts, s.
+        mean_abs_start_error_up_to_1h_s: Mean absolute error of these forecasts, s.
+        start_forecasts_1h_to_6h: Number of forecasts with a lead time above 1 h and up to 6 h.
+        mean_start_error_1h_to_6h_s: Mean error of these forecasts, s.
+        mean_abs_start_error_1h_to_6h_s: Mean absolute error of these forecasts, s.
+        start_forecasts_6h_to_24h: Number of forecasts with a lead time above 6 h and up to 24 h.
+        mean_start_error_6h_to_24h_s: Mean error of these forecasts, s.
+        mean_abs_start_error_6h_to_24h_s: Mean absolute error of these forecasts, s.
+        start_forecasts_over_24h: Number of forecasts with a lead time above 24 h.
+        mean_start_error_over_24h_s: Mean error of these forecasts, s.
+        mean_abs_start_error_over_24h_s: Mean absolute error of these forecasts, s.
+    """
+    said = record.recording.explanations
+    expected_s = np.array(said.expected_start_s)
+    if np.isnan(expected_s).all():
+        return {}
+    start_s = np.array(record.recording.start_s)[np.array(said.row)]
+    counted = ~np.isnan(expected_s) & ~np.isnan(start_s)
+    lead_s = expected_s - np.array(said.time_s)
+    return errors_by_lead((start_s - expected_s)[counted], lead_s[counted])
+
+
+def errors_by_lead(error_s: Floats, lead_s: Floats) -> dict[str, int | float]:
+    """Return the metrics of `start_forecasts` for forecasts.
+
+    Args:
+        error_s: float64[forecasts], start - expected start, s.
+        lead_s: float64[forecasts], expected start - time of the forecast, s.
+    """
+    found = _errors(error_s)
+    for name, (above_s, to_s) in LEAD_CLASSES_S.items():
+        found |= _errors(error_s[(lead_s > above_s) & (lead_s <= to_s)], name)
+    return found
+
+
+def _errors(error_s: Floats, lead: str = "") -> dict[str, int | float]:
+    """Return number, mean and mean absolute value of errors, with the lead time in the names.
+
+    Without errors there are no metrics: an error of 0 is that of a perfect forecast.
+    """
+    if not len(error_s):
+        return {}
+    of = f"_{lead}" if lead else ""
+    return {
+        f"start_forecasts{of}": len(error_s),
+        f"mean_start_error{of}_s": float(error_s.mean()),
+        f"mean_abs_start_error{of}_s": float(np.abs(error_s).mean()),
+    }

@@ -12,9 +12,8 @@ import numpy as np
 
 from hpcosim_protocol import PROTOCOL_VERSION, Platform
 from hpcosim_sim.errors import ResultsError
-from hpcosim_sim.record.checksums import Written, WrittenFile
 from hpcosim_sim.record.economics import EconomicsSource, rate_warnings
-from hpcosim_sim.record.folder import OWN_FILES, Files, write_together
+from hpcosim_sim.record.folder import OWN_FILES, Files, Written, WrittenFile, write_together
 from hpcosim_sim.record.metrics import Metrics, measure
 from hpcosim_sim.record.recording import STATES, Recording
 from hpcosim_sim.record.run_record import RunRecord

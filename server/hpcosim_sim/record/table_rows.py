@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_sim.physics.power import GroupMeter
-from hpcosim_sim.record.node_sets import Texts, intervals_of_sets, joined, portions
 from hpcosim_sim.record.periods import PERIOD_ENDS, Periods
 from hpcosim_sim.record.recording import POWER_STATES, STATES, Recording
-from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import RunRecord, node_spans
 from hpcosim_workloads.table import PLACEMENTS
 
 # The spans of `timeline.node_spans` as columns: the same spans, computed for many nodes at once.
@@ -29,6 +28,9 @@ MAX_CHANGES = 500_000
 """Numbers of instants and of changes of nodes in a portion; an instant is never divided."""
 
 ON = POWER_STATES.index("on")
+
+
+NodeNumbers = NDArray[np.integer]
 
 
 class SpanColumns(NamedTuple):
@@ -443,3 +445,67 @@ def _time(time_s: float) -> str:
 
 def _times(times_s: Iterable[float]) -> list[str]:
     return ["" if math.isnan(time_s) else repr(time_s) for time_s in times_s]
+
+
+class Texts(dict[int, str]):
+    """The texts of integers, each made once."""
+
+    def __missing__(self, number: int) -> str:
+        self[number] = text = str(number)
+        return text
+
+
+def intervals_of_sets(
+    numbers: NodeNumbers, first: NDArray[np.int64], texts: Mapping[int, str]
+) -> list[str]:
+    """Return sets of integers as intervals, such as `0-3 7`; see `table_rows.intervals`.
+
+    Args:
+        numbers: the numbers of all sets, one set after the other, ascending in each.
+        first: int64[sets], index of the first number of each set.
+        texts: the text of each number.
+    """
+    begins = np.append(True, numbers[1:] != numbers[:-1] + 1)[: len(numbers)]
+    begins[first[first < len(numbers)]] = True
+    begin = np.flatnonzero(begins)
+    end = np.append(begin[1:], len(numbers))[: len(begin)] - 1
+    parts = [
+        texts[a] if a == b else f"{texts[a]}-{texts[b]}"
+        for a, b in zip(numbers[begin].tolist(), numbers[end].tolist(), strict=True)
+    ]
+    return joined(parts, np.searchsorted(begin, first))
+
+
+def joined(parts: list[str], first: NDArray[np.int64]) -> list[str]:
+    """Return the parts of each set, separated by spaces.
+
+    Args:
+        parts: the parts of all sets, one set after the other.
+        first: int64[sets], index of the first part of each set.
+    """
+    if len(parts) == len(first) and (np.diff(first) == 1).all():
+        return parts  # each set has one part
+    bounds = [*first.tolist(), len(parts)]
+    return [
+        parts[begin] if end - begin == 1 else " ".join(parts[begin:end])
+        for begin, end in pairwise(bounds)
+    ]
+
+
+def portions(
+    sizes: NDArray[np.integer] | NDArray[np.float64], most: int, largest: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the first set of each portion of consecutive sets and the one after its last.
+
+    Args:
+        sizes: [sets], number of elements of each set.
+        most: maximum number of sets in a portion.
+        largest: maximum number of elements in a portion of more than one set.
+    """
+    first, ends = 0, np.cumsum(sizes)
+    while first < len(ends):
+        done = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, done + largest, "right"))
+        last = max(first + 1, min(last, first + most))
+        yield first, last
+        first = last

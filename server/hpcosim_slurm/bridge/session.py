@@ -22,7 +22,7 @@ from hpcosim_protocol import (
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import BasicProfile
 from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
-from hpcosim_sim.engine.snapshot import snapshot_of
+from hpcosim_sim.engine.simulation import snapshot_of
 from hpcosim_slurm.journal import (
     AnyRecord,
     Asked,

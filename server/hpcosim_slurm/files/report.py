@@ -13,8 +13,7 @@ from hpcosim_protocol.features import check
 from hpcosim_protocol.hosts import expand
 from hpcosim_protocol.platform import NodeRanges
 from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.logs.job_line import JobLine
-from hpcosim_workloads.logs.job_lines import JobLines
+from hpcosim_workloads.logs.job_lines import JobLine, JobLines
 from hpcosim_workloads.table import JobSpec
 
 Kind = Literal["dropped", "guessed", "not modelled", "no effect"]

@@ -18,7 +18,7 @@ from hpcosim_protocol.hosts import compress
 from hpcosim_sim.engine.jobs import SimulatedJob
 from hpcosim_sim.physics.power import RECORDED_STATES
 from hpcosim_sim.record.folder import write_together
-from hpcosim_sim.record.forecasts import errors_by_lead
+from hpcosim_sim.record.metrics import errors_by_lead
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.results import Run, to_json, write_results
 from hpcosim_slurm.bridge.session import Course, SchedulerSession
@@ -101,7 +101,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         shadow, slurm: the figures of each side.
         power: how the energy is calculated.
         predicted_shadow: errors of the starts that the scheduler expected (`--explain`), against
-            those in the shadow: metrics of `hpcosim_sim.record.forecasts`. Empty: it expected
+            those in the shadow: metrics of `hpcosim_sim.record.metrics`. Empty: it expected
             none.
         predicted_slurm: the same against the real starts.
     """

@@ -17,7 +17,7 @@ from hpcosim_client import play
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted
 from hpcosim_schedulers.forecast import Arrivals, RunTimes
-from hpcosim_sim.engine.availability_changes import change_node
+from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_slurm.starts.adopting import QueuedJob, QueueState

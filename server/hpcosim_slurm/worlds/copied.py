@@ -21,8 +21,7 @@ from typing import Protocol
 
 from hpcosim_protocol import Decision, Platform
 from hpcosim_protocol.events import RequeueCause
-from hpcosim_sim.engine.availability_changes import change_node
-from hpcosim_sim.engine.job_runs import requeue
+from hpcosim_sim.engine.job_runs import change_node, requeue
 from hpcosim_sim.engine.jobs import HELD, SimulatedJob
 from hpcosim_sim.engine.site_events import JobAction, JobActionKind
 from hpcosim_sim.errors import Rejection

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hpcosim_sim.engine.availability_changes import change_node
+from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition, LiveReservation
 from hpcosim_slurm.worlds.live_engine import LiveEngine
 

@@ -27,15 +27,13 @@ from hpcosim_protocol.resources import (
 from hpcosim_sim.engine.clock import Rank, Timer
 from hpcosim_sim.engine.decisions import carry_out
 from hpcosim_sim.engine.end_timers import EndTimers
-from hpcosim_sim.engine.engine import Engine
+from hpcosim_sim.engine.engine import Engine, Rules
 from hpcosim_sim.engine.jobs import SimulatedJob
-from hpcosim_sim.engine.rules import Rules
 from hpcosim_sim.errors import Rejection
-from hpcosim_sim.physics.devices import FreeDevices
+from hpcosim_sim.physics.cluster import NO_REQUEST
 from hpcosim_sim.physics.execution import Execution
 from hpcosim_sim.physics.grants import Grant
-from hpcosim_sim.physics.resources import DeviceShares, HeldResources, memory_parts
-from hpcosim_sim.physics.site import NO_REQUEST
+from hpcosim_sim.physics.resources import DeviceShares, FreeDevices, HeldResources, memory_parts
 from hpcosim_workloads.table import JobSpec, job_table
 
 

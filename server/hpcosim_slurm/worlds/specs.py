@@ -28,7 +28,7 @@ from hpcosim_protocol.platform import ReservationFlag
 from hpcosim_protocol.resources import provides
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveReservation
 from hpcosim_slurm.texts import MAX_WAITING_TASKS, task_id
-from hpcosim_workloads.logs.dependencies import Clause, Reference, parse_dependency
+from hpcosim_workloads.logs.quantities import Clause, Reference, parse_dependency
 from hpcosim_workloads.table import JobSpec
 
 # Dependencies of jobs as those of the protocol.

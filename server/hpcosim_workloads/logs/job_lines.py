@@ -1,19 +1,29 @@
-"""Builder of a job table from job lines and job profiles."""
+"""Job lines and job profiles, hpcosim's own workload format, and the job table made from them."""
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+import re
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple, TypeVar
 
+import msgspec
+import numpy as np
+from msgspec import Meta
 from msgspec.structs import replace
 
 from hpcosim_protocol import Dependency, JobRequest, Placement
-from hpcosim_workloads.errors import LineError
-from hpcosim_workloads.logs.dependencies import (
+from hpcosim_workloads.errors import LineError, WorkloadError
+from hpcosim_workloads.logs.log_file import numbered_lines
+from hpcosim_workloads.logs.quantities import (
     MOST_JOB_ID,
     MOST_REFERENCES,
     MOST_TASKS,
@@ -24,20 +34,158 @@ from hpcosim_workloads.logs.dependencies import (
     parse_array,
     parse_dependency,
 )
-from hpcosim_workloads.logs.job_line import (
-    MAX_OPS,
-    NO_PROFILE,
-    NO_PROFILES,
-    RUN_TIME_OPS_PER_S,
-    JobLine,
-    JobProfile,
+from hpcosim_workloads.logs.requirements import (
+    NO_REQUEST,
+    Count,
+    Megabytes,
+    NodesOf,
+    Requirements,
+    Seconds,
+    memory_per_core_mb,
+    request_of,
 )
-from hpcosim_workloads.logs.requirements import NO_REQUEST, NodesOf, memory_per_core_mb, request_of
-from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
+from hpcosim_workloads.table import (
+    MAX_CORES,
+    MAX_TIME_S,
+    NAMED,
+    PLACEMENTS,
+    AppliedRules,
+    JobSpec,
+    JobTable,
+    coded,
+    job_table,
+)
+
+RUN_TIME_OPS_PER_S = 1e9  # speed for which `JobTable.run_s` of a job with operations holds
+MAX_OPS = MAX_TIME_S * RUN_TIME_OPS_PER_S
+MAX_J = 1e18
+MAX_NAME_LENGTH = 200
+
+Number = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Time = Annotated[float, Meta(ge=0, le=MAX_TIME_S)]
+Duration = Annotated[float, Meta(gt=0, le=MAX_TIME_S)]
+Operations = Annotated[float, Meta(gt=0, le=MAX_OPS)]
+Joules = Annotated[float, Meta(gt=0, le=MAX_J)]
+Text = Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
+NameOrNumber = Number | Text
+LongText = Annotated[str, Meta(min_length=1, max_length=200_000)]
+
 
 # Job arrays and dependencies: expansion of arrays, and references between jobs as job numbers.
 
 MOST_EDGES = 20_000_000  # references of all jobs, after the expansion of arrays
+
+
+BATSIM = "expected one job per line; a Batsim workload runs with `hpcosim batsim -w`"
+
+
+class JobProfile(Requirements, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+    """Default values of the jobs that name this profile. A value of the job has priority.
+
+    Attributes:
+        cores: requested cores, one task per core.
+        run_s: true run time, s.
+        req_ops: operations of each task before division by `ipc`, instead of `run_s`. The run
+            time follows from the speed of the node.
+        ipc: instructions per cycle: a task has `ceil(req_ops / ipc)` operations. Default: 1.
+        requested_s: requested run time, s. Default: `run_s`; required with `req_ops`.
+        placement: placement, see `hpcosim_protocol.JobSubmitted`. Default: the scenario's.
+        memory_mb: requested memory of each core, MB. Default: unknown.
+        memory_volume_mb: data that each task transfers to and from memory, MB. Default: 0.
+        max_energy_j: upper limit of the job's estimated energy, J. Default: no limit.
+    """
+
+    cores: Annotated[int, Meta(gt=0, le=MAX_CORES)] | None = None
+    run_s: Duration | None = None
+    req_ops: Operations | None = None
+    ipc: Annotated[float, Meta(gt=0, le=1e6)] | None = None
+    requested_s: Duration | None = None
+    placement: Placement | None = None
+    memory_mb: Megabytes | None = None
+    memory_volume_mb: Megabytes | None = None
+    max_energy_j: Joules | None = None
+
+    def __post_init__(self) -> None:
+        if self.run_s is None:
+            return
+        for name in ("req_ops", "ipc"):
+            if getattr(self, name) is not None:
+                raise ValueError(
+                    f"expected either run_s or req_ops (with ipc), got run_s and {name}"
+                )
+
+
+class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+    """A job. `cores`, and `run_s` or `req_ops`, are required here or in the job's profile.
+
+    Attributes:
+        job_id: number of the job, unique in the workload.
+        submit_s: submission time, s.
+        profile: name of the profile with the default values of the job. Without any profile in
+            the scenario, the name is a label.
+        user: name or number of the user who submitted the job. Default: unknown.
+        group: name or number of the user's group. Default: unknown.
+        account: name or number of the account that pays for the job. Default: unknown.
+        qos: name or number of the quality of service. Default: unknown.
+        partition: name or number of the partition that the job is submitted to, or several names
+            separated by commas. It has no effect on a platform without partitions. Default: the
+            default partition.
+        deadline_s: time by which the job should have ended, s, on the clock of `submit_s` and after
+            it. A window or another load moves the deadline with the submission. Default: none.
+        name: name of the job. Default: none.
+        priority: priority that an administrator set. Default: none.
+        nice: number that lowers the priority. Default: 0.
+        hold: whether the job is held until an action releases it. Default: false.
+        begin_s: earliest start, s, on the clock of `submit_s`. It moves with the submission as
+            `deadline_s`. Default: none.
+        dependency: conditions on other jobs as in Slurm's `--dependency`, such as
+            `afterok:1005_3:1006,after:7+5` or `singleton`: `,`: all must be met, `?`: one is
+            sufficient, `+`: a delay in minutes. Default: none.
+        array: indices of a job array as in Slurm's `--array`, such as `0-9%3`: one job for each
+            index, of which at most 3 run at once. The first task has the number `job_id`, the
+            others have the numbers after the greatest one of the workload.
+        array_id: number of the array, of a line that describes one task. Default: none.
+        array_index: index of the task, with `array_id`. Default: 0.
+        array_limit: maximum number of tasks that run at once, with `array_id`. Default: no limit.
+        reservation: name of the reservation in which the job runs. Default: none.
+        fails: whether the job fails at its end. Default: false.
+    """
+
+    job_id: Number
+    submit_s: Time
+    profile: Text = ""
+    user: NameOrNumber | None = None
+    group: NameOrNumber | None = None
+    partition: NameOrNumber | None = None
+    deadline_s: Time | None = None
+    account: NameOrNumber | None = None
+    qos: NameOrNumber | None = None
+    name: Text = ""
+    priority: Annotated[int, Meta(ge=0, le=2**32)] | None = None
+    nice: Annotated[int, Meta(ge=-(2**31), le=2**31)] = 0
+    hold: bool = False
+    begin_s: Seconds | None = None
+    dependency: LongText | None = None
+    array: Count | LongText | None = None
+    array_id: Number | None = None
+    array_index: Count = 0
+    array_limit: Count = 0
+    reservation: Text = ""
+    fails: bool = False
+
+
+NO_PROFILES: Mapping[str, JobProfile] = MappingProxyType({})
+NO_PROFILE = JobProfile()
+
+# Fields that a log states for each job; a profile of a log's jobs must not set them.
+LOG_FIELDS = ("cores", "run_s", "req_ops", "ipc", "requested_s")
+
+
+def log_field_message(field: str) -> str:
+    """Return the error message for a field of `LOG_FIELDS` in a profile of a log's jobs."""
+    others = "such as placement, memory_mb, max_energy_j or gres_per_node"
+    what = f"the log states {field} of each job; a profile of a log's jobs may set "
+    return f"{what}other keys, {others}"
 
 
 class LinkedLine(NamedTuple):
@@ -453,3 +601,71 @@ def nearest(name: str, known: tuple[str, ...]) -> str:
         return f"did you mean {near[0]!r}?"
     more = ", ..." if len(known) > 10 else ""
     return f"expected {', '.join(map(repr, known[:10]))}{more}"
+
+
+def read_jsonl(
+    path: Path,
+    *,
+    placement: Placement = "cores",
+    lenient: bool = False,
+    profiles: Mapping[str, JobProfile] = NO_PROFILES,
+    nodes_of: NodesOf | None = None,
+) -> JobTable:
+    """Return the jobs of a file in order of submission.
+
+    Args:
+        path: the file.
+        placement: placement of jobs that state none and whose profile states none.
+        lenient: drop corrupt lines and invalid dependencies; `JobTable.skipped` counts them as
+            `corrupt_lines` and `dependencies_dropped`. Default: the first one is an error.
+        profiles: job profiles by name. If there are any, every `profile` of a line must be one.
+        nodes_of: returns the nodes of a host list; None: lines state node numbers.
+
+    Raises:
+        WorkloadError: the file cannot be read, or a line is corrupt; the error names the line.
+    """
+    decoder = msgspec.json.Decoder(JobLine)
+    jobs = JobLines(placement, profiles, nodes_of)
+    line_s, corrupt_s = 0.0, array("d")
+    for number, text in numbered_lines(path):
+        if text.isspace():
+            continue
+        try:
+            line = decoder.decode(text)
+            jobs.add(line, number)
+            line_s = line.submit_s
+        except ValueError as error:
+            if not lenient:
+                what = BATSIM if _is_batsim(path) else _with_hint(str(error))
+                raise WorkloadError(what, path, number) from None
+            corrupt_s.append(line_s)
+    dropped: list[JobSpec] = []
+    try:
+        table = jobs.table((lambda _, job: dropped.append(job)) if lenient else None)
+    except LineError as error:
+        raise WorkloadError(str(error), path, error.place) from None
+    rows = np.searchsorted(table.submit_s, corrupt_s, side="right")
+    rules = AppliedRules().plus("corrupt_lines", rows, corrupt_s)
+    return dataclasses.replace(table, rules=_with_dropped(rules, table, dropped))
+
+
+def _with_dropped(rules: AppliedRules, table: JobTable, dropped: Sequence[JobSpec]) -> AppliedRules:
+    """Return the rules with the jobs whose dependency was dropped."""
+    row_of = dict(zip(table.job_id.tolist(), range(len(table)), strict=True)) if dropped else {}
+    rows = [row_of[job.job_id] for job in dropped]
+    return rules.plus("dependencies_dropped", rows, [job.submit_s for job in dropped])
+
+
+def _is_batsim(path: Path) -> bool:
+    """Return whether the first lines of a file have the fields of a Batsim workload."""
+    head = b"".join(text for _, text in islice(numbered_lines(path), 3))
+    return re.search(rb'"nb_res"\s*:|"jobs"\s*:\s*\[', head) is not None
+
+
+def _with_hint(what: str) -> str:
+    """Return msgspec's message, and for an unknown field the nearest field."""
+    unknown = re.search(r"unknown field `(.*)`", what)
+    if unknown is None:
+        return what
+    near = difflib.get_close_matches(unknown[1], JobLine.__struct_fields__, n=1)
+    return f"{what}; did you mean `{near[0]}`?" if near else what

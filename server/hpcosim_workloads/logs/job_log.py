@@ -15,9 +15,8 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Dependency, JobRequest, Placement
-from hpcosim_workloads.applied_rules import AppliedRules
 from hpcosim_workloads.errors import LineError, WorkloadError
-from hpcosim_workloads.logs.job_line import (
+from hpcosim_workloads.logs.job_lines import (
     LOG_FIELDS,
     NO_PROFILE,
     NO_PROFILES,
@@ -26,7 +25,15 @@ from hpcosim_workloads.logs.job_line import (
 )
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.logs.requirements import NodesOf, memory_per_core_mb, request_of
-from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, NAMED, PLACEMENTS, JobTable, job_table
+from hpcosim_workloads.table import (
+    MAX_CORES,
+    MAX_TIME_S,
+    NAMED,
+    PLACEMENTS,
+    AppliedRules,
+    JobTable,
+    job_table,
+)
 
 # Profiles of the jobs of a log: they supply what the log does not state.
 

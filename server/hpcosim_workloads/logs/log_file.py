@@ -1,4 +1,4 @@
-"""Lines of a plain or gzipped file."""
+"""Lines of a plain or gzipped job log, and the weekday and hour at which it begins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import gzip
 import io
 import zlib
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from email.utils import parsedate
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
@@ -20,6 +23,10 @@ MOST_BYTES = 2**36
 MOST_LINES_WITHOUT_JOB = 1_000_000
 """Maximum number of empty lines and comments in a file."""
 GZIP_MAGIC = b"\x1f\x8b"
+
+
+DAY_S = 86_400.0
+EPOCH = datetime(1970, 1, 1)
 
 
 def numbered_lines(path: Path, comment: str = "") -> Iterator[tuple[int, bytes]]:
@@ -82,3 +89,39 @@ def _opened(path: Path) -> io.BufferedIOBase:
 
 def _plain(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def log_start_s(path: Path) -> float | None:
+    """Return local time at time 0 of an SWF log, in seconds after Monday 00:00.
+
+    Source: SWF 2.2, header comments. `StartTime` is local time and has priority. Otherwise the
+    result is `UnixStartTime` plus `TimeZone` seconds (default 0). `TimeZoneString` is ignored,
+    because its meaning depends on the machine. Changes to and from summer time within the log are
+    ignored.
+
+    Args:
+        path: the log, plain or gzipped; only the lines before the first job are read.
+
+    Returns:
+        Seconds in [0, 604800); None: the header has no valid start time.
+
+    Raises:
+        WorkloadError: the file cannot be read.
+    """
+    lines = (raw.decode("latin-1").strip() for _, raw in numbered_lines(path, ";"))
+    header: dict[str, str] = {}  # the first value of each label
+    for line in takewhile(lambda line: not line or line.startswith(";"), lines):
+        label, _, value = line.lstrip("; \t").partition(":")
+        header.setdefault(label.strip(), value.strip())
+    try:
+        # The form is that of a mail's date: "Fri Oct 01 00:00:03 PDT 1993".
+        if (read := parsedate(header.get("StartTime", ""))) is not None:
+            start = datetime(*read[:6])
+        elif "UnixStartTime" in header:
+            since_s = int(header["UnixStartTime"]) + int(header.get("TimeZone", "0"))
+            start = EPOCH + timedelta(seconds=since_s)
+        else:
+            return None
+    except (ValueError, OverflowError):  # the date does not exist or is out of range
+        return None
+    return start.weekday() * DAY_S + start.hour * 3600.0 + start.minute * 60.0 + start.second

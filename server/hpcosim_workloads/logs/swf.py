@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_line import NO_PROFILES, JobProfile
+from hpcosim_workloads.logs.job_lines import NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
 from hpcosim_workloads.logs.requirements import MAX_MB, NodesOf
 from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, JobTable

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 
 from hpcosim_sim.errors import ResultsError
-from hpcosim_sim.record.checksums import Written, WrittenFile
-from hpcosim_sim.record.folder import LAST, Files
+from hpcosim_sim.record.folder import LAST, Files, Written, WrittenFile
 from support.fault.network import is_in
 from support.fault.plan import Plan
 from support.fault.simulator import Simulator

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from hpcosim_client import exchange
+from hpcosim_client import connection as client_connection
 from hpcosim_protocol import Error, JobSubmitted, encode
 from hpcosim_protocol.zmtp import Rest
 from hpcosim_server.journal.store import Journals
@@ -226,7 +226,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
     "a request is not in the journal": _instead(Journaling, "exchanged", _nothing),
     "the end of a journal is kept": _instead(SimulatedFile, "truncate", _nothing),
-    "the client takes a late reply": _instead(exchange, "answers", lambda *_: True),
+    "the client takes a late reply": _instead(client_connection, "answers", lambda *_: True),
     "the name of a journal is not synchronised": _instead(Journals, "_sync_names", _nothing),
     "the end of a session is not synchronised": _instead(Journals, "settle", _nothing),
     "the removal of a journal is not synchronised": _instead(

@@ -6,12 +6,12 @@ import random
 from collections.abc import Mapping
 from functools import partial
 
+from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import (
     ResultsNotWrittenError,
     ServerGoneError,
     ServerRefusedError,
 )
-from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import Welcome
 from hpcosim_schedulers import make_policy

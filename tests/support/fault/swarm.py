@@ -15,8 +15,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 
+from hpcosim_client.connection import Timeouts
 from hpcosim_client.errors import ServerGoneError, ServerRefusedError
-from hpcosim_client.exchange import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_schedulers import make_policy
 

@@ -132,7 +132,7 @@ def training_into(
         resume: continue from the checkpoint in the folder; None: the trainer writes none. With
             several seeds, those without a checkpoint start anew.
     """
-    from hpcosim_client.extras import rl_extra
+    from hpcosim_client.errors import rl_extra
     from hpcosim_sim.errors import ResultsError
     from hpcosim_sim.record.folder import prepare
 
@@ -155,7 +155,7 @@ def training_into(
 
 def has_checkpoint(out: Path) -> bool:
     """Return whether a folder has the checkpoint of a training."""
-    from hpcosim_schedulers.agents.networks_file import CHECKPOINT
+    from hpcosim_schedulers.agents.networks import CHECKPOINT
 
     return (out / CHECKPOINT).is_file()
 

@@ -28,11 +28,10 @@ from hpcosim_gym.learning.cross_entropy import Costs, Generations, generations
 from hpcosim_gym.learning.curve import CURVE
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
-from hpcosim_schedulers.agents.batch.model import SHAPE, BatchRule, best, save_batch
+from hpcosim_schedulers.agents.batch.policy import SHAPE, BatchRule, best, save_batch
 from hpcosim_schedulers.agents.batch.scene import JOB_COLUMNS
-from hpcosim_schedulers.heuristics.chosen_head import WINDOW_JOBS
-from hpcosim_sim.record.jobs_that_ran import jobs_that_ran
-from hpcosim_sim.record.metrics import waits
+from hpcosim_schedulers.heuristics.easy import WINDOW_JOBS
+from hpcosim_sim.record.metrics import jobs_that_ran, waits
 from hpcosim_workloads.shaping import scale_load, window_by_number
 from hpcosim_workloads.table import JobTable
 

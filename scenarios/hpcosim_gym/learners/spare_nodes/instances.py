@@ -13,7 +13,7 @@ from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
-from hpcosim_schedulers.power.watts import ON, Watts
+from hpcosim_schedulers.power.account import ON, Watts
 from hpcosim_workloads.shaping import scale_load, window_by_number
 from hpcosim_workloads.table import JobTable
 

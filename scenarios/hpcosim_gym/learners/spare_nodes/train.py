@@ -25,26 +25,30 @@ from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import open_scenario
 from hpcosim_schedulers import make_policy, managed
-from hpcosim_schedulers.agents.spare_nodes.features import (
+from hpcosim_schedulers.agents.spare_nodes import (
     COLUMNS,
     LEAST_SAVED,
-    features,
-    forecast_of,
-)
-from hpcosim_schedulers.agents.spare_nodes.model import (
     MOST_LOG,
     Facts,
     NeedNetwork,
+    Usage,
+    features,
+    forecast_of,
     neutral,
     save_network,
 )
-from hpcosim_schedulers.agents.spare_nodes.usage import Usage
 from hpcosim_schedulers.power.manager import IdleClock
 from hpcosim_schedulers.power.timeout import timeout
-from hpcosim_schedulers.predictive.energy import HOLDS, NodeEnergy
 from hpcosim_schedulers.predictive.futures import Futures, FutureSampler, FutureSource
-from hpcosim_schedulers.predictive.manager import FIRST_STEP, GROWTH, plan_of, spare_order
-from hpcosim_schedulers.predictive.need import need_of
+from hpcosim_schedulers.predictive.manager import (
+    FIRST_STEP,
+    GROWTH,
+    HOLDS,
+    NodeEnergy,
+    need_of,
+    plan_of,
+    spare_order,
+)
 from hpcosim_workloads.table import JobTable
 
 # What the network is told of spare nodes, and what then came.

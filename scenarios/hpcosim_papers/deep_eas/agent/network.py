@@ -18,17 +18,19 @@ from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats
 from hpcosim_papers.deep_eas.agent.step_jobs import Counts, DeepEas
-from hpcosim_schedulers.agents.layers import (
+from hpcosim_schedulers.agents.networks import (
     Rows,
     Shapes,
     Weights,
+    check_weights,
     dense,
     dense_shapes,
     linear,
     linear_shapes,
+    read_network,
     relu,
+    write_network,
 )
-from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
 
 WINDOWS = (4, 16, 64)
 """Steps in which recent submissions are counted."""

@@ -18,18 +18,16 @@ from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
 from hpcosim_papers.deep_eas.agent.network import (
     NEVER,
     WINDOWS,
-    Counts,
     LogitsOf,
     Scene,
     load_deep_eas,
     network_of,
 )
-from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import Counts, DeepEas, Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import FAR_FUTURE, UNSET, Moment
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
-from hpcosim_schedulers.heuristics.esjf import check_jobs_fit, eligible, least
-from hpcosim_schedulers.heuristics.node_keys import run_time_scale
-from hpcosim_schedulers.heuristics.step_plan import INSTANT_S, StepPlan
+from hpcosim_schedulers.heuristics.esjf import INSTANT_S, StepPlan, check_jobs_fit, eligible, least
+from hpcosim_schedulers.heuristics.job_node import run_time_scale
 
 # The waiting jobs that an agent sees: those in slots, and figures of the whole queue.
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_papers.deep_eas.agent.network import NEVER, WINDOWS, Counts, Scene
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.network import NEVER, WINDOWS, Scene
+from hpcosim_papers.deep_eas.agent.step_jobs import Counts, Machines, StepJobs
 
 # Energy-aware shortest job first (ESJF) on arrays, for many runs in one call.
 

@@ -11,13 +11,12 @@ import numpy as np
 
 from hpcosim_client import View
 from hpcosim_client.job import Floats
-from hpcosim_papers.deep_eas.agent.network import Counts
-from hpcosim_papers.deep_eas.agent.step_jobs import AFTER_ALL, DeepEas, Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import AFTER_ALL, Counts, DeepEas, Machines, StepJobs
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Bernoulli
-from hpcosim_schedulers.heuristics.node_keys import run_time_scale
-from hpcosim_schedulers.heuristics.step_plan import INSTANT_S
+from hpcosim_schedulers.heuristics.esjf import INSTANT_S
+from hpcosim_schedulers.heuristics.job_node import run_time_scale
 from hpcosim_workloads.errors import WorkloadError
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.table import JobTable

@@ -30,7 +30,7 @@ from hpcosim_papers.deep_eas.environments.step_machines import (
     step_jobs,
 )
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, load_network, network_of
-from hpcosim_papers.deep_eas.learners.play import play_esjf, play_greedy, play_sampled, play_search
+from hpcosim_papers.deep_eas.learners.train import play_esjf, play_greedy, play_sampled, play_search
 from hpcosim_papers.deep_eas.study.cases import EVERY_LENGTH, Case, model_name
 from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_scenarios.model.scenario import Scenario

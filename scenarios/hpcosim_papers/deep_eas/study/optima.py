@@ -23,7 +23,7 @@ from hpcosim_papers.deep_eas.environments.step_machines import (
     step_jobs,
 )
 from hpcosim_papers.deep_eas.learners.networks import Network, load_network
-from hpcosim_papers.deep_eas.learners.play import (
+from hpcosim_papers.deep_eas.learners.train import (
     NO_FORESIGHT,
     Foresight,
     play_esjf,

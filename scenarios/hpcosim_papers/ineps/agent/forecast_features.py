@@ -56,8 +56,8 @@ from hpcosim_client.view import View
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.agent.site import Kind, Option, Site, kind_of
 from hpcosim_protocol import Platform
-from hpcosim_schedulers.agents.layers import Rows
-from hpcosim_schedulers.heuristics.node_keys import affordable, run_time_scale
+from hpcosim_schedulers.agents.networks import Rows
+from hpcosim_schedulers.heuristics.job_node import affordable, run_time_scale
 
 NONE = Option(np.inf, np.inf, np.inf, np.inf)
 

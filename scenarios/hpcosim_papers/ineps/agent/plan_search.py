@@ -13,8 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpcosim_client.alarm import PolicyAlarm
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
 from hpcosim_papers.ineps.agent.plans import Cost, Plan, PlanNode, Problem, anneal
 from hpcosim_papers.ineps.agent.policy import BEST, PairingRounds, Rule

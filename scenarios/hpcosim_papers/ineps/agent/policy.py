@@ -14,11 +14,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from hpcosim_client.alarm import PolicyAlarm
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.nodes import NodePool
-from hpcosim_client.view import Policy, View
+from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_papers.ineps.agent import forecast_features
 from hpcosim_papers.ineps.agent.forecast_features import (
     Choices,
@@ -28,21 +27,22 @@ from hpcosim_papers.ineps.agent.forecast_features import (
     share_of,
 )
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
-from hpcosim_schedulers.agents.layers import (
+from hpcosim_schedulers.agents.networks import (
     Rows,
     Shapes,
     Weights,
+    check_weights,
     dense,
     dense_shapes,
     linear,
     linear_shapes,
+    read_network,
     selu,
     silu,
+    write_network,
 )
-from hpcosim_schedulers.agents.networks_file import check_weights, read_network, write_network
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
-from hpcosim_schedulers.heuristics.node_keys import energy_estimates_j
-from hpcosim_schedulers.heuristics.one_node import check_one_node_jobs
+from hpcosim_schedulers.heuristics.job_node import check_one_node_jobs, energy_estimates_j
 
 # The actors of a pairing agent. They score rows, so they take any number of jobs and nodes.
 

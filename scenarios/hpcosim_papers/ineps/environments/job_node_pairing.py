@@ -21,7 +21,7 @@ from hpcosim_gym.environments.arguments import (
     totals,
 )
 from hpcosim_gym.environments.batch_costs import energy_j
-from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast, Rows
+from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
 from hpcosim_papers.ineps.agent.policy import PairingRounds, features_of
 from hpcosim_papers.ineps.agent.site import Kind, kind_of
 from hpcosim_papers.ineps.environments.pairing_task import (
@@ -36,6 +36,7 @@ from hpcosim_papers.ineps.environments.pairing_task import (
 )
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
+from hpcosim_schedulers.agents.networks import Rows
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable
 

@@ -18,17 +18,6 @@ from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask
 from hpcosim_papers.ineps.learners.networks import load_actor
 from hpcosim_papers.ineps.learners.train import ACTOR, play_greedy, play_sampled, train_pairing
-from hpcosim_papers.ineps.study.experiments import (
-    EXPERIMENTS,
-    OBJECTIVES,
-    OURS,
-    PAPERS,
-    UNTRAINED,
-    PairingRun,
-    model_name,
-    trainings,
-    trainings_of,
-)
 from hpcosim_papers.ineps.study.heuristics import (
     SHOWN,
     WORST,
@@ -38,11 +27,20 @@ from hpcosim_papers.ineps.study.heuristics import (
     study_of,
 )
 from hpcosim_papers.ineps.study.pairing_tables import (
+    EXPERIMENTS,
     MEASURES,
+    OBJECTIVES,
+    OURS,
+    PAPERS,
+    UNTRAINED,
+    PairingRun,
     Results,
     Spread,
+    model_name,
     sampled_spread,
     summary,
+    trainings,
+    trainings_of,
 )
 from hpcosim_papers.studies.agents import TABLE, keep_best, train_all
 from hpcosim_papers.studies.figures import band, gantt, horizontal_bars
@@ -58,7 +56,7 @@ from hpcosim_papers.studies.study import (
 from hpcosim_scenarios.planning.optimum import find_optimum
 from hpcosim_scenarios.planning.optimum.moves import Placements
 from hpcosim_scenarios.running.library import Library, rules_of
-from hpcosim_sim.record.energy_metrics import energies
+from hpcosim_sim.record.metrics import energies
 from hpcosim_view.figures.style import COLOURS
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.statistics.rows import Rows, groups, where
 from hpcosim_protocol import Platform
-from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import RunRecord, node_spans
 from hpcosim_workloads.table import JobTable
 
 Floats = NDArray[np.float64]

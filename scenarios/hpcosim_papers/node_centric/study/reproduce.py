@@ -46,7 +46,7 @@ from hpcosim_papers.studies.study import (
     simulate_again,
 )
 from hpcosim_scenarios.model.jobs import jobs_of
-from hpcosim_sim.record.timeline import node_spans
+from hpcosim_sim.record.run_record import node_spans
 from hpcosim_view.figures.style import COLOURS
 from hpcosim_view.steps import sums
 from hpcosim_workloads.table import JobTable

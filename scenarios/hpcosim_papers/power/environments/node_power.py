@@ -32,8 +32,7 @@ from hpcosim_papers.power.environments.power_task import (
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_schedulers.power.account import Account, Bools
-from hpcosim_schedulers.power.features import FEATURES, Observation, action_mask, features
-from hpcosim_schedulers.power.periodic import Periodic
+from hpcosim_schedulers.power.features import FEATURES, Observation, Periodic, action_mask, features
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable
 

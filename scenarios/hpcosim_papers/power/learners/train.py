@@ -44,7 +44,7 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.logs.catalogue import find_trace
-from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.log_file import log_start_s
 from hpcosim_workloads.synthetic.imitation import sampled, seasonal
 from hpcosim_workloads.table import JobTable
 

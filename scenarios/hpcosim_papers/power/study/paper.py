@@ -13,8 +13,7 @@ from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_papers.studies.study import change, scenario_path
-from hpcosim_schedulers.heuristics.power_aware import Awareness
-from hpcosim_schedulers.power.settings import KeepIdle, Power, Rl, Timeout
+from hpcosim_schedulers.power.settings import Awareness, KeepIdle, Power, Rl, Timeout
 from hpcosim_view.figures.style import COLOURS
 
 AWARENESSES: tuple[Awareness, ...] = ("unaware", "aware", "planned")

@@ -35,7 +35,7 @@ from hpcosim_schedulers.power.timeout import timeout
 from hpcosim_schedulers.predictive.futures import Futures, FutureSource
 from hpcosim_schedulers.predictive.manager import predictive
 from hpcosim_workloads.logs.catalogue import find_trace
-from hpcosim_workloads.logs.log_start import log_start_s
+from hpcosim_workloads.logs.log_file import log_start_s
 from hpcosim_workloads.table import JobTable
 from papers.power.predictive.equal_waste import Points, wait_at
 from papers.power.predictive.known_future import (

@@ -24,8 +24,7 @@ from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
 from hpcosim_scenarios.planning.cheapest_switching import Schedule, cheapest_switching
 from hpcosim_scenarios.planning.schedule import schedule_of
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.heuristics.awareness import Awareness
-from hpcosim_schedulers.power.settings import AlwaysOn, Icon, Power, Timeout
+from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, Icon, Power, Timeout
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_sim.record.metrics import measure
 from hpcosim_sim.record.recording import POWER_STATES

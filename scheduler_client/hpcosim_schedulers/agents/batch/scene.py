@@ -1,14 +1,14 @@
 """What the batch agent observes: a row for each visible job, and the state of the cluster.
 
 All columns are relative to the cluster's size or to fixed times, so that one network serves any
-cluster.
+cluster. `BatchRounds` adds the observations to the rounds of `ChosenHead`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Floats, Job
 from hpcosim_client.view import View
 from hpcosim_protocol import Platform
-from hpcosim_schedulers.heuristics.chosen_head import MAX_WINDOW_JOBS
+from hpcosim_schedulers.heuristics.easy import MAX_WINDOW_JOBS, ChosenHead
 
 Rows = NDArray[np.float32]
 
@@ -84,6 +84,14 @@ _AHEAD_S = np.array(AHEAD_S)
 _PLACES = np.arange(MAX_WINDOW_JOBS)
 _LOG_LONGEST = math.log1p(LONGEST_S / SHORTEST_S)
 _LOG_LARGEST = math.log1p(LARGEST_CORE_S / SMALLEST_CORE_S)
+
+
+Form = Literal["dict", "flat"]
+
+CLUSTER, VISIBLE = "cluster", "visible"
+
+SLOT_COLUMNS = (VISIBLE, *JOB_COLUMNS)
+"""Columns of a slot: 1 if a job is visible there, then those of the job; 0 without a job."""
 
 
 class QueueScene(NamedTuple):
@@ -182,3 +190,96 @@ def _releases(view: View) -> tuple[Floats, Floats]:
     releases.sort()
     ends = np.array(releases, dtype=np.float64)
     return ends[:, 0], ends[:, 1].cumsum()
+
+
+def flat_size(window_jobs: int) -> int:
+    """Return the number of values of a flat observation."""
+    return len(CLUSTER_COLUMNS) + len(SLOT_COLUMNS) * window_jobs
+
+
+def flat(scene: QueueScene | None, window_jobs: int) -> Rows:
+    """Return an observation as one array: the cluster, then each column for all slots.
+
+    Args:
+        scene: the observation; None: all values are 0, after the last round.
+        window_jobs: number of slots, at least that of the visible jobs.
+
+    Returns:
+        float32[CLUSTER_COLUMNS + SLOT_COLUMNS x window_jobs].
+    """
+    values = np.zeros(flat_size(window_jobs), dtype=np.float32)
+    if scene is not None:
+        first = len(CLUSTER_COLUMNS)
+        values[:first] = scene.cluster
+        slots = values[first:].reshape(len(SLOT_COLUMNS), window_jobs)
+        visible = scene.columns.shape[1]
+        slots[0, :visible] = 1.0
+        slots[1:, :visible] = scene.columns
+    return values
+
+
+def by_name(scene: QueueScene | None, window_jobs: int) -> dict[str, Rows]:
+    """Return an observation as arrays by name: `cluster`, and each of SLOT_COLUMNS.
+
+    For the arguments see `flat`.
+    """
+    values, first = flat(scene, window_jobs), len(CLUSTER_COLUMNS)
+    slots = values[first:].reshape(len(SLOT_COLUMNS), window_jobs)
+    return {CLUSTER: values[:first], **dict(zip(SLOT_COLUMNS, slots, strict=True))}
+
+
+def mask_of(jobs: int, window_jobs: int) -> NDArray[np.int8]:
+    """Return the action mask, int8[window_jobs]: 1 for the slots of visible jobs."""
+    mask = np.zeros(window_jobs, dtype=np.int8)
+    mask[:jobs] = 1
+    return mask
+
+
+class QueueChoices(NamedTuple):
+    """A round: the visible jobs and the observation. An action is the index of a job.
+
+    Attributes:
+        jobs: the visible jobs, at least one.
+        scene: the observation.
+    """
+
+    jobs: list[Job]
+    scene: QueueScene
+
+
+class BatchRounds:
+    """The rounds of one simulation, as `agents.rounds.AgentRounds`.
+
+    Args:
+        view: the view, for its platform.
+        window_jobs: number of visible jobs.
+    """
+
+    def __init__(self, view: View, window_jobs: int) -> None:
+        self._heads, self._scenes = ChosenHead(window_jobs), SceneMaker(view.platform)
+
+    def begin(self, view: View) -> None:
+        """See `AgentRounds`."""
+        self._heads.begin(view)
+        self._scenes.update(view)
+
+    def look(self, view: View) -> QueueChoices | None:
+        """See `AgentRounds`."""
+        jobs = self.visible(view)
+        return None if jobs is None else self.choices(view, jobs)
+
+    def visible(self, view: View) -> list[Job] | None:
+        """Return the visible jobs of the next round; None: no round until the next event."""
+        return self._heads.look(view)
+
+    def choices(self, view: View, jobs: list[Job]) -> QueueChoices:
+        """Return the visible jobs of a round with their observation."""
+        return QueueChoices(jobs, self._scenes.scene_of(view, jobs))
+
+    def take(self, view: View, observed: QueueChoices, action: int, /) -> None:
+        """See `AgentRounds`."""
+        self.start_or_reserve(view, observed.jobs[action])
+
+    def start_or_reserve(self, view: View, job: Job) -> None:
+        """Choose a visible job in a round."""
+        self._heads.take(view, job)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hpcosim_schedulers.power.kept_nodes import node_sets
-from hpcosim_schedulers.power.settings import PowerSettingsError, parse_power
+from hpcosim_schedulers.power.settings import PowerSettingsError, node_sets, parse_power
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.nodes import NodePower, hosts_of
 from hpcosim_slurm.files.slurm.statements import Statement, names, optional_whole, whole
