@@ -14,30 +14,22 @@ The format of a file is that of `zmq.auth.create_certificates` (ZeroMQ RFC 4/ZPL
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import re
-import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TextIO
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcosim_protocol.errors import ProtocolError
+from hpcosim_protocol.files import read_regular
 
 if TYPE_CHECKING:
     import zmq
-
 
 SECRET, PUBLIC = ".key_secret", ".key"
 SERVER, CLIENT, CLIENTS = "server", "client", "clients"
 MAX_BYTES = 4096  # of a certificate file
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 LINE = re.compile(rb"""^\s*(public|secret)-key\s*=\s*["']?([!-~]{40})["']?\s*$""", re.MULTILINE)
-
-
-MIB = 2**20
-MOST_BYTES = 1024 * MIB
-"""Default maximum size of a file, bytes."""
 
 
 class KeysError(ProtocolError):
@@ -223,50 +215,3 @@ def _write(path: Path, comment: str, keys: str, mode: int, written: list[Path]) 
     except OSError as error:
         raise KeysError(f"{path}: cannot write the key: {error.strerror}") from None
     written.append(path)
-
-
-def open_regular(path: Path, most_bytes: int = MOST_BYTES) -> io.BufferedReader:
-    """Open a regular file for reading.
-
-    Args:
-        path: the file.
-        most_bytes: maximum size, bytes.
-
-    Raises:
-        OSError: the file cannot be opened, is not a regular file, or is too large.
-        ValueError: the path has a null byte.
-    """
-    if "\0" in str(path):  # with this text for every version of Python
-        raise ValueError("embedded null byte")
-    # Without O_NONBLOCK, opening a pipe without a writer waits.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        state = os.fstat(descriptor)
-        if stat.S_ISDIR(state.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        if not stat.S_ISREG(state.st_mode):
-            what = "not a regular file; write its content to a file"
-            raise OSError(errno.EINVAL, what, str(path))
-        if state.st_size > most_bytes:
-            what = f"larger than {most_bytes // MIB} MiB, the maximum"
-            raise OSError(errno.EFBIG, what, str(path))
-        return open(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
-
-
-def open_table(path: Path) -> TextIO:
-    """Open a regular file with a CSV table in UTF-8, with or without a byte order mark.
-
-    Raises:
-        OSError: see `open_regular`.
-        ValueError: the path has a null byte.
-    """
-    return io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="")
-
-
-def read_regular(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """Return the content of a regular file; see `open_regular`."""
-    with open_regular(path, most_bytes) as file:
-        return file.read(most_bytes)

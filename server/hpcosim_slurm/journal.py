@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_protocol import Decisions, Hello
-from hpcosim_protocol.keys import open_regular
+from hpcosim_protocol.files import open_regular
 from hpcosim_server import log
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.worlds.difference import Change

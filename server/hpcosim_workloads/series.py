@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_protocol.keys import open_table
+from hpcosim_protocol.files import open_table
 from hpcosim_workloads.errors import WorkloadError, check
 
 # Units in the header of a time series: a column in another unit is an error.

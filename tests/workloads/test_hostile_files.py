@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_batsim.inputs.external_events import read_external_events, read_json
+from hpcosim_batsim.inputs.external_events import read_external_events
+from hpcosim_batsim.inputs.json_fields import read_json
 from hpcosim_batsim.inputs.xml_tree import read_xml
 from hpcosim_client.errors import PolicyError
-from hpcosim_protocol.keys import open_regular, read_regular
+from hpcosim_protocol.files import open_regular, read_regular
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model import yaml_lines
 from hpcosim_scenarios.model.yaml_file import read_tree

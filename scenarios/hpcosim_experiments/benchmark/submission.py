@@ -22,7 +22,7 @@ from hpcosim_experiments.benchmark.journal import MAX_BYTES
 from hpcosim_experiments.benchmark.recording import Recorded
 from hpcosim_experiments.benchmark.suite import Digest, InstanceName, Suite
 from hpcosim_experiments.whole_files import draft_of
-from hpcosim_protocol.keys import open_regular
+from hpcosim_protocol.files import open_regular
 from hpcosim_sim.record.versions import hpcosim_version
 
 ABOUT = "submission.json"

@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 from pathlib import Path
 
-from hpcosim_protocol.keys import open_regular
+from hpcosim_protocol.files import open_regular
 from hpcosim_scenarios.model.logs import log_path
 from hpcosim_scenarios.model.workload import SOURCES, Imitated, Workload
 from hpcosim_sim.record.results import WorkloadSource

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from hpcosim_protocol.keys import read_regular
+from hpcosim_protocol.files import read_regular
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.yaml_lines import DuplicateKeyError, parse_yaml
 

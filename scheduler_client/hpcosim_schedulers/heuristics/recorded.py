@@ -19,8 +19,8 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Ints, Job
 from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol.errors import HostListError
+from hpcosim_protocol.files import open_table
 from hpcosim_protocol.hosts import NodeNames
-from hpcosim_protocol.keys import open_table
 
 COLUMNS = ("job_id", "submit_s", "start_s", "end_s", "nodes", "state")
 LATEST_S = 1e15

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_batsim.errors import InputError, UnsupportedProfileError
-from hpcosim_batsim.inputs.external_events import Fields, kind_of_value, read_json
+from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value, read_json
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import (
     BatsimJob,

@@ -11,7 +11,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from hpcosim_batsim.errors import InputError
-from hpcosim_protocol.keys import open_regular
+from hpcosim_protocol.files import open_regular
 
 # Parser of amounts with units in SimGrid platforms: `98.095Mf`, `1.25GBps`, `50us`.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import secrets
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_protocol.keys import read_regular
+from hpcosim_protocol.files import draft_of, read_regular
 from hpcosim_schedulers.heuristics.recorded import COLUMNS, recorded_path
 
 KINDS = ("user", "group", "account", "name")
@@ -135,22 +134,14 @@ def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
         raise InputError(
             "the file exists; name another one or add --force to replace it", present[0]
         )
-    drafts: dict[Path, Path] = {}
-    with ExitStack() as stack:
-        for path, content in files.items():
-            draft = path.with_name(f".draft-{path.name[:100]}-{secrets.token_hex(4)}")
-            stack.callback(_remove, draft)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                draft.write_bytes(content)
-            except OSError as error:
-                raise InputError(f"cannot be written: {error.strerror or error}", path) from None
-            drafts[path] = draft
-        for path, draft in drafts.items():
-            try:
-                draft.replace(path)
-            except OSError as error:
-                raise InputError(f"cannot be written: {error.strerror or error}", path) from None
+    path = Path()
+    try:
+        with ExitStack() as stack:  # it replaces no file before all drafts are written
+            for path, content in files.items():
+                stack.enter_context(draft_of(path)).write_bytes(content)
+    except OSError as error:
+        where = Path(error.filename2) if error.filename2 else path
+        raise InputError(f"cannot be written: {error.strerror or error}", where) from None
 
 
 def _plain(line: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,11 +156,6 @@ def _whole(value: Any) -> Any:
 
 def _number(value: float) -> str:
     return str(_whole(value))
-
-
-def _remove(draft: Path) -> None:
-    with suppress(OSError):
-        draft.unlink()
 
 
 class Pseudonyms:

@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from hpcosim_protocol import Platform
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_protocol.keys import read_regular
+from hpcosim_protocol.files import read_regular
 from hpcosim_schedulers.forecast import RunTimes, TimeDistribution
 from hpcosim_schedulers.forecast.run_times import SHORTEST_S
 from hpcosim_schedulers.forecast.run_times import UNLIMITED_S as UNLIMITED_S

@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import cast
 
-from hpcosim_protocol.keys import open_regular
+from hpcosim_protocol.files import open_regular
 from hpcosim_workloads.errors import CutOffError, WorkloadError
 
 MOST_LINE_BYTES = 2**24
