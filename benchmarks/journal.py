@@ -15,8 +15,8 @@ from benchmarks.wire import free_port
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
 from hpcosim_schedulers import make_policy
+from hpcosim_server.journal.journal_file import SyncPolicy
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import serve

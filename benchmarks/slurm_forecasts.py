@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_slurm.starts.adopting import QueuedJob, QueueState, slurm_at
 from hpcosim_slurm.starts.calibration import (
     Forecasted,
     PastRange,
@@ -26,6 +25,7 @@ from hpcosim_slurm.starts.calibration import (
 )
 from hpcosim_slurm.starts.forecast import StartForecast, forecast_starts
 from hpcosim_slurm.starts.observation import EndedJob
+from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState, slurm_at
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

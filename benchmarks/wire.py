@@ -15,7 +15,7 @@ from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
 from hpcosim_client import run as schedule
 from hpcosim_protocol import Hello, Platform
 from hpcosim_schedulers import make_policy
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.socket_loop import serve

@@ -117,7 +117,7 @@ class Bell:
         self.close()
 
 
-class Heard:
+class HookReader:
     """Reads the state of a cluster, and adds what hooks have said.
 
     Args:

@@ -11,8 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcosim_server.journal.store import SYNC_INTERVAL_S, Journals
-from hpcosim_server.journal.writer import (
+from hpcosim_server.journal.journal_file import (
     EndedRecord,
     ExchangeRecord,
     JournalReader,

@@ -13,7 +13,7 @@ from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.replayed import replay
 from hpcosim_server.errors import JournalError
-from hpcosim_server.journal.writer import (
+from hpcosim_server.journal.journal_file import (
     HEADER,
     ExchangeRecord,
     JournalReader,

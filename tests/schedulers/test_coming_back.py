@@ -20,7 +20,7 @@ from hpcosim_schedulers import make_policy, scheduler_names, with_power
 from hpcosim_schedulers.heuristics.esjf import esjf
 from hpcosim_schedulers.power.settings import Awareness, read_power
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service import journaling
+from hpcosim_server.service import session_journals as journaling
 from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
 from support.memory_disk import MemoryDisk

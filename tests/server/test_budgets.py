@@ -17,7 +17,7 @@ from hpcosim_scenarios.running.source_cache import SourceCache
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service import memory
 from hpcosim_server.service.admission import MIB, Admission
-from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import EventRate

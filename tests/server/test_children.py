@@ -10,7 +10,7 @@ import pytest
 
 from hpcosim_server.service.control import MOST_BYTES, Control, Load, Stopping, control_pair
 from hpcosim_server.service.countdown import Countdown
-from hpcosim_server.service.serving import private_socket
+from hpcosim_server.service.server_processes import private_socket
 from hpcosim_server.service.status import Failure
 from hpcosim_server.service.supervisor import (
     CALM_S,

@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_server.errors import JournalError
-from hpcosim_server.journal.storage import Disk, open_to_read
-from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
-from hpcosim_server.journal.writer import (
+from hpcosim_server.journal.journal_file import (
     FRAME,
     HEADER,
     MAGIC,
@@ -23,6 +21,8 @@ from hpcosim_server.journal.writer import (
     WrittenRecord,
     framed,
 )
+from hpcosim_server.journal.storage import Disk, open_to_read
+from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S, Journals
 from support.logs import captured_log
 from support.memory_disk import MemoryDisk, MemoryFile
 

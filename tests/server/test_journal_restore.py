@@ -11,7 +11,7 @@ import pytest
 
 from hpcosim_protocol import Bye, Decisions, Goodbye, Hello, Welcome, encode
 from hpcosim_server.journal.store import SUFFIX, SYNC_INTERVAL_S
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.socket_loop import TICK_S, answer_all
 from support.journaled import JOURNALS, JournaledScheduler, JournaledServer, error_of
 

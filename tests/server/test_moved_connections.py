@@ -18,8 +18,8 @@ from hpcosim_protocol.keys import make_keys, read_client_keys, read_server_keys
 from hpcosim_protocol.zmtp import Decoder, encoded, ready
 from hpcosim_server.service.front import Gate
 from hpcosim_server.wire.curve import CurvePeers
-from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, key_of, listen
-from hpcosim_server.wire.peer import Moved
+from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, key_of, listen
+from hpcosim_server.wire.peer import MovedConnection
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.post import INLINE_BYTES, Packet, Poller, Post
 from support.examples import examples
@@ -60,7 +60,7 @@ def test_messages_are_the_same_wherever_their_connection_moves(
     expected = list(iter(reference.next, None))
     theirs, ours = socket.socketpair()
     here, there = (Peers(None, Bounds(message_bytes=MOST_BYTES)) for _ in range(2))
-    assert here.adopt(Moved(ours, ADDRESS))
+    assert here.adopt(MovedConnection(ours, ADDRESS))
     found, turn = [], 0
     while stream:
         theirs.send(stream[: cuts[turn % len(cuts)]])
@@ -85,7 +85,7 @@ def test_what_is_not_sent_moves_along() -> None:
     """A client that does not read gets all replies in their order later."""
     theirs, ours = socket.socketpair()
     here, there = Peers(), Peers()
-    here.adopt(Moved(ours, ADDRESS))
+    here.adopt(MovedConnection(ours, ADDRESS))
     bodies = [bytes([number]) * 300_000 for number in range(5)]
     for body in bodies[:3]:
         assert here.send(ADDRESS, [body])
@@ -115,7 +115,7 @@ def test_a_parked_connection_is_not_read_and_closed_when_its_client_goes() -> No
     """Its messages are there when it is unparked."""
     theirs, ours = socket.socketpair()
     peers = Peers()
-    peers.adopt(Moved(ours, ADDRESS))
+    peers.adopt(MovedConnection(ours, ADDRESS))
     assert peers.park(ADDRESS)
     theirs.send(frame(b"later") + frame(b"last"))
     assert peers.receive(0.05) is None
@@ -140,9 +140,9 @@ def test_peers_without_room_close_what_they_should_adopt() -> None:
     theirs, ours = socket.socketpair()
     again, other = socket.socketpair()
     peers = Peers(None, Bounds(peers=1, settled_s=1000.0))
-    assert peers.adopt(Moved(ours, ADDRESS))
-    assert not peers.adopt(Moved(again, ADDRESS))
-    assert not peers.adopt(Moved(other, b"other"))
+    assert peers.adopt(MovedConnection(ours, ADDRESS))
+    assert not peers.adopt(MovedConnection(again, ADDRESS))
+    assert not peers.adopt(MovedConnection(other, b"other"))
     peers.close()
     theirs.close()
 

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, listen
+from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
 from support.raw_zmtp import MORE, RawPeer, frame
 

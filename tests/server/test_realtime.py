@@ -13,7 +13,7 @@ from hpcosim_protocol import Decisions, Events, Hello, Welcome, decode_server_me
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers import make_policy
-from hpcosim_server.service.held import HELD
+from hpcosim_server.service.held_replies import HELD
 from hpcosim_server.service.pace import RealTime
 from hpcosim_server.service.session import Opened
 from support.journaled import JournaledServer

@@ -6,12 +6,12 @@ from collections import defaultdict
 from typing import cast
 
 from hpcosim_protocol import Bye, Decisions, GetStatus, Hello, encode
-from hpcosim_server.service.control import Load, Told
+from hpcosim_server.service.control import Load, WorkerReport
 from hpcosim_server.service.front import (
     IDLE_WORKER_S,
     MOST_NONCES,
     SILENT_S,
-    Given,
+    PendingHandover,
     Routes,
     WorkerRoute,
 )
@@ -40,13 +40,13 @@ def routes_of(*loads: Load) -> Routes:
     """Return routes with workers."""
     routes = Routes()
     for load in loads:
-        routes.note(Told(load, 0), POSTS[load.worker](), NOW_S)
+        routes.note(WorkerReport(load, 0), POSTS[load.worker](), NOW_S)
     return routes
 
 
 def give(routes: Routes, route: WorkerRoute, packet: int, nonce: str = "") -> None:
     """Give a worker a packet with a hello."""
-    route.given.append(Given(packet, 100))
+    route.given.append(PendingHandover(packet, 100))
     routes.give(route, nonce, NOW_S)
 
 
@@ -80,7 +80,7 @@ def test_a_worker_that_tells_nothing_gets_the_last_hellos() -> None:
     """A worker that hangs or computes for long comes after one with more sessions."""
     routes = routes_of(Load(1, 1, 1, 0), Load(2, 2, 2, 0))
     assert number(routes.fewest(NOW_S)) == 1
-    routes.note(Told(Load(2, 2, 2, 0), 0), POSTS[2](), later_s := NOW_S + 2 * SILENT_S)
+    routes.note(WorkerReport(Load(2, 2, 2, 0), 0), POSTS[2](), later_s := NOW_S + 2 * SILENT_S)
     assert number(routes.fewest(later_s)) == 2
 
 
@@ -89,18 +89,18 @@ def test_a_hello_counts_until_its_worker_has_handled_it() -> None:
     routes = routes_of(Load(1))
     (route,) = routes.free()
     give(routes, route, 3)
-    route.given.append(Given(4, 100))
+    route.given.append(PendingHandover(4, 100))
     give(routes, route, 5)
     assert (routes.sessions, route.given_bytes) == (2, 300)
     for heard, hellos, size in ((2, 2, 300), (4, 1, 100), (5, 0, 0)):
-        routes.note(Told(Load(1), heard), POSTS[1](), NOW_S)
+        routes.note(WorkerReport(Load(1), heard), POSTS[1](), NOW_S)
         assert (routes.sessions, route.given_bytes) == (hellos, size)
 
 
 def test_a_hello_with_the_same_nonce_goes_to_the_same_worker() -> None:
     """The table of nonces is bounded, and a worker fills it for a new front."""
     routes = routes_of(Load(1))
-    routes.note(Told(Load(2, 1, 1, 0), 0, ("known",)), POSTS[2](), NOW_S)
+    routes.note(WorkerReport(Load(2, 1, 1, 0), 0, ("known",)), POSTS[2](), NOW_S)
     assert routes.of_nonce("known") == 2
     first = routes.free()[0]
     give(routes, first, 1, "mine")
@@ -125,7 +125,7 @@ def test_a_worker_that_connects_again_replaces_its_connection() -> None:
     """The old connection is forgotten, whichever is closed first."""
     routes = routes_of(Load(1))
     new = Posted()()
-    routes.note(Told(Load(1, 1, 1, 0), 0), new, NOW_S)
+    routes.note(WorkerReport(Load(1, 1, 1, 0), 0), new, NOW_S)
     assert routes.at(POSTS[1]()) is None
     assert routes.lose(POSTS[1]()) is None
     assert number(routes.at(new)) == 1

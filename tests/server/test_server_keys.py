@@ -29,7 +29,7 @@ from hpcosim_protocol.keys import (
 from hpcosim_server.errors import BindError
 from hpcosim_server.service.keys import Access, check_exposure
 from hpcosim_server.wire.curve import Admitted, CurvePeers
-from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, key_of, listen
+from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, key_of, listen
 from hpcosim_server.wire.peers import Peers
 from support.logs import captured_log
 from support.processes import eventually

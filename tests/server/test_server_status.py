@@ -16,7 +16,7 @@ from hpcosim_protocol import (
     decode_server_message,
     encode,
 )
-from hpcosim_server.service.control import Load, Told
+from hpcosim_server.service.control import Load, WorkerReport
 from hpcosim_server.service.front import Routes
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
@@ -157,7 +157,7 @@ def test_counters_of_a_worker_stay_when_it_ends() -> None:
     routes = Routes([1, 2])
     posts = [cast(Post, object()) for _ in range(2)]
     for number, post in enumerate(posts, 1):
-        route = routes.note(Told(Load(number, 3, 1, 2), 0), post, 0.0)
+        route = routes.note(WorkerReport(Load(number, 3, 1, 2), 0), post, 0.0)
         route.status = ServerStatus(server="s", sessions_active=1, sessions_over=2, journal="ok")
     routes.lose(posts[1])
     status = routes.status(1.0)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_server.service.control import Control, Load, Order, Stopping, Want
-from hpcosim_server.service.stopping import Stop
+from hpcosim_server.service.control import Control, Load, Order, Stopping, WorkersWanted
+from hpcosim_server.service.stop_signals import Stop
 from hpcosim_server.service.supervisor import Plan, Supervisor
 
 # The threads of pytest-xdist hold no lock that the children need.
@@ -41,7 +41,7 @@ def test_a_server_that_ends_starts_no_further_worker(tmp_path: Path) -> None:
     def front(control: Control, _: Iterable[int]) -> None:
         while not isinstance(order := next_order(control), Stopping):
             assert order is not None
-        control.send(Want(3))
+        control.send(WorkersWanted(3))
         os.write(goes_on, b"!")
         while isinstance(order, Stopping) and not order.is_over:
             order = next_order(control)

@@ -17,9 +17,9 @@ from hpcosim_client import Connection, ServerRefusedError
 from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.service import handling
+from hpcosim_server.service import request_handler as handling
 from hpcosim_server.service.admission import MIB, Admission
-from hpcosim_server.service.closed import ClosedSession, ClosedSessions
+from hpcosim_server.service.closed_sessions import ClosedSession, ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service

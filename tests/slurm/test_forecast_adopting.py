@@ -13,8 +13,6 @@ import pytest
 
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.policy import SlurmPolicy
-from hpcosim_slurm.starts.adopting import Adopted, adopted
-from hpcosim_slurm.starts.commands import remembered_history, starts_of_text, usage_of
 from hpcosim_slurm.starts.forecast import starts_of
 from hpcosim_slurm.starts.observation import (
     UNLIMITED_S,
@@ -24,6 +22,8 @@ from hpcosim_slurm.starts.observation import (
     read_observation,
     write_observation,
 )
+from hpcosim_slurm.starts.observer import remembered_history, starts_of_text, usage_of
+from hpcosim_slurm.starts.queue_state import AdoptedState, adopted
 from hpcosim_slurm.state import LiveReservation
 from hpcosim_slurm.texts import task_id
 from support.fake_cluster import EPOCH_S, FakeCluster
@@ -39,14 +39,14 @@ def site(**platform: Any) -> dict[str, Any]:
     }
 
 
-def adopted_from(cluster: FakeCluster, **more: Any) -> tuple[Adopted, list[str]]:
+def adopted_from(cluster: FakeCluster, **more: Any) -> tuple[AdoptedState, list[str]]:
     """Return the state of a cluster, and the warnings."""
     warnings: list[str] = []
     observation = Observation(**{"state": cluster.state()} | site() | more)
     return adopted(observation, warnings.append), warnings
 
 
-def starts(found: Adopted, run_s: float = 50.0) -> dict[int, float]:
+def starts(found: AdoptedState, run_s: float = 50.0) -> dict[int, float]:
     """Return the starts of the waiting jobs after now if all jobs run equally long, s."""
     run_times = {job.spec.job_id: run_s for job in found.state.jobs}
     now_s = found.state.now_s

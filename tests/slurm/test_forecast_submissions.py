@@ -9,9 +9,9 @@ import numpy as np
 
 from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_slurm.starts.adopting import QueuedJob, QueueState, slurm_at
 from hpcosim_slurm.starts.forecast import Submissions, forecast_starts
 from hpcosim_slurm.starts.observation import EndedJob
+from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState, slurm_at
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import Event, JobCompleted, JobRequeued, NodeFailed, NodeRepaired
-from hpcosim_slurm.hooks import Bell, Heard
+from hpcosim_slurm.hooks import Bell, HookReader
 from hpcosim_slurm.worlds.difference import difference
 from support.fake_cluster import BOOTED_S, EPOCH_S
 from support.live_scenes import Scene
@@ -61,7 +61,7 @@ def test_a_hook_tells_why_a_job_was_requeued(scene: Scene, tmp_path: Path) -> No
     """Slurm's commands show the requeue by a user and by a failure in the same way."""
     job, other = scene.run(1, run_s=50.0), scene.run(2, run_s=50.0)
     with Bell(tmp_path / "bell") as bell:
-        heard = Heard(scene.cluster.state, bell)
+        heard = HookReader(scene.cluster.state, bell)
         scene.bridge.note(heard.read())
         scene.cluster.requeue(job)
         scene.cluster.requeue(other)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_protocol import AllocateJob, Event, JobCompleted, JobStarted, JobSubmitted
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.difference import applied, difference
 from hpcosim_slurm.worlds.site import Site, chosen
 from support.examples import examples

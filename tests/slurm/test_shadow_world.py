@@ -19,7 +19,7 @@ from hpcosim_protocol import (
     SimulationBegan,
 )
 from hpcosim_sim.engine.jobs import submission_of
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.difference import NO_STATE, applied, difference
 from hpcosim_slurm.worlds.site import Site, chosen, platform_of
 from hpcosim_slurm.worlds.specs import Shown, spec_of

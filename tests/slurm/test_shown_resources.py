@@ -23,7 +23,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_slurm.state import ClusterState, LivePartition, LiveReservation
 from hpcosim_slurm.texts import task_id
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import Site, chosen, platform_of

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_slurm.bridge.opening import locks_of
+from hpcosim_slurm.bridge.run import locks_of
 from hpcosim_slurm.checks import Wanted, check_cluster, check_partitions, exclusive
 from hpcosim_slurm.errors import CommandError, SlurmError, UnreachableError
 from hpcosim_slurm.state import ClusterState, LivePartition

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_slurm.bridge.opening import began_now, course_of
+from hpcosim_slurm.bridge.run import began_now, course_of
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.journal import Journal, read
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.site import Site
 from support.commands import invoke
 

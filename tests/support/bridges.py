@@ -20,10 +20,10 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.client_messages import Decisions
 from hpcosim_slurm.bridge.bridge import Bridge
-from hpcosim_slurm.bridge.opening import began_now, course_of, listening, serve
+from hpcosim_slurm.bridge.run import began_now, course_of, listening, serve
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.site import Site
 from support.fake_cluster import EPOCH_S, FakeCluster
 

@@ -21,9 +21,9 @@ from hpcosim_protocol import (
 )
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers import make_policy
+from hpcosim_server.journal.journal_file import SyncPolicy
 from hpcosim_server.journal.storage import Disk
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import SyncPolicy
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.recovery import Restored, restore
 from hpcosim_server.service.service import Service

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from hpcosim_protocol import AllocateJob, Event, JobStarted
-from hpcosim_slurm.bridge.bridge import Acting, Bridge, SafetyLimits
-from hpcosim_slurm.bridge.opening import began_now, course_of
+from hpcosim_slurm.bridge.bridge import Bridge, OrderExecutor, SafetyLimits
+from hpcosim_slurm.bridge.run import began_now, course_of
 from hpcosim_slurm.commands import (
     Action,
     Begin,
@@ -134,7 +134,7 @@ class Scene:
         """Return a bridge that goes on where the journal ends, and has seen the cluster."""
         began = began_now(self.site, self.site.mode, "test", self.cluster.now_s)
         course, journal = course_of(self.journal, began, LiveWorld, lambda _: None)
-        acting = Acting(self.carrier, LIMITS)  # type: ignore[arg-type]
+        acting = OrderExecutor(self.carrier, LIMITS)  # type: ignore[arg-type]
         bridge = Bridge(course, journal, lambda: self.cluster.now_s, "", acting)
         bridge.note(self.cluster.state())
         return bridge

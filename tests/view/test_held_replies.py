@@ -152,7 +152,7 @@ def test_a_client_that_stops_resending_loses_its_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, understood: bool, closed: bool
 ) -> None:
     """A client that understands `held` and has been killed holds no slot for ever."""
-    monkeypatch.setattr(hpcosim_server.service.held, "HELD_IDLE_S", OVER_S)
+    monkeypatch.setattr(hpcosim_server.service.held_replies, "HELD_IDLE_S", OVER_S)
     desk = Desk(tmp_path, Limits(idle_s=OVER_S), held_replies=understood)
     desk.decide(1)
     desk.tidy()
@@ -174,7 +174,7 @@ def test_the_wait_of_other_clients_is_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that does not understand `held` loses its session after the longest hold."""
-    monkeypatch.setattr(hpcosim_server.service.held, "LONGEST_HELD_S", OVER_S)
+    monkeypatch.setattr(hpcosim_server.service.held_replies, "LONGEST_HELD_S", OVER_S)
     desk = Desk(tmp_path, Limits(idle_s=OVER_S))
     desk.decide(1)
     desk.tidy()

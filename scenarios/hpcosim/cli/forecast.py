@@ -74,10 +74,10 @@ def forecast(
         from hpcosim.cli.report import print_warning
         from hpcosim_experiments.executors import Local, parallel_map
         from hpcosim_sim.record.results import to_json
-        from hpcosim_slurm.starts.adopting import adopted
         from hpcosim_slurm.starts.calibration import margins, past_ranges, widened
         from hpcosim_slurm.starts.forecast import forecast_starts
         from hpcosim_slurm.starts.observation import write_observation
+        from hpcosim_slurm.starts.queue_state import adopted
         from hpcosim_slurm.starts.table import as_json as data_of
         from hpcosim_slurm.starts.table import table_of
 
@@ -102,8 +102,8 @@ def _observation(state: Path | None, scenario: Path | None, history: Path | None
     from msgspec.structs import replace
 
     from hpcosim.cli.report import print_warning
-    from hpcosim_slurm.starts.commands import history_of, observe, site_of
     from hpcosim_slurm.starts.observation import read_observation
+    from hpcosim_slurm.starts.observer import history_of, observe, site_of
     from hpcosim_slurm.tools import Tools
 
     ended = None if history is None else history_of(history)

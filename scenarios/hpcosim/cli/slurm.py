@@ -13,7 +13,7 @@ from hpcosim.cli.examples import EXAMPLES
 from hpcosim.cli.options import SERVER, Bind, Force, Insecure, Json, ServerKeys
 
 if TYPE_CHECKING:
-    from hpcosim_slurm.bridge.opening import BridgeSettings
+    from hpcosim_slurm.bridge.run import BridgeSettings
 
 ACTING = "Modes hold and place"
 POWER = "Energy, a model"
@@ -155,7 +155,7 @@ def slurm(
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_server.service.keys import Access
         from hpcosim_slurm.bridge.bridge import SafetyLimits
-        from hpcosim_slurm.bridge.opening import BridgeSettings
+        from hpcosim_slurm.bridge.run import BridgeSettings
         from hpcosim_slurm.worlds.site import PowerModel
 
         settings = BridgeSettings(
@@ -201,8 +201,8 @@ def _serve(settings: BridgeSettings) -> None:
     from hpcosim import __version__
     from hpcosim.cli.report import print_warning
     from hpcosim_scenarios.running.json_log import log_as_json
-    from hpcosim_server.service.stopping import Stop
-    from hpcosim_slurm.bridge.opening import run_bridge
+    from hpcosim_server.service.stop_signals import Stop
+    from hpcosim_slurm.bridge.run import run_bridge
 
     log_as_json()
     stop = Stop()

@@ -25,9 +25,9 @@ from hpcosim_protocol import (
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.library import LoadedScenario, open_loaded
 from hpcosim_server.errors import SessionRefused
+from hpcosim_server.journal.journal_file import ExchangeRecord, JournalReader, OpenedRecord
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import ExchangeRecord, JournalReader, OpenedRecord
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service

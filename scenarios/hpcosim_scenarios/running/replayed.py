@@ -25,8 +25,13 @@ from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.errors import JournalError
+from hpcosim_server.journal.journal_file import (
+    ExchangeRecord,
+    JournalReader,
+    OpenedRecord,
+    PlacedRecord,
+)
 from hpcosim_server.journal.storage import open_to_read
-from hpcosim_server.journal.writer import ExchangeRecord, JournalReader, OpenedRecord, Placed
 from hpcosim_server.service.recovery import Rerun, open_again, opened_record, run_again
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.folder import prepare
@@ -137,7 +142,7 @@ def _plain(hello: Hello) -> Hello:
     return replace(hello, scenario="", seed=None, overrides={})
 
 
-def _run_until(rerun: Rerun, records: Iterator[Placed], until_s: float | None) -> None:
+def _run_until(rerun: Rerun, records: Iterator[PlacedRecord], until_s: float | None) -> None:
     """Carry out the records of a journal, up to a simulated time."""
     crossing: list[Decisions] = []
     for _ in run_again(rerun, _before(records, until_s, crossing)):
@@ -150,8 +155,8 @@ def _run_until(rerun: Rerun, records: Iterator[Placed], until_s: float | None) -
 
 
 def _before(
-    records: Iterator[Placed], until_s: float | None, crossing: list[Decisions]
-) -> Iterator[Placed]:
+    records: Iterator[PlacedRecord], until_s: float | None, crossing: list[Decisions]
+) -> Iterator[PlacedRecord]:
     """Yield the records up to a simulated time; `crossing` receives the request that passes it."""
     for placed in records:
         record = placed.record

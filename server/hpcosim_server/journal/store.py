@@ -13,8 +13,8 @@ from pathlib import Path
 
 from hpcosim_server import log
 from hpcosim_server.errors import JournalError
+from hpcosim_server.journal.journal_file import JournalWriter, SyncPolicy
 from hpcosim_server.journal.storage import Disk, JournalFile, Storage
-from hpcosim_server.journal.writer import JournalWriter, SyncPolicy
 
 KEPT = 1000
 """Number of journals of ended sessions that a folder keeps."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from hpcosim_protocol import ServerStatus
 from hpcosim_protocol.zmtp import Rest
 from hpcosim_server.service.status import Failure, LivePage, Progress
-from hpcosim_server.wire.peer import Moved
+from hpcosim_server.wire.peer import MovedConnection
 
 MOST_BYTES = 2**17
 MOST_TEXT = 2**14  # characters of a reason that is too long
@@ -35,7 +35,7 @@ class Load(Struct, frozen=True, tag_field="status", tag="load"):
     over: int = 0
 
 
-class Want(Struct, frozen=True, tag_field="status", tag="want"):
+class WorkersWanted(Struct, frozen=True, tag_field="status", tag="want"):
     """The front wants more workers.
 
     Attributes:
@@ -85,7 +85,7 @@ class Ended(Struct, frozen=True, tag_field="status", tag="ended"):
     failures: Mapping[str, int]
 
 
-Report = Progress | Failure | Load | Want | Summary | LivePage
+Report = Progress | Failure | Load | WorkersWanted | Summary | LivePage
 """What the supervisor receives."""
 Order = Stopping | Workers | Ended | Summary
 """What it sends."""
@@ -166,16 +166,16 @@ class Handover(Struct, frozen=True, array_like=True, tag="handover"):
     queued: bytes
 
     @classmethod
-    def of(cls, moved: Moved, request: list[bytes]) -> Self:
+    def of(cls, moved: MovedConnection, request: list[bytes]) -> Self:
         """Return the message that goes with a connection."""
         return cls(moved.address, request, moved.rest, moved.queued)
 
-    def moved(self, connection: socket.socket) -> Moved:
+    def moved(self, connection: socket.socket) -> MovedConnection:
         """Return the connection that came with the message."""
-        return Moved(connection, self.address, self.rest, self.queued)
+        return MovedConnection(connection, self.address, self.rest, self.queued)
 
 
-class Told(Struct, frozen=True, array_like=True, tag="told"):
+class WorkerReport(Struct, frozen=True, array_like=True, tag="told"):
     """What the front must know of a worker.
 
     Attributes:
@@ -199,12 +199,12 @@ class StatusOf(Struct, frozen=True, array_like=True, tag="status"):
     status: ServerStatus
 
 
-class Leave(Struct, frozen=True, array_like=True, tag="leave"):
+class Dismissal(Struct, frozen=True, array_like=True, tag="leave"):
     """The front has no more use for a worker without sessions."""
 
 
-ToFront = Handover | Told | StatusOf
-ToWorker = Handover | Leave
+ToFront = Handover | WorkerReport | StatusOf
+ToWorker = Handover | Dismissal
 
 packed = msgspec.msgpack.Encoder().encode
 to_front: msgspec.msgpack.Decoder[ToFront] = msgspec.msgpack.Decoder(ToFront)

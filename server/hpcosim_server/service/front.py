@@ -15,19 +15,19 @@ from msgspec.structs import replace
 from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
 from hpcosim_server import log
 from hpcosim_server.service.admission import decode_request, error_reply, too_large, too_many
-from hpcosim_server.service.closed import unknown
+from hpcosim_server.service.closed_sessions import unknown
 from hpcosim_server.service.control import (
     Control,
+    Dismissal,
     Ended,
     Handover,
-    Leave,
     Load,
     StatusOf,
     Stopping,
     Summary,
-    Told,
-    Want,
+    WorkerReport,
     Workers,
+    WorkersWanted,
     packed,
     to_front,
 )
@@ -35,7 +35,7 @@ from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.sessions import destination
 from hpcosim_server.service.vitals import later, merged, server_name, without_sessions
 from hpcosim_server.wire.log_rate import LogRate
-from hpcosim_server.wire.peer import Moved
+from hpcosim_server.wire.peer import MovedConnection
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.post import Packet, Poller, Post
 
@@ -113,7 +113,7 @@ class Front:
         self.gate: Gate | None = None
         self._clock = clock
         self._refused = 0
-        self._waiting: OrderedDict[bytes, Waiting] = OrderedDict()
+        self._waiting: OrderedDict[bytes, WaitingRequest] = OrderedDict()
         self._want_s = self._tidy_s = self._told_s = self._until_s = 0.0
         self._ended = Ended(0, {})
         self._stopping: Stopping | None = None
@@ -211,7 +211,7 @@ class Front:
         if not packet.data:
             return
         message = to_front.decode(packet.data)
-        if isinstance(message, Told):
+        if isinstance(message, WorkerReport):
             self._routes.note(message, post, self._clock())
         elif isinstance(message, StatusOf):
             if route := self._routes.at(post):
@@ -267,7 +267,7 @@ class Front:
             what = too_many(self._limits.sessions)
             self._reply(address, frames, error_reply("too_many_sessions", what))
         else:
-            self._wait(address, Waiting(frames, 0, hello.nonce, self._clock()))
+            self._wait(address, WaitingRequest(frames, 0, hello.nonce, self._clock()))
 
     def _pass_on(self, number: int, address: bytes, frames: list[bytes]) -> bool:
         """Give a request to the worker of its session; return whether nothing is left to do."""
@@ -279,7 +279,7 @@ class Front:
             return True
         if number not in self._routes.expected:
             return False
-        self._wait(address, Waiting(frames, number, "", self._clock()))
+        self._wait(address, WaitingRequest(frames, number, "", self._clock()))
         return True
 
     def _hand_over(self, route: WorkerRoute, address: bytes, frames: list[bytes]) -> bool:
@@ -293,10 +293,10 @@ class Front:
             return False
         if not route.post.send(data, moved.connection):
             return False
-        route.given.append(Given(route.post.sent, len(data)))
+        route.given.append(PendingHandover(route.post.sent, len(data)))
         return True
 
-    def _wait(self, address: bytes, waiting: Waiting) -> None:
+    def _wait(self, address: bytes, waiting: WaitingRequest) -> None:
         """Let a request wait for a worker. One too many is dropped: the client repeats it."""
         if len(self._waiting) < MOST_WAITING and self._clients.park(address):
             self._waiting[address] = waiting
@@ -323,7 +323,7 @@ class Front:
                 self._routes.give(route, waiting.nonce, now_s)
         self._want_workers(self._hellos + 1 - len(free), now_s)
 
-    def _decide_again(self, address: bytes, waiting: Waiting) -> None:
+    def _decide_again(self, address: bytes, waiting: WaitingRequest) -> None:
         """Decide about a waiting request, unless it still has to wait for its worker."""
         is_away = self._routes.of_number(waiting.worker) is None
         if is_away and waiting.worker in self._routes.expected and not self._stopping:
@@ -337,12 +337,12 @@ class Front:
         wanted = min(self._most_workers, len(self._routes) + more)
         if wanted > len(self._routes.expected) and now_s >= self._want_s and not self._stopping:
             self._want_s = now_s + WANT_AGAIN_S
-            self._control.send(Want(wanted))
+            self._control.send(WorkersWanted(wanted))
 
     def _dismiss_idle(self) -> None:
         for route in self._routes.idle(self._clock()):
             route.is_leaving = True
-            route.post.send(packed(Leave()))
+            route.post.send(packed(Dismissal()))
 
     def _status(self) -> ServerStatus:
         """Return what the server does, as far as the workers have told it."""
@@ -365,7 +365,7 @@ class Front:
         self._clients.send(address, [*frames[:-1], reply])
 
 
-class Given(NamedTuple):
+class PendingHandover(NamedTuple):
     """A connection on its way to a worker.
 
     Attributes:
@@ -398,7 +398,7 @@ class WorkerRoute:
     post: Post
     load: Load
     used_s: float
-    given: deque[Given] = field(default_factory=deque)
+    given: deque[PendingHandover] = field(default_factory=deque)
     is_leaving: bool = False
     status: ServerStatus | None = None
     status_s: float = 0.0
@@ -428,7 +428,7 @@ class WorkerRoute:
         return sum(given.is_hello for given in self.given)
 
 
-class Waiting(NamedTuple):
+class WaitingRequest(NamedTuple):
     """A request that waits for a worker.
 
     Attributes:
@@ -479,7 +479,7 @@ class Routes:
         """Return the worker with a connection."""
         return self._by_post.get(post)
 
-    def note(self, told: Told, post: Post, now_s: float) -> WorkerRoute:
+    def note(self, told: WorkerReport, post: Post, now_s: float) -> WorkerRoute:
         """Note what a worker tells, and return its route."""
         load = told.load
         route = self._by_number.get(load.worker)
@@ -645,7 +645,7 @@ class Gate:
             here, there = socket.socketpair()
         except OSError:  # no descriptors are left
             return False
-        if not self._ends.adopt(Moved(here, address)):
+        if not self._ends.adopt(MovedConnection(here, address)):
             there.close()
             return False
-        return self._inside.adopt(Moved(there, address))
+        return self._inside.adopt(MovedConnection(there, address))

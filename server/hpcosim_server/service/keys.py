@@ -10,7 +10,7 @@ from hpcosim_protocol.keys import ServerKeys
 from hpcosim_protocol.zmtp import Message
 from hpcosim_server import log
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.listening import Bounds
+from hpcosim_server.wire.listener import Bounds
 from hpcosim_server.wire.peers import Peers
 
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")

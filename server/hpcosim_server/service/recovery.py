@@ -14,25 +14,25 @@ from hpcosim_protocol import decode_client_message as decode_request
 from hpcosim_protocol import decode_server_message as decode_reply
 from hpcosim_server import log
 from hpcosim_server.errors import JournalError, SessionRefused
-from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import (
+from hpcosim_server.journal.journal_file import (
     EndedRecord,
     ExchangeRecord,
     JournalReader,
     JournalWriter,
     OpenedRecord,
-    Placed,
+    PlacedRecord,
     ResumedRecord,
     WrittenRecord,
 )
-from hpcosim_server.service.closed import ClosedSession, closed_session
-from hpcosim_server.service.journaling import checksum_of
+from hpcosim_server.journal.store import Journals
+from hpcosim_server.service.closed_sessions import ClosedSession, closed_session
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.session_journals import checksum_of
 from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
 from hpcosim_server.service.status import Cause
-from hpcosim_server.wire.listening import address_with
+from hpcosim_server.wire.listener import address_with
 
 RECALLED = 100
 """Number of ended sessions whose last reply a restarted server can repeat."""
@@ -263,7 +263,7 @@ class Rerun:
         return None if self.session.opened.run.complete else "simulation_stuck"
 
 
-def opened_record(records: Iterator[Placed], reader: JournalReader) -> OpenedRecord | None:
+def opened_record(records: Iterator[PlacedRecord], reader: JournalReader) -> OpenedRecord | None:
     """Return the first record of a journal; None: it was cut off, so no client got a reply.
 
     Raises:
@@ -314,7 +314,7 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
     return session
 
 
-def run_again(rerun: Rerun, records: Iterator[Placed]) -> Iterator[Rerun]:
+def run_again(rerun: Rerun, records: Iterator[PlacedRecord]) -> Iterator[Rerun]:
     """Carry out the records of a journal; yield before each, and after the last one.
 
     Raises:

@@ -17,16 +17,21 @@ from hpcosim_protocol import (
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.admission import Admission, SessionFactory, decode_request, error_reply
-from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown, IdleClock
-from hpcosim_server.service.handling import Closing, Handling, Opening, Shared
-from hpcosim_server.service.held import Envelope, HeldReplies
-from hpcosim_server.service.journaling import Journaling
+from hpcosim_server.service.held_replies import Envelope, HeldReplies
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.memory import Garbage
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
+from hpcosim_server.service.request_handler import (
+    RequestHandler,
+    ServiceState,
+    SessionCloser,
+    SessionOpener,
+)
 from hpcosim_server.service.session import Session
+from hpcosim_server.service.session_journals import SessionJournals
 from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, Totals, new_name
 from hpcosim_server.service.status import (
     Cause,
@@ -36,7 +41,7 @@ from hpcosim_server.service.status import (
     log_internal_error,
     progress_of,
 )
-from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, Kept, Vitals
+from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, StorageStatus, Vitals
 from hpcosim_sim.record.results import Also
 
 PROGRESS_INTERVAL_S = 0.25
@@ -98,11 +103,11 @@ class Service:
         self.held = HeldReplies()
         self.new_session = new_session
         self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes, totals)
-        kept = Kept(journals, out is not None)
+        kept = StorageStatus(journals, out is not None)
         self.vitals = Vitals(report or ProgressLog(), kept, scenarios, self.limits.sessions, clock)
         self._open = OpenSessions(totals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
-        self._journals = Journaling(journals)
+        self._journals = SessionJournals(journals)
         self._outcomes = Outcomes(
             self.vitals.report,
             out,
@@ -116,7 +121,7 @@ class Service:
         self._idle_clock = IdleClock(clock)
         self._observer = watch.observer if watch else None
         self._ticker = Ticker(watch.observer.ticked, clock) if watch else None
-        shared = Shared(
+        state = ServiceState(
             self.limits,
             clock,
             self._idle_clock,
@@ -126,12 +131,12 @@ class Service:
             self._journals,
         )
         self._admission = Admission(self.limits, self._open, self._left, new_session, totals)
-        self._opening = Opening(shared, self._admission, name, realtime, watch)
+        self._opener = SessionOpener(state, self._admission, name, realtime, watch)
         self._garbage = Garbage()
-        self._closing = Closing(
-            shared, self._left, self._outcomes, self.vitals, self._observer, self._garbage
+        self._closer = SessionCloser(
+            state, self._left, self._outcomes, self.vitals, self._observer, self._garbage
         )
-        self._handling = Handling(shared, self._opening, self._closing)
+        self._handler = RequestHandler(state, self._opener, self._closer)
         self._stopped = ""
         self._progress_due_s = self._memory_due_s = 0.0
 
@@ -194,7 +199,7 @@ class Service:
             return encode(message)
         seq = message.seq if isinstance(message, Decisions) else 0
         try:
-            return self._handling.reply(message, data, envelope)
+            return self._handler.reply(message, data, envelope)
         except SessionRefused as refused:
             self.vitals.refused += isinstance(message, Hello)
             return error_reply(refused.code, refused.what, seq=seq)
@@ -203,7 +208,7 @@ class Service:
             what = log_internal_error(error, session)
             if session is not None:
                 session.end(what)
-                self._closing.close(session, "internal_error")
+                self._closer.close(session, "internal_error")
             told = "internal error; see the server's log"
             return error_reply("internal_error", told, fatal=True, seq=seq)
 
@@ -213,7 +218,7 @@ class Service:
         Args:
             last: results that do not fit on the disk are lost; there is no further attempt.
         """
-        self._closing.write_results(last=last)
+        self._closer.write_results(last=last)
         if self._ticker is not None:
             self._ticker.tick()
         self._journals.tick()
@@ -232,7 +237,7 @@ class Service:
         for session in self._open:
             if session.has_progressed(now_s):
                 self.vitals.report(progress_of(session))
-            self._closing.close_if_silent(session, now_s)
+            self._closer.close_if_silent(session, now_s)
 
     def adopt(self, session: Session, cause: Cause | None, *, counted: bool = False) -> None:
         """Add a restored session. One that is over is closed, and its results are written.
@@ -244,9 +249,9 @@ class Service:
         """
         if not counted:
             self._left.take()
-        self._opening.restore(session)
+        self._opener.restore(session)
         if session.ended_because:
-            self._closing.close(session, cause)
+            self._closer.close(session, cause)
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
@@ -271,6 +276,6 @@ class Service:
         """Close every open session and write its results. Its journal can restore it."""
         for session in self._open:
             session.end(why)
-            self._closing.close(session, "stopped")
+            self._closer.close(session, "stopped")
         self.tidy(last=True)
         self._journals.close()

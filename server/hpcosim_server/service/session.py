@@ -38,14 +38,14 @@ from hpcosim_protocol import (
 )
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import Pace
-from hpcosim_server.wire.listening import key_of
+from hpcosim_server.wire.listener import key_of
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.record.results import Run, metrics_of
 from hpcosim_workloads.table import MAX_TIME_S
 
 if TYPE_CHECKING:
-    from hpcosim_server.journal.writer import JournalWriter
+    from hpcosim_server.journal.journal_file import JournalWriter
 
 
 _STATES: Mapping[JobState, JobState] = {

@@ -9,12 +9,12 @@ from typing import NamedTuple, Protocol
 
 from hpcosim_server import log
 from hpcosim_server.service.admission import too_large
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.stopping import Stop
-from hpcosim_server.wire.listening import Bounds, close_listener, endpoint_of, listen
+from hpcosim_server.service.stop_signals import Stop
+from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, listen
 
 TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s

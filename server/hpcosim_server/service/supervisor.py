@@ -20,13 +20,13 @@ from hpcosim_server.service.control import (
     Order,
     Stopping,
     Summary,
-    Want,
     Workers,
+    WorkersWanted,
     control_pair,
 )
 from hpcosim_server.service.outcomes import REMEMBERED
 from hpcosim_server.service.status import Failure, Status
-from hpcosim_server.service.stopping import IGNORED, STOPPING, Stop
+from hpcosim_server.service.stop_signals import IGNORED, STOPPING, Stop
 
 TICK_S = 0.1
 LAST_NUMBER = 0xFFFF
@@ -174,7 +174,7 @@ class Supervisor:
             if isinstance(report, Load):
                 child.load = report
                 self._check_restored(child)
-            elif isinstance(report, Want):
+            elif isinstance(report, WorkersWanted):
                 self._grow(report.workers)
             elif isinstance(report, Summary):
                 self._order(LIVE_PAGE, report)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import ServerStatus, SessionStatus
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service.held import HeldReplies
+from hpcosim_server.service.held_replies import HeldReplies
 from hpcosim_server.service.memory import used_bytes
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Counts
@@ -25,7 +25,7 @@ MEMORY_INTERVAL_S = 10.0
 MB = 1_000_000
 
 
-class Kept(NamedTuple):
+class StorageStatus(NamedTuple):
     """What a service keeps of its sessions.
 
     Attributes:
@@ -56,7 +56,7 @@ class Vitals:
     def __init__(
         self,
         report: Callable[[Status], None],
-        kept: Kept,
+        kept: StorageStatus,
         scenarios: Sequence[str],
         max_sessions: int,
         clock: Callable[[], float] = time.monotonic,

@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 from hpcosim_server.service.control import (
     Control,
+    Dismissal,
     Handover,
-    Leave,
     Load,
     StatusOf,
     Stopping,
-    Told,
+    WorkerReport,
     packed,
     to_worker,
 )
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.observer import LiveLink
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import Counts, destination, new_name
 from hpcosim_server.service.socket_loop import FLUSH_S, TICK_S, Request, answer_all
 from hpcosim_server.service.status import Failure, Progress, ProgressLog, Status
-from hpcosim_server.service.stopping import PARENT_GONE
-from hpcosim_server.wire.listening import Bounds
+from hpcosim_server.service.stop_signals import PARENT_GONE
+from hpcosim_server.wire.listener import Bounds
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.post import Poller, Post
 
@@ -171,7 +171,7 @@ class WorkerDoor:
         self._told = None
         self._arrived = deque(each._replace(number=0) for each in self._arrived)
         nonces = [nonce for nonce in self._service.nonces() if len(nonce) <= LONGEST_NONCE]
-        self._front.send(packed(Told(self._load(), 0, tuple(nonces[-MOST_NONCES:]))))
+        self._front.send(packed(WorkerReport(self._load(), 0, tuple(nonces[-MOST_NONCES:]))))
 
     def _load(self) -> Load:
         return Load(self._number, *self._service.counts)
@@ -191,7 +191,7 @@ class WorkerDoor:
             self._control.send(self._load())
         self._told = told
         if self._front is not None:
-            self._front.send(packed(Told(self._load(), self._heard)))
+            self._front.send(packed(WorkerReport(self._load(), self._heard)))
 
     def _hear(self, front: Post) -> bool:
         """Obey the next packet of the front; return whether there was one."""
@@ -206,7 +206,7 @@ class WorkerDoor:
             self._peers.adopt(message.moved(packet.connection), is_waiting=True)
             self._peers.park(message.address)  # what comes after the request waits for its reply
             self._arrived.append(_Arrived(front.received, message.address, message.request))
-        elif isinstance(message, Leave):
+        elif isinstance(message, Dismissal):
             self._leave()
         return True
 

@@ -23,7 +23,7 @@ from hpcosim_protocol.keys import PUBLIC, KeysError, ServerKeys, read_public
 from hpcosim_protocol.zmtp import MOST_FRAMES, TOO_LARGE, Message
 from hpcosim_server import log
 from hpcosim_server.errors import BindError
-from hpcosim_server.wire.listening import KEY_LENGTH, Bounds, endpoint_of
+from hpcosim_server.wire.listener import KEY_LENGTH, Bounds, endpoint_of
 from hpcosim_server.wire.log_rate import LogRate
 from hpcosim_server.wire.peer import crowded, host_of
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from hpcosim_protocol.zmtp import Decoder, Rest
-from hpcosim_server.wire.listening import key_of
+from hpcosim_server.wire.listener import key_of
 
 KEEP_ALIVE_S = 60  # silence after which the kernel asks whether the host of a peer is there
 
 
-class Moved(NamedTuple):
+class MovedConnection(NamedTuple):
     """A connection that moves to other `Peers`, here or in another process.
 
     Attributes:

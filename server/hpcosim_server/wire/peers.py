@@ -12,8 +12,8 @@ from functools import partial
 
 from hpcosim_protocol.errors import WireError
 from hpcosim_protocol.zmtp import Decoder, Message, encoded, ready
-from hpcosim_server.wire.listening import Bounds
-from hpcosim_server.wire.peer import Moved, Peer, crowded, owner_of, size_of
+from hpcosim_server.wire.listener import Bounds
+from hpcosim_server.wire.peer import MovedConnection, Peer, crowded, owner_of, size_of
 from hpcosim_server.wire.post import GONE, READABLE, WRITABLE, Poller
 
 READ_BYTES = 2**18  # of one connection in one turn
@@ -137,16 +137,16 @@ class Peers:
         """Read messages of a parked peer again; return whether it is there."""
         return self._set_parked(address, is_parked=False)
 
-    def release(self, address: bytes) -> Moved | None:
+    def release(self, address: bytes) -> MovedConnection | None:
         """Give a connection away, with all that is not read or not sent; None: it is closed."""
         peer = self._roster.by_address.get(address)
         if peer is None or not peer.decoder.is_ready:
             return None
         self._roster.forget(peer)
         queued = b"".join(piece for pieces in peer.queued for piece in pieces)
-        return Moved(peer.socket, address, peer.decoder.take_rest(), queued)
+        return MovedConnection(peer.socket, address, peer.decoder.take_rest(), queued)
 
-    def adopt(self, moved: Moved, *, is_waiting: bool = False) -> bool:
+    def adopt(self, moved: MovedConnection, *, is_waiting: bool = False) -> bool:
         """Go on with a connection whose handshake is over.
 
         Args:

@@ -19,10 +19,10 @@ from hpcosim_protocol import (
 from hpcosim_protocol.server_messages import SessionStatus
 from hpcosim_server import log
 from hpcosim_server.service.admission import decode_request, error_reply, too_large
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.sessions import new_name
-from hpcosim_server.wire.listening import address_of, key_of
-from hpcosim_slurm.bridge.session import Course, SchedulerSession
+from hpcosim_server.wire.listener import address_of, key_of
+from hpcosim_slurm.bridge.session import BridgeState, SchedulerSession
 from hpcosim_slurm.commands import Carrier, Order
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.journal import (
@@ -53,7 +53,7 @@ class Succession:
     and start them a second time.
     """
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: BridgeState) -> None:
         self._course = course
         self._starting: frozenset[int] = frozenset()  # jobs of a scheduler that is gone
         self._waiting: tuple[Hello, Envelope, float] | None = None  # until then at the latest
@@ -92,7 +92,7 @@ class Succession:
 
 
 def status_of(
-    course: Course, version: str, uptime_s: float, unreachable: str, journal_failed: bool
+    course: BridgeState, version: str, uptime_s: float, unreachable: str, journal_failed: bool
 ) -> ServerStatus:
     """Return the status of a bridge.
 
@@ -132,7 +132,7 @@ def status_of(
 # Hellos that a bridge refuses.
 
 
-def refusal_of(hello: Hello, course: Course, *, is_connected: bool) -> bytes:
+def refusal_of(hello: Hello, course: BridgeState, *, is_connected: bool) -> bytes:
     """Return the encoded error for a hello that cannot open a session; empty: it can.
 
     Args:
@@ -225,11 +225,11 @@ class Bridge:
 
     def __init__(
         self,
-        course: Course,
+        course: BridgeState,
         journal: Journal,
         now_s: Callable[[], float],
         version: str = "",
-        acting: Acting | None = None,
+        acting: OrderExecutor | None = None,
     ) -> None:
         self.course = course
         self.unreachable = ""
@@ -425,7 +425,7 @@ class Bridge:
             except SlurmError as error:
                 self.lost(error)
 
-    def _fall_back(self, acting: Acting, why: str) -> None:
+    def _fall_back(self, acting: OrderExecutor, why: str) -> None:
         log.error("fell_back_to_shadow", reason=why)
         self._last_words = list(self._farewell(f"the bridge has stopped acting: {why}"))
         self._do(FellBack(at_s=self._time_s(), why=why))
@@ -472,7 +472,7 @@ class SafetyLimits:
     rejected: int = 20
 
 
-class Acting:
+class OrderExecutor:
     """Carries out orders.
 
     Args:

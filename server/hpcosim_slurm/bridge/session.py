@@ -36,7 +36,7 @@ from hpcosim_slurm.journal import (
     Seen,
 )
 from hpcosim_slurm.state import ClusterState
-from hpcosim_slurm.worlds.copied import ShadowWorld, World
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld, World
 from hpcosim_slurm.worlds.difference import NO_STATE, applied
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import Site
@@ -204,7 +204,7 @@ class SchedulerSession:
             outbox.add(event)
 
 
-class Course:
+class BridgeState:
     """The state of a bridge.
 
     A bridge makes a record of all that happens, appends it to its journal, and lets it happen here.

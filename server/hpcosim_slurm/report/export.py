@@ -21,14 +21,14 @@ from hpcosim_sim.record.folder import write_together
 from hpcosim_sim.record.metrics import errors_by_lead
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.results import Run, to_json, write_results
-from hpcosim_slurm.bridge.session import Course, SchedulerSession
+from hpcosim_slurm.bridge.session import BridgeState, SchedulerSession
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.journal import AnyRecord, Asked, Began, Closed, Opened, Seen
-from hpcosim_slurm.report.acted import (
-    ActedRows,
+from hpcosim_slurm.report.decided_runs import (
+    DecidedRuns,
     Fate,
+    ObservedCluster,
     Outcome,
-    Witness,
     acted,
     real_run,
     said_in,
@@ -53,7 +53,7 @@ from hpcosim_slurm.report.figures import (
     wait_s,
 )
 from hpcosim_slurm.state import LiveJob
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.site import Site, with_off_state
 from hpcosim_workloads.table import JobSpec
 
@@ -244,15 +244,15 @@ def last_session(records: Iterable[AnyRecord]) -> SessionRows:
     Raises:
         JournalError: no scheduler has opened a session.
     """
-    course, witness = Course(Site(), ShadowWorld), None
+    course, witness = BridgeState(Site(), ShadowWorld), None
     session: SchedulerSession | None = None
     requests = 0
     end_s = 0.0
     for record in records:
         if isinstance(record, Began):
-            course = Course(record.site, ShadowWorld)
+            course = BridgeState(record.site, ShadowWorld)
         if isinstance(record, Opened):
-            witness, requests = Witness(course.state, record.at_s), 0
+            witness, requests = ObservedCluster(course.state, record.at_s), 0
         course.happen(record)
         if isinstance(record, Seen) and witness is not None and course.session is not None:
             witness.see(record)
@@ -269,10 +269,10 @@ def last_session(records: Iterable[AnyRecord]) -> SessionRows:
 
 
 def _rows(
-    course: Course,
+    course: BridgeState,
     session: SchedulerSession,
     world: ShadowWorld,
-    witness: Witness,
+    witness: ObservedCluster,
     end_s: float,
     requests: int,
 ) -> SessionRows:
@@ -404,7 +404,7 @@ def report_of_shadow(session: SessionRows, tolerance_s: float) -> Reported:
     return Reported(figures, text_of_comparison(figures), runs, ended, files)
 
 
-def report_of_acting(found: ActedRows, tolerance_s: float) -> Reported:
+def report_of_acting(found: DecidedRuns, tolerance_s: float) -> Reported:
     """Return the report of a bridge in mode hold or place; see `report_of`."""
     decided = run_of(found.rows, lambda row: row.shadow, is_real=False)
     real = run_of(found.rows, lambda row: row.real, is_real=True)
@@ -542,7 +542,7 @@ class ActingFigures(msgspec.Struct, frozen=True, kw_only=True):
     fell_back: FallBack | None
 
 
-def figures_of(acted: ActedRows, real: ScriptedRun, tolerance_s: float) -> ActingFigures:
+def figures_of(acted: DecidedRuns, real: ScriptedRun, tolerance_s: float) -> ActingFigures:
     """Return the figures of a bridge that acted.
 
     Args:
@@ -664,7 +664,7 @@ def fall_back_of(figures: ActingFigures) -> str:
     return "" if found is None else f"{shown_time(found.at_s)}: {found.why}"
 
 
-def table_of(acted: ActedRows) -> str:
+def table_of(acted: DecidedRuns) -> str:
     """Return what became of each decision, as CSV."""
     names = list(acted.nodes)
     out = io.StringIO()

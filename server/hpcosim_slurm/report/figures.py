@@ -201,7 +201,7 @@ class PowerChange(NamedTuple):
     state: PowerState
 
 
-class Said(NamedTuple):
+class Explanation(NamedTuple):
     """What the scheduler said of a waiting job (`explain`).
 
     Attributes:
@@ -244,7 +244,7 @@ class SessionRows(NamedTuple):
     decisions: int
     requests: int
     not_copied: int
-    said: list[Said]
+    said: list[Explanation]
 
 
 class ScriptedRun(NamedTuple):
@@ -317,7 +317,7 @@ class _Script:
         while engine.power.state[node] != change.state:
             self.switch(node, engine.power.state[node])
 
-    def explain(self, said: Said) -> None:
+    def explain(self, said: Explanation) -> None:
         row = self.jobs[said.job_id].row
         expected_s = None if math.isnan(said.expected_s) else said.expected_s
         if expected_s is not None:

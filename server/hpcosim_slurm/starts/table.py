@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from hpcosim_slurm.starts.adopting import Adopted
 from hpcosim_slurm.starts.forecast import StartForecast
 from hpcosim_slurm.starts.observation import Observation
+from hpcosim_slurm.starts.queue_state import AdoptedState
 
 COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START")
 MAX_USER = 20
 
 
 def table_of(
-    observation: Observation, adopted: Adopted, forecasts: Sequence[StartForecast]
+    observation: Observation, adopted: AdoptedState, forecasts: Sequence[StartForecast]
 ) -> Iterator[str]:
     """Yield the lines of the table: local times, the earliest median first; `-`: never."""
     rows: list[tuple[str, ...]] = [COLUMNS]
@@ -38,7 +38,7 @@ def table_of(
 
 def as_json(
     observation: Observation,
-    adopted: Adopted,
+    adopted: AdoptedState,
     forecasts: Sequence[StartForecast],
     drawn: Sequence[StartForecast],
     samples: int,

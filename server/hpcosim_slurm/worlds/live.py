@@ -60,7 +60,7 @@ from hpcosim_slurm.commands import (
 )
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.state import JobState as SlurmJobState
-from hpcosim_slurm.worlds.copied import CopiedCluster
+from hpcosim_slurm.worlds.cluster_copy import ClusterCopy
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds, place
 from hpcosim_slurm.worlds.site import Site, start_partition, starts_in, waits_in
@@ -366,7 +366,7 @@ CODES: Mapping[type[Decision], RejectionCode] = {
 """Code of a decision that Slurm refuses."""
 
 
-class LiveWorld(CopiedCluster):
+class LiveWorld(ClusterCopy):
     """The part of a cluster that a scheduler drives.
 
     Args:

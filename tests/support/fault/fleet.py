@@ -15,7 +15,7 @@ from functools import partial
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service.control import Control, Want, Workers, control_pair
+from hpcosim_server.service.control import Control, Workers, WorkersWanted, control_pair
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.service import Service
@@ -151,7 +151,7 @@ class Fleet(Recorder):
     def _supervise(self) -> None:
         for control in list(self._ends.values()):
             while (report := control.report()) is not None:
-                if isinstance(report, Want):
+                if isinstance(report, WorkersWanted):
                     self._grow(report.workers)
 
     def _grow(self, workers: int) -> None:

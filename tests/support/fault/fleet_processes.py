@@ -15,7 +15,7 @@ from hpcosim_server.service.front import Front
 from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.worker import WorkerDoor
-from hpcosim_server.wire.listening import Bounds
+from hpcosim_server.wire.listener import Bounds
 from hpcosim_server.wire.peer import Peer
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.post import Poller, Post

@@ -13,24 +13,24 @@ from msgspec import structs
 from hpcosim_client import connection as client_connection
 from hpcosim_protocol import Error, JobSubmitted, encode
 from hpcosim_protocol.zmtp import Rest
+from hpcosim_server.journal.journal_file import JournalWriter
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import JournalWriter
 from hpcosim_server.service import front, outcomes, sessions
 from hpcosim_server.service.admission import Admission
-from hpcosim_server.service.closed import ClosedSessions
-from hpcosim_server.service.control import Told
+from hpcosim_server.service.closed_sessions import ClosedSessions
+from hpcosim_server.service.control import WorkerReport
 from hpcosim_server.service.countdown import IdleClock
 from hpcosim_server.service.front import Routes
-from hpcosim_server.service.handling import Closing, Handling
-from hpcosim_server.service.held import HeldReplies
-from hpcosim_server.service.journaling import Journaling
+from hpcosim_server.service.held_replies import HeldReplies
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.recovery import restore
+from hpcosim_server.service.request_handler import RequestHandler, SessionCloser
 from hpcosim_server.service.session import Session
+from hpcosim_server.service.session_journals import SessionJournals
 from hpcosim_server.service.sessions import OpenSessions, worker_of
 from hpcosim_server.service.worker import WorkerDoor
 from hpcosim_server.wire import post
-from hpcosim_server.wire.peer import Moved
+from hpcosim_server.wire.peer import MovedConnection
 from hpcosim_server.wire.peers import Peers, Roster
 from hpcosim_sim.engine.simulation import Simulation
 from support.fault import fleet
@@ -75,13 +75,13 @@ def _forgets_the_answer(session: Session, request: Any, elapsed_s: float | None 
     return _decide(session, request, elapsed_s)
 
 
-_find = Handling._find
+_find = RequestHandler._find
 
 
-def _finds_another(handling: Handling, name: str, address: bytes) -> Session:
+def _finds_another(handling: RequestHandler, name: str, address: bytes) -> Session:
     """Return the session that was opened last."""
     _find(handling, name, address)
-    return list(handling.shared.sessions)[-1]
+    return list(handling.state.sessions)[-1]
 
 
 def _drops_at_a_repeated_hello(
@@ -114,9 +114,9 @@ def _snapshot_without_a_job(simulation: Simulation) -> Any:
 def _journals_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write the records of requests after their replies."""
     late: list[tuple[Any, ...]] = []
-    exchanged, tick = Journaling.exchanged, Journaling.tick
+    exchanged, tick = SessionJournals.exchanged, SessionJournals.tick
 
-    def flush(journaling: Journaling) -> None:
+    def flush(journaling: SessionJournals) -> None:
         while late:
             exchanged(*late.pop(0))
         tick(journaling)
@@ -126,15 +126,15 @@ def _journals_later(monkeypatch: pytest.MonkeyPatch) -> None:
         leave(host, away_s)
 
     leave = Host._leave
-    monkeypatch.setattr(Journaling, "exchanged", lambda *record: late.append(record))
-    monkeypatch.setattr(Journaling, "tick", flush)
+    monkeypatch.setattr(SessionJournals, "exchanged", lambda *record: late.append(record))
+    monkeypatch.setattr(SessionJournals, "tick", flush)
     monkeypatch.setattr(Host, "_leave", kill)
 
 
-_close = Closing.close
+_close = SessionCloser.close
 
 
-def _close_others(closing: Closing, session: Session, failed: Any) -> None:
+def _close_others(closing: SessionCloser, session: Session, failed: Any) -> None:
     if failed != "internal_error":
         _close(closing, session, failed)
 
@@ -143,12 +143,12 @@ _release = Peers.release
 _kept: list[socket.socket] = []
 
 
-def _release_without_rest(peers: Peers, address: bytes) -> Moved | None:
+def _release_without_rest(peers: Peers, address: bytes) -> MovedConnection | None:
     moved = _release(peers, address)
     return moved and moved._replace(rest=Rest())
 
 
-def _release_twice(peers: Peers, address: bytes) -> Moved | None:
+def _release_twice(peers: Peers, address: bytes) -> MovedConnection | None:
     """Give a connection away, and keep its descriptor."""
     moved = _release(peers, address)
     if moved is None:
@@ -160,7 +160,7 @@ def _release_twice(peers: Peers, address: bytes) -> Moved | None:
 _note = Routes.note
 
 
-def _note_without_nonces(routes: Routes, told: Told, *rest: Any) -> Any:
+def _note_without_nonces(routes: Routes, told: WorkerReport, *rest: Any) -> Any:
     return _note(routes, structs.replace(told, nonces=()), *rest)
 
 
@@ -205,7 +205,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a repeated request is carried out again": _instead(Session, "decide", _executes_again),
     "requests of any seq are carried out": _instead(Session, "decide", _any_seq),
     "the last answer is forgotten": _instead(Session, "decide", _forgets_the_answer),
-    "a session is taken for another": _instead(Handling, "_find", _finds_another),
+    "a session is taken for another": _instead(RequestHandler, "_find", _finds_another),
     "a repeated hello opens another session": _instead(OpenSessions, "opened_by", lambda *_: None),
     "a repeated hello drops the session": _instead(
         OpenSessions, "opened_by", _drops_at_a_repeated_hello
@@ -224,7 +224,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "two sessions share a folder": _instead(outcomes, "folder_name", lambda _: "results-00000001"),
     "a record is written after its reply": _journals_later,
     "a record is not synchronised": _instead(JournalWriter, "sync", _nothing),
-    "a request is not in the journal": _instead(Journaling, "exchanged", _nothing),
+    "a request is not in the journal": _instead(SessionJournals, "exchanged", _nothing),
     "the end of a journal is kept": _instead(SimulatedFile, "truncate", _nothing),
     "the client takes a late reply": _instead(client_connection, "answers", lambda *_: True),
     "the name of a journal is not synchronised": _instead(Journals, "_sync_names", _nothing),
@@ -234,7 +234,7 @@ MUTATIONS: Mapping[str, Plant] = {
     ),
     "there may be any number of sessions": _instead(Admission, "_check_sessions", _nothing),
     "there may be any number of jobs": _instead(Admission, "_check_jobs", _nothing),
-    "a session without memory stays open": _instead(Closing, "close", _close_others),
+    "a session without memory stays open": _instead(SessionCloser, "close", _close_others),
 }
 """The planted bugs, by what is wrong."""
 

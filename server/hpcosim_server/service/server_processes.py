@@ -21,10 +21,10 @@ from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.sessions import FIRST_WORKER
 from hpcosim_server.service.socket_loop import announce, bounds_of
 from hpcosim_server.service.status import Failure
-from hpcosim_server.service.stopping import Stop
+from hpcosim_server.service.stop_signals import Stop
 from hpcosim_server.service.supervisor import Plan, RunFront, RunWorker, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
-from hpcosim_server.wire.listening import BACKLOG, Bounds, close_listener, endpoint_of, listen
+from hpcosim_server.wire.listener import BACKLOG, Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
 from hpcosim_server.wire.post import Poller
 

@@ -22,12 +22,12 @@ from hpcosim_protocol import (
 from hpcosim_protocol import JobState as RunState
 from hpcosim_protocol import PowerState as NodePower
 from hpcosim_protocol.requests import snake_case
-from hpcosim_slurm.bridge.session import Course
+from hpcosim_slurm.bridge.session import BridgeState
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.journal import AnyRecord, Asked, Began, Closed, FellBack, Opened, Refused, Seen
-from hpcosim_slurm.report.figures import JobRow, OneRun, PowerChange, Said, SessionRows
+from hpcosim_slurm.report.figures import Explanation, JobRow, OneRun, PowerChange, SessionRows
 from hpcosim_slurm.state import ClusterState, JobState, LiveJob, LiveNode, PowerState
-from hpcosim_slurm.worlds.copied import CopiedCluster, World
+from hpcosim_slurm.worlds.cluster_copy import ClusterCopy, World
 from hpcosim_slurm.worlds.difference import is_down
 from hpcosim_slurm.worlds.live import ON_NODES, LiveWorld
 from hpcosim_slurm.worlds.site import Site, starts_in, with_off_state
@@ -65,7 +65,7 @@ POWER: dict[str, NodePower] = {
 """Power state of the protocol by that of `LiveNode`."""
 
 
-class ActedRows(NamedTuple):
+class DecidedRuns(NamedTuple):
     """Everything that a report needs of the time in which a bridge acted.
 
     Attributes:
@@ -90,14 +90,14 @@ class _Replay:
 
     def __init__(self, began: Began) -> None:
         self.began = began
-        self.outcomes, self.said = Outcomes(), list[Said]()
+        self.outcomes, self.said = Outcomes(), list[Explanation]()
         self.schedulers: dict[str, None] = {}  # in the order of their sessions
-        self.witness: Witness | None = None
+        self.witness: ObservedCluster | None = None
         self.platform: Platform | None = None
         self.fell_back: FellBack | None = None
         self.end_s = began.at_s
         self.sessions = self.requests = self.decisions = 0
-        self._course = Course(began.site, self._make_world)
+        self._course = BridgeState(began.site, self._make_world)
         self._record: AnyRecord = began
 
     @property
@@ -112,7 +112,7 @@ class _Replay:
             self.sessions += 1
             self.schedulers.setdefault(record.hello.client)
             if self.witness is None:
-                self.witness = Witness(self.state, record.at_s)
+                self.witness = ObservedCluster(self.state, record.at_s)
         if isinstance(record, Closed | FellBack | Opened):
             self.collect()
         if self.witness is not None:
@@ -143,7 +143,7 @@ class _Replay:
         return world
 
 
-def acted(records: Iterable[AnyRecord]) -> ActedRows:
+def acted(records: Iterable[AnyRecord]) -> DecidedRuns:
     """Return what a bridge did from its first session to its fall-back or the end of its journal.
 
     Raises:
@@ -161,7 +161,7 @@ def acted(records: Iterable[AnyRecord]) -> ActedRows:
         raise JournalError("the journal has no session: no scheduler has connected")
     replay.collect()
     rows = _rows(replay, replay.witness, replay.platform)
-    return ActedRows(
+    return DecidedRuns(
         replay.began.mode,
         tuple(replay.witness.number),
         rows,
@@ -171,7 +171,7 @@ def acted(records: Iterable[AnyRecord]) -> ActedRows:
     )
 
 
-def _rows(replay: _Replay, witness: Witness, platform: Platform) -> SessionRows:
+def _rows(replay: _Replay, witness: ObservedCluster, platform: Platform) -> SessionRows:
     decided = {
         outcome.decision.job_id: outcome
         for outcome in replay.outcomes.found
@@ -321,7 +321,7 @@ class Outcomes:
         return found
 
 
-class Witness:
+class ObservedCluster:
     """Collects what was seen of the real cluster.
 
     Args:
@@ -380,7 +380,7 @@ def shown_spec(job: LiveJob, submit_s: float, requested_s: float, cores: int) ->
     )
 
 
-def real_run(witness: Witness, job: LiveJob) -> OneRun:
+def real_run(witness: ObservedCluster, job: LiveJob) -> OneRun:
     """Return the real run of a job, the last one if it was requeued."""
     nodes = tuple(witness.number[name] for name in job.nodes if name in witness.number)
     state: RunState | None = None
@@ -392,13 +392,13 @@ def real_run(witness: Witness, job: LiveJob) -> OneRun:
     return OneRun(job.started_s, end_s, nodes, (), state)
 
 
-def said_in(world: CopiedCluster) -> list[Said]:
+def said_in(world: ClusterCopy) -> list[Explanation]:
     """Return what the scheduler said of waiting jobs in a session."""
     recording = world.engine.recording
     told = recording.explanations
     columns = zip(told.row, told.time_s, told.reason, told.expected_start_s, strict=True)
     return [
-        Said(recording.job_id[row], at_s, told.reasons[reason], expected_s)
+        Explanation(recording.job_id[row], at_s, told.reasons[reason], expected_s)
         for row, at_s, reason, expected_s in columns
         if recording.job_id[row] not in world.not_copied
     ]

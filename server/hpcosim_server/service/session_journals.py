@@ -20,9 +20,7 @@ from hpcosim_protocol import (
 )
 from hpcosim_server import log
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.journal.storage import JournalFile
-from hpcosim_server.journal.store import Journals
-from hpcosim_server.journal.writer import (
+from hpcosim_server.journal.journal_file import (
     EndedRecord,
     ExchangeRecord,
     JournalReader,
@@ -31,16 +29,18 @@ from hpcosim_server.journal.writer import (
     ResumedRecord,
     WrittenRecord,
 )
+from hpcosim_server.journal.storage import JournalFile
+from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.status import Cause, folder_name
-from hpcosim_server.wire.listening import key_of
+from hpcosim_server.wire.listener import key_of
 
 PAGE_BYTES = 2**20
 """Size of the exchanges of a message; one more exchange may exceed it."""
 
 
-class Journaling:
+class SessionJournals:
     """Keeps the journals of the sessions of a service. Each record is written before the reply.
 
     Args:

@@ -116,7 +116,7 @@ HOLDING = frozenset(("running", "suspended", "configuring"))
 
 
 @dataclass(frozen=True, slots=True)
-class Adopted:
+class AdoptedState:
     """The state of an observed cluster.
 
     Attributes:
@@ -131,7 +131,7 @@ class Adopted:
 def adopted(
     observation: Observation,
     warn: Callable[[str], object] = lambda _: None,
-) -> Adopted:
+) -> AdoptedState:
     """Return the state of an observed cluster.
 
     Args:
@@ -159,7 +159,7 @@ def adopted(
     jobs = sorted(filter(None, queued), key=lambda job: (job.spec.submit_s, job.spec.job_id))
     past = [adoption.over(job) for job in live.jobs.values() if job.state == "over"]
     state = QueueState(now_s, adoption.platform, jobs, policy, adoption.unavailable(), past)
-    return Adopted(state, adoption.origin_s)
+    return AdoptedState(state, adoption.origin_s)
 
 
 def _platform(platform: Platform, live: ClusterState, origin_s: float) -> Platform:

@@ -85,7 +85,7 @@ class RunTimes:
         return max(lasted_s, 0.0)
 
 
-class CopiedCluster(ABC):
+class ClusterCopy(ABC):
     """A copy of the part of a cluster that a scheduler sees.
 
     Args:
@@ -347,8 +347,8 @@ class World(Protocol):
         """
 
 
-class ShadowWorld(CopiedCluster):
-    """A virtual copy of the part of a cluster that a scheduler sees; see `CopiedCluster`."""
+class ShadowWorld(ClusterCopy):
+    """A virtual copy of the part of a cluster that a scheduler sees; see `ClusterCopy`."""
 
     def carry_out(self, decision: Decision, seq: int, index: int) -> None:
         """See `World`."""

@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from hpcosim_protocol import Decisions, Held, encode
 from hpcosim_server.service.pace import Pace
 from hpcosim_server.service.session import Session
-from hpcosim_server.wire.listening import address_of
+from hpcosim_server.wire.listener import address_of
 
 Envelope = Sequence[bytes]
 """The frames before the body of a message: the return address of its sender."""

@@ -9,37 +9,37 @@ from dataclasses import dataclass
 from hpcosim_protocol import Bye, Decisions, GetHistory, Goodbye, Hello, encode
 from hpcosim_server import log
 from hpcosim_server.service.admission import Admission, options_of
-from hpcosim_server.service.closed import ClosedSessions
+from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown, IdleClock
-from hpcosim_server.service.held import Envelope, HeldReplies, HeldReply
-from hpcosim_server.service.journaling import Journaling, has_history, history_of
+from hpcosim_server.service.held_replies import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.memory import Garbage
 from hpcosim_server.service.observer import Observer, Watch
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.pace import EventRate, Pace, RealTime
 from hpcosim_server.service.session import Opened, Session
+from hpcosim_server.service.session_journals import SessionJournals, has_history, history_of
 from hpcosim_server.service.sessions import NewName, OpenSessions
 from hpcosim_server.service.status import Cause, Failure, names_of, progress_of
 from hpcosim_server.service.vitals import Vitals
-from hpcosim_server.wire.listening import address_of
+from hpcosim_server.wire.listener import address_of
 
 CLIENT_WENT = ("client_left", "client_silent")
 
 
 @dataclass(frozen=True, slots=True)
-class Handling:
+class RequestHandler:
     """Carries out the requests of the clients of a service.
 
     Attributes:
-        shared: what it shares with the rest of the service.
+        state: the state of the service.
         opening: opens sessions.
         closing: closes sessions.
     """
 
-    shared: Shared
-    opening: Opening
-    closing: Closing
+    state: ServiceState
+    opening: SessionOpener
+    closing: SessionCloser
 
     def reply(
         self, message: Hello | Decisions | GetHistory | Bye, data: bytes, envelope: Envelope
@@ -59,7 +59,7 @@ class Handling:
         if isinstance(message, GetHistory):
             session = self._heard(message.session, address_of(envelope))
             return encode(history_of(session, message))
-        if message.session not in self.shared.closed:  # or the client did not receive the goodbye
+        if message.session not in self.state.closed:  # or the client did not receive the goodbye
             session = self._find(message.session, address_of(envelope))
             session.end("the client left")
             self.closing.close(session, "client_left")
@@ -72,11 +72,11 @@ class Handling:
 
     def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
         address = address_of(envelope)
-        repeated = self.shared.closed.repeated_reply(request, address)
+        repeated = self.state.closed.repeated_reply(request, address)
         if repeated is not None:
             return repeated
         session = self._find(request.session, address)
-        repeated = self.shared.held.repeated(request, envelope, self.shared.idle_clock.now_s())
+        repeated = self.state.held.repeated(request, envelope, self.state.idle_clock.now_s())
         if repeated is not None:
             return repeated
         before, session.address = session.seq, address
@@ -84,9 +84,9 @@ class Handling:
         if isinstance(session.pace, RealTime):
             elapsed_s = max(request.elapsed_s, session.pace.elapsed_s())
         answer = session.decide(request, elapsed_s)
-        session.note_message(self.shared.idle_clock.now_s())
+        session.note_message(self.state.idle_clock.now_s())
         if session.seq > before:
-            self.shared.journals.exchanged(session, data, answer, elapsed_s)
+            self.state.journals.exchanged(session, data, answer, elapsed_s)
         if session.ended_because:
             if session.opened.run.complete:
                 self.closing.close(session, None)
@@ -94,35 +94,35 @@ class Handling:
             self.closing.close(session, "simulation_stuck")
             return answer
         if session.pace is not None and not session.pace.is_free and session.seq > before:
-            return self.shared.held.hold(HeldReply.of(session, session.pace, envelope, request))
+            return self.state.held.hold(HeldReply.of(session, session.pace, envelope, request))
         return answer
 
     def _find(self, name: str, address: bytes) -> Session:
-        session = self.shared.sessions.get(name)
+        session = self.state.sessions.get(name)
         if session is None or not session.belongs_to(address):
-            raise self.shared.closed.refusal(name)
+            raise self.state.closed.refusal(name)
         return session
 
     def _heard(self, name: str, address: bytes) -> Session:
         """Return an open session whose client has sent a message."""
         session = self._find(name, address)
-        session.note_message(self.shared.idle_clock.now_s())
+        session.note_message(self.state.idle_clock.now_s())
         return session
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class SessionOpener:
     """Opens the sessions of a service.
 
     Attributes:
-        shared: what it shares with the rest of the service.
+        state: the state of the service.
         admission: decides which new sessions have room.
         name: returns the secret name of each new session.
         realtime: simulated seconds per wall-clock second; None: not in real time.
         watch: an observer of the sessions, and their pace; None: there is none.
     """
 
-    shared: Shared
+    state: ServiceState
     admission: Admission
     name: NewName
     realtime: float | None
@@ -142,7 +142,7 @@ class Opening:
         Raises:
             SessionRefused: there is no room, or the hello is invalid.
         """
-        known = self.shared.sessions.opened_by(hello, address)
+        known = self.state.sessions.opened_by(hello, address)
         if known is not None:
             return known.welcome()
         opened = self.admission.open(hello)
@@ -151,7 +151,7 @@ class Opening:
         except BaseException:  # such as MemoryError
             self.admission.put_back()
             raise
-        self.shared.journals.opened(session, data, self.shared.limits)
+        self.state.journals.opened(session, data, self.state.limits)
         self._add(session)
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
@@ -160,7 +160,7 @@ class Opening:
         if hello.policy:
             opened.run.policy = hello.policy
         opened.run.realtime = self.realtime
-        limits, now_s = self.shared.limits, self.shared.idle_clock.now_s()
+        limits, now_s = self.state.limits, self.state.idle_clock.now_s()
         options = options_of(opened, limits, hello)
         return Session(self.name(), hello, opened, options, now_s, address, limits)
 
@@ -169,40 +169,40 @@ class Opening:
         if hello.history and has_history(session):
             return session.resume_with_history()
         reply = session.resume()
-        self.shared.journals.resumed(session, reply)
+        self.state.journals.resumed(session, reply)
         return reply
 
     def restore(self, session: Session) -> None:
         """Add a session that was restored from its journal."""
-        session.note_message(self.shared.idle_clock.now_s())
-        session.limits = self.shared.limits
+        session.note_message(self.state.idle_clock.now_s())
+        session.limits = self.state.limits
         self._add(session)
         log.info("session_restored", **names_of(session), seq=session.seq)
 
     def _add(self, session: Session) -> None:
-        self.shared.sessions.add(session)
+        self.state.sessions.add(session)
         session.pace = self._pace_of(session)
         if self.watch is not None:
-            session.pace = session.pace or self.watch.pace_of(session.opened, self.shared.clock)
+            session.pace = session.pace or self.watch.pace_of(session.opened, self.state.clock)
             self.watch.observer.opened(session.label, session.opened, session.pace)
 
     def _pace_of(self, session: Session) -> Pace | None:
         """Return the pace that the service sets; None: it sets none."""
         if factor := session.opened.run.realtime:
-            return RealTime(factor, session.opened.simulation.now_s, self.shared.clock)
-        if self.shared.limits.events_per_s < math.inf:
+            return RealTime(factor, session.opened.simulation.now_s, self.state.clock)
+        if self.state.limits.events_per_s < math.inf:
             return EventRate(
-                self.shared.limits.events_per_s, lambda: session.events, self.shared.clock
+                self.state.limits.events_per_s, lambda: session.events, self.state.clock
             )
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Closing:
+class SessionCloser:
     """Closes the sessions of a service.
 
     Attributes:
-        shared: what it shares with the rest of the service.
+        state: the state of the service.
         left: how many sessions are left to open.
         outcomes: writes the results of closed sessions.
         vitals: counts what fails.
@@ -210,7 +210,7 @@ class Closing:
         garbage: frees the simulations of closed sessions.
     """
 
-    shared: Shared
+    state: ServiceState
     left: Countdown
     outcomes: Outcomes
     vitals: Vitals
@@ -228,14 +228,14 @@ class Closing:
             session: the session.
             failed: cause of its end; None: it is complete.
         """
-        self.shared.sessions.remove(session)
-        self.shared.held.drop(session.name)
-        self.shared.closed.add(session)
+        self.state.sessions.remove(session)
+        self.state.held.drop(session.name)
+        self.state.closed.add(session)
         if failed in CLIENT_WENT and not session.seq:
             self._forget(session)
             return
         self.outcomes.add(session)
-        self.shared.journals.ended(session, failed)
+        self.state.journals.ended(session, failed)
         self.vitals.report(progress_of(session))
         if failed:
             self.outcomes.fail(Failure(failed, session.ended_because))
@@ -252,13 +252,13 @@ class Closing:
             session: the session.
             answer: the encoded `simulation_ended`.
         """
-        began_s = self.shared.clock()
+        began_s = self.state.clock()
         error = self.outcomes.attempt(session)
-        self.shared.idle_clock.note_work(began_s)
+        self.state.idle_clock.note_work(began_s)
         if not error:
             return answer
         told = session.tell_results_error(error)
-        self.shared.closed.add(session)
+        self.state.closed.add(session)
         return told
 
     def close_if_silent(self, session: Session, now_s: float) -> None:
@@ -268,18 +268,18 @@ class Closing:
             session: an open session.
             now_s: time of the idle clock, s.
         """
-        timeout_s = self.shared.held.idle_timeout_s(session.name, self.shared.limits.idle_s)
+        timeout_s = self.state.held.idle_timeout_s(session.name, self.state.limits.idle_s)
         if not session.seq:
-            timeout_s = min(timeout_s, self.shared.limits.first_request_s)
-        if now_s - max(session.last_message_s, self.shared.held.heard_s(session.name)) <= timeout_s:
+            timeout_s = min(timeout_s, self.state.limits.first_request_s)
+        if now_s - max(session.last_message_s, self.state.held.heard_s(session.name)) <= timeout_s:
             return
         session.end(f"no message from the client for more than {timeout_s:g} s")
         self.close(session, "client_silent")
 
     def _forget(self, session: Session) -> None:
         """Treat a closed session as one that was never opened."""
-        self.shared.journals.dropped(session)
-        self.shared.sessions.opened -= 1
+        self.state.journals.dropped(session)
+        self.state.sessions.opened -= 1
         self.left.put_back()
         self.garbage.note_dropped()
         if self.observer is not None:
@@ -294,20 +294,20 @@ class Closing:
         """
         if not self.outcomes:
             return
-        began_s = self.shared.clock()
+        began_s = self.state.clock()
         for session in self.outcomes.write(last=last):
             self.garbage.note_dropped()
             if session.results_written:
                 self.vitals.results_failing = False
-                self.shared.journals.written(session)
+                self.state.journals.written(session)
             if self.observer is not None:
                 self.observer.closed(session.label)
         self.vitals.results_failing |= bool(self.outcomes)  # they wait for the next attempt
-        self.shared.idle_clock.note_work(began_s)
+        self.state.idle_clock.note_work(began_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class ServiceState:
     """The sessions of a service, its limits and its clocks.
 
     Attributes:
@@ -326,4 +326,4 @@ class Shared:
     sessions: OpenSessions
     held: HeldReplies
     closed: ClosedSessions
-    journals: Journaling
+    journals: SessionJournals

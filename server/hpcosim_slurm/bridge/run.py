@@ -17,22 +17,22 @@ from typing import Protocol
 import msgspec
 
 from hpcosim_server import log
-from hpcosim_server.service.held import Envelope
+from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.socket_loop import Request, bounds_of
-from hpcosim_server.wire.listening import close_listener, endpoint_of, listen
-from hpcosim_slurm.bridge.bridge import Acting, Bridge, SafetyLimits
-from hpcosim_slurm.bridge.session import Course, MakeWorld, SchedulerSession
+from hpcosim_server.wire.listener import close_listener, endpoint_of, listen
+from hpcosim_slurm.bridge.bridge import Bridge, OrderExecutor, SafetyLimits
+from hpcosim_slurm.bridge.session import BridgeState, MakeWorld, SchedulerSession
 from hpcosim_slurm.checks import CheckedCluster, Wanted, check_cluster, exclusive, lock_folder
 from hpcosim_slurm.commands import Carrier
 from hpcosim_slurm.config import ClusterConfig, Mode
 from hpcosim_slurm.errors import JournalError, SlurmError
-from hpcosim_slurm.hooks import Bell, Heard
+from hpcosim_slurm.hooks import Bell, HookReader
 from hpcosim_slurm.journal import FORMAT, Began, Journal, read
 from hpcosim_slurm.reading import read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
-from hpcosim_slurm.worlds.copied import ShadowWorld
+from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import PowerModel, Site, chosen, shared_with
 
@@ -48,7 +48,7 @@ def course_of(
     began: Began,
     make_world: MakeWorld,
     warn: Callable[[str], None],
-) -> tuple[Course, Journal]:
+) -> tuple[BridgeState, Journal]:
     """Return the state of a bridge and its open journal.
 
     Args:
@@ -61,7 +61,7 @@ def course_of(
         JournalError: the file is no journal, or that of a bridge with other settings.
         OSError: it cannot be read or written.
     """
-    course = Course(began.site, make_world)
+    course = BridgeState(began.site, make_world)
     is_old = path is not None and path.exists() and path.stat().st_size > 0
     if path is not None and is_old:
         for record in read(path, warn):
@@ -240,11 +240,11 @@ def run_bridge(
         return serve(bridge, polling, listener, stopped, settings.access, continues=continues)
 
 
-def _acting(tools: Tools, settings: BridgeSettings) -> Acting:
+def _acting(tools: Tools, settings: BridgeSettings) -> OrderExecutor:
     limits = settings.limits
     if settings.show is not None:  # no decision is carried out, and that is as it should be
         limits = replace(limits, rejected=sys.maxsize)
-    return Acting(Carrier(tools, settings.show), limits)
+    return OrderExecutor(Carrier(tools, settings.show), limits)
 
 
 def world_of(mode: str) -> MakeWorld:
@@ -265,7 +265,7 @@ def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
 def _polling_of(read: Callable[[], ClusterState], poll_s: float, bell: Bell | None) -> Polling:
     if bell is None:
         return Polling(read, poll_s)
-    heard = Heard(read, bell)
+    heard = HookReader(read, bell)
     return Polling(heard.read, poll_s, heard.wait)
 
 
@@ -337,7 +337,7 @@ def listening(address: str, access: Access = LOCAL_ONLY) -> Iterator[socket.sock
     """Yield a socket that listens at an address, and close it at the end of the context.
 
     Args:
-        address: address to listen at, see `hpcosim_server.wire.listening.listen`.
+        address: address to listen at, see `hpcosim_server.wire.listener.listen`.
         access: who may connect.
 
     Raises:

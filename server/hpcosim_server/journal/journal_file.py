@@ -240,7 +240,7 @@ def record_in(body: bytes) -> Record:
     return _decoder.decode(body)
 
 
-class Placed(NamedTuple):
+class PlacedRecord(NamedTuple):
     """A record and its place.
 
     Attributes:
@@ -281,7 +281,7 @@ class JournalReader:
             start = self._check_header()
         self.end = start
 
-    def __iter__(self) -> Iterator[Placed]:
+    def __iter__(self) -> Iterator[PlacedRecord]:
         """Read the records."""
         while (body := self._body()) is not None:
             try:
@@ -290,7 +290,7 @@ class JournalReader:
                 self.fault = f"the record at byte {self.end} cannot be decoded: {error}"
                 return
             start, self.end = self.end, self.end + FRAME.size + len(body)
-            yield Placed(record, start, self.end)
+            yield PlacedRecord(record, start, self.end)
 
     @property
     def is_cut(self) -> bool:

@@ -9,7 +9,7 @@ from hpcosim_protocol import Decisions
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.sessions import Part, Totals
-from hpcosim_server.wire.listening import key_of
+from hpcosim_server.wire.listener import key_of
 
 
 def unknown(name: str) -> str:
