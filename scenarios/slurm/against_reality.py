@@ -44,9 +44,7 @@ class Compared(NamedTuple):
     """A job in both runs.
 
     Attributes:
-        number: its number.
         simulated: its times in the simulation.
-        real: its real times.
         added_s: sum of the start delays of this job and of those before it, s: the jobs for whose
             end it waited in the simulation, and so on; the largest sum.
         in_a_row: number of these jobs.

@@ -33,7 +33,6 @@ class Instance:
     """A cluster of this host.
 
     Attributes:
-        folder: its files.
         options: what the user asked for.
         ports: free ports: controller, slurmdbd, then one for each node.
         daemons: what has been started.

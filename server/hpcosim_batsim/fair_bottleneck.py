@@ -55,7 +55,6 @@ def fair_rates(claims: Sequence[Claim], capacities: Mapping[int, float]) -> list
     """Return the rate of each task, tasks per second.
 
     Args:
-        claims: the tasks.
         capacities: capacity of each resource of several tasks or processes, in units of its amounts
             per s. The others need none, because `limit_per_s` respects them.
     """

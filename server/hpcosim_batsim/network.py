@@ -44,7 +44,6 @@ class Place(Struct, frozen=True):
     """Where a host is in the network.
 
     Attributes:
-        group: its group.
         up: its own links to the centre of its zone, which only its messages use.
         down: its own links from the centre.
     """
@@ -65,7 +64,6 @@ class Network:
     """The network of a platform.
 
     Args:
-        links: the links.
         zones: the zones by name.
         zone_of: name of the zone of each host and router.
         unsupported: why messages cannot be simulated; "": they can.
@@ -221,7 +219,6 @@ class Link(Struct, frozen=True):
     """A link.
 
     Attributes:
-        name: its name.
         bytes_per_s: bandwidth, bytes/s.
         latency_s: latency, s.
         fatpipe: each message has the whole bandwidth; otherwise all messages share it.
@@ -237,7 +234,6 @@ class RouteEntry(Struct, frozen=True):
     """A route between two members of a zone.
 
     Attributes:
-        links: its links.
         leaves: the host or router at which it leaves its first member, if that is a zone.
         enters: the host or router at which it enters its second member, if that is a zone.
     """
@@ -265,7 +261,6 @@ class Zone(Struct, frozen=True):
     """A zone of a platform.
 
     Attributes:
-        name: its name.
         parent: the zone that contains it; "": none does.
         kind: `full`: a route for each pair of members. `star`: members are attached to a centre.
             `none`: messages take no time.
@@ -304,7 +299,6 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
     The time is proportional to the number of hosts, plus the number of pairs of their groups.
 
     Args:
-        network: the network.
         hosts: host of each process.
         size: size of each message, bytes.
 
@@ -344,7 +338,6 @@ def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float
     """Return the traffic of a task with a communication matrix.
 
     Args:
-        network: the network.
         hosts: host of each process.
         sizes: bytes from each process to each process, row by row.
 

@@ -100,8 +100,6 @@ class StateChange(Struct, frozen=True):
 
     Attributes:
         time_s: simulated time, s.
-        hosts: the hosts.
-        state: their new state.
         counted: `PREFIX_machine_states.csv` has a row then.
     """
 
@@ -398,7 +396,6 @@ def energy_log(record: RunRecord, switches: Iterable[EnergyEntry] | None) -> Ene
     """Return the energy of a run.
 
     Args:
-        record: the run.
         switches: energy at requests to change pstates and at their ends; None: each change of power
             in the recording is a request or an end.
     """
@@ -462,7 +459,6 @@ def outcome_of(
     """Return the result of a run, complete or not, without the jobs that have not ended.
 
     Args:
-        record: the run.
         job: returns the result of a job.
         log: the requests to change pstates; None: each change of power in the recording is one.
         energy: include the energy over time and of each job, and the pstates.

@@ -28,7 +28,6 @@ class Wanted:
     """What a bridge is asked to do.
 
     Attributes:
-        mode: its mode.
         partitions: partitions in which jobs start; empty, for shadow only: all.
         waiting: for each partition the one in which its jobs wait to be placed; empty, for shadow
             and hold only: none.
@@ -46,9 +45,7 @@ class CheckedCluster:
     """A cluster that fulfils what a mode needs.
 
     Attributes:
-        config: its configuration.
         rights: rights of the user of this process.
-        state: its state.
     """
 
     config: ClusterConfig

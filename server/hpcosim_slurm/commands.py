@@ -230,7 +230,6 @@ class Order:
     """An action with its cause.
 
     Attributes:
-        action: the action.
         cause: the decision that caused it, for the log.
     """
 

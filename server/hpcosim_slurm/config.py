@@ -123,7 +123,6 @@ class Rights:
     """What a user may do.
 
     Attributes:
-        user: the user.
         level: why: `root`, `SlurmUser`, `Administrator`, `Operator`, or empty: none of these.
         sees_all_jobs: whether the user sees the jobs of others.
         changes_jobs: whether the user may change the jobs of others, and end, requeue, suspend and

@@ -15,12 +15,10 @@ class CommandError(SlurmError):
     """A command of Slurm has failed.
 
     Args:
-        command: its words.
         words: what Slurm says.
         status: its exit status; None: it did not end by itself.
 
     Attributes:
-        command: its words.
         words: what Slurm says, one line.
         status: its exit status; None: it did not end by itself.
     """

@@ -51,7 +51,6 @@ class Bell:
     Args:
         path: the FIFO. It is created, and removed by `close`. One that a killed bridge has left is
             used again.
-        mode: its permissions.
 
     Raises:
         SlurmError: it cannot be created, or the path is something else.

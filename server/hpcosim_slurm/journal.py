@@ -182,7 +182,6 @@ def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
     A file without a whole line is no journal: it may be any file, named by mistake.
 
     Args:
-        path: the file.
         warn: called with a sentence about a line that was cut off.
 
     Raises:

@@ -73,7 +73,6 @@ def read_records(
     """Return the records of an output, by the value of their first field.
 
     Args:
-        text: the output.
         what: what is shown, such as `node`.
         first: name of the first field of each record.
         read: returns a record of its fields and its text. The fields are without the texts of

@@ -18,7 +18,6 @@ class LiveJob:
         id: Slurm's number of the job. A task of an array has a number that `texts.task_id`
             makes, because Slurm gives it one only when it starts; it stays the same.
         label: Slurm's text for a task of an array, such as `101_3`; empty: the job is none.
-        name: its name.
         user: name of its user.
         account: its account; empty: the cluster has no accounts.
         partition: the partition in which it waits or runs; several for a job that may start in
@@ -109,17 +108,14 @@ class LiveNode:
     """A node of a Slurm cluster.
 
     Attributes:
-        name: its name.
         cpus: number of its CPUs that jobs may use.
         memory_mb: memory that jobs may use, MiB.
         is_available: whether new jobs may start on it: it is not down, drained or failing.
         is_responding: whether its daemon answers, or it is switched off on purpose.
-        power: its power state.
         slurm_state: Slurm's words for its state, such as `IDLE+POWERED_DOWN`.
         cpus_allocated: number of CPUs that jobs have.
         memory_allocated_mb: memory that jobs have, MiB.
         devices: number of generic resources by name with type, such as `{"gpu:a100": 2}`.
-        features: its features.
         partitions: names of the partitions that contain it.
         reason: why it is down or drained; empty: no reason is given.
         booted_s: Unix time of its last boot, s; it varies by some seconds. None: unknown.
@@ -146,7 +142,6 @@ class LivePartition:
     """A partition of a Slurm cluster.
 
     Attributes:
-        name: its name.
         nodes: names of its nodes.
         is_up: whether jobs of it may start (`State=UP`).
         is_default: whether jobs that name no partition go to it.
@@ -167,7 +162,6 @@ class LiveReservation:
     """A reservation of a Slurm cluster. Of one that repeats, the present window, or the next one.
 
     Attributes:
-        name: its name.
         nodes: names of its nodes; empty: it reserves licences only.
         start_s: begin of the window.
         end_s: end of the window.

@@ -44,8 +44,6 @@ class Bridge:
     """A run, driven by Batsim's messages.
 
     Args:
-        workloads: the jobs.
-        platform: the hosts.
         options: the run's options.
         external: external events by time. None: there is no file of them, so the scheduler gets
             no `no_more_external_event_to_occur`.

@@ -37,8 +37,6 @@ class Execution:
 
     Attributes:
         job: number of the job.
-        hosts: its hosts.
-        task: its task.
         part: the simple task that runs; None: none has begun.
         number: number of that part.
         waits: whether the part has not begun to compute and to transfer: its latency passes.
@@ -127,8 +125,6 @@ class Executions:
 
         Args:
             job: number of the job.
-            hosts: its hosts.
-            task: its task.
         """
         execution = self._running[job] = Execution(job, hosts, task)
         execution.until_s = self._simulation.now_s

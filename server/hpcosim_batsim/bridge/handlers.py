@@ -40,8 +40,6 @@ def handle_events(run: BatsimRun, events: Iterable[Event], time_s: float) -> Non
     """Update a run by events of the simulator, and queue Batsim's events for the scheduler.
 
     Args:
-        run: the run.
-        events: the events.
         time_s: their time in messages, s.
     """
     for event in events:
@@ -108,8 +106,6 @@ def apply_external_event(run: BatsimRun, event: ExternalEvent, time_s: float) ->
     """Apply an external event at the current simulated time.
 
     Args:
-        run: the run.
-        event: the event.
         time_s: its time in messages, s.
     """
     if event.kind in (UNAVAILABLE, AVAILABLE):
@@ -150,8 +146,6 @@ def carry_out(run: BatsimRun, data: replies.DecisionData, where: str) -> None:
     """Apply a decision at the current simulated time.
 
     Args:
-        run: the run.
-        data: the decision.
         where: path of the decision in the scheduler's reply, for errors.
 
     Raises:

@@ -29,8 +29,6 @@ class PstateSwitch:
     """A request to set the pstate of hosts.
 
     Attributes:
-        hosts: the hosts.
-        pstate: the requested pstate.
         remaining: number of hosts that still switch; 0: the request is complete.
     """
 
@@ -43,7 +41,6 @@ class HostStates:
     """State of every host, in addition to the node states of the simulation.
 
     Args:
-        platform: the hosts.
         simulation: the simulation; its cluster is that of `cluster_of`.
         slots: maximum number of jobs on a host at the same time.
         energy: simulate power and energy.
@@ -99,7 +96,6 @@ class HostStates:
 
         Args:
             job: number of the job.
-            hosts: the hosts.
             loads: load by host, 0 to 1; default 0.
             speed: factor of the loads.
         """
@@ -253,7 +249,6 @@ class StateEntry(NamedTuple):
         after: number of starts and ends of jobs in the recording before it.
         time_s: simulated time, s.
         hosts: the hosts; empty: the request changed only pstates.
-        state: their new state.
         counted: Batsim counts the states of all hosts then. It does so at a request, and when the
             last host of a request has switched.
     """
@@ -270,7 +265,6 @@ class PstateChange(NamedTuple):
 
     Attributes:
         time_s: simulated time, s.
-        hosts: the hosts.
         pstate: number of the pstate, `SWITCHING_ON` or `SWITCHING_OFF`.
     """
 
@@ -344,7 +338,6 @@ class SwitchLog:
         Args:
             after: as in `StateEntry`.
             time_s: simulated time, s.
-            host: the host.
             on: it is on; otherwise it is asleep.
             last: it is the last host of its request.
         """
@@ -357,7 +350,6 @@ class SwitchLog:
         Args:
             after: the energy after it.
             hosts: the hosts of the request.
-            pstate: the pstate.
         """
         self.energy.append(after)
         self.pstates.append(PstateChange(after.time_s, hosts, pstate))
@@ -399,7 +391,6 @@ def kind_of(
     """Return the node that represents a host.
 
     Args:
-        host: the host.
         pstate: pstate in which it computes.
         slots: maximum number of jobs on the host at the same time.
         energy: use the host's power.

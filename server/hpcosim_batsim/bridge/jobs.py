@@ -43,12 +43,9 @@ class RunJob:
     Attributes:
         source: the job as the workload or the scheduler describes it.
         full_id: its id in messages, `WORKLOAD!NAME`.
-        profile: its profile.
         number: its job id in the simulation.
         dynamic: the scheduler registered it.
-        state: its state.
         final: its final state; None: it has not ended.
-        hosts: its allocation.
         task: its task on these hosts; None: it has not started.
         started_s: start time, s.
         kill_requested: the scheduler requested to kill it.

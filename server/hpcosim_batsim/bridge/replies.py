@@ -146,7 +146,6 @@ class TimedDecision(Struct, gc=False):
 
     Attributes:
         timestamp_s: simulated time at which it applies, s; a time in the past means now.
-        data: the decision.
     """
 
     timestamp_s: float

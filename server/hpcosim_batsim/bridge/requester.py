@@ -69,7 +69,6 @@ def exchange_messages(
     A scheduler that violates the protocol gets `SIMULATION_ENDS` with the error.
 
     Args:
-        bridge: the simulation.
         address: where the scheduler listens, such as `tcp://localhost:28000`.
         timeouts: timeouts of the replies.
         wall: is set to the wall-clock times.

@@ -45,9 +45,7 @@ class BatsimRun:
 
     Attributes:
         options: the run's options.
-        platform: the platform file.
         registry: jobs and profiles.
-        simulation: the simulation.
         hosts: state of the hosts.
         queue: events of the next message.
         registering: the scheduler may still register jobs.

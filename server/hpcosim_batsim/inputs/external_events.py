@@ -69,7 +69,6 @@ class ExternalEvent(Struct, frozen=True):
         time_s: simulated time, s.
         kind: type of the event.
         hosts: hosts that become unavailable or available; empty for other types.
-        raw: the JSON object.
     """
 
     time_s: float
@@ -84,7 +83,6 @@ def read_external_events(
     """Return the events of files by time.
 
     Args:
-        paths: the files.
         hosts: number of compute hosts.
         forward_unknown: accept events of other types, for the scheduler.
 

@@ -32,7 +32,6 @@ class Fields:
     Args:
         path: the file, for errors.
         where: path of the object in the file, for errors.
-        raw: the object.
     """
 
     def __init__(self, path: str, where: str, raw: Any) -> None:

@@ -98,7 +98,6 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
         master: master host, which runs no jobs.
         storage: storage hosts.
         no_network: the platform has no links, so communication takes no time.
-        network: its network.
     """
 
     path: str

@@ -176,7 +176,6 @@ def read_platform(
     """Return the platform of a file.
 
     Args:
-        path: the file.
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
@@ -407,7 +406,6 @@ class LinkTable:
     """The links of a platform.
 
     Attributes:
-        links: the links.
         unsupported: why a link is not supported; "": all are.
     """
 
@@ -420,7 +418,6 @@ class LinkTable:
         """Add a link.
 
         Args:
-            link: the link.
             split: whether each direction has the whole bandwidth.
         """
         number = len(self.links)

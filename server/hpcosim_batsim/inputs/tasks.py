@@ -51,7 +51,6 @@ class SimpleTask(Struct, frozen=True):
         latency_s: time at its begin without load and progress, s.
         shared: amounts on resources that other jobs may use at the same time, see `demand`. If
             there are any, duration and loads are those without such jobs.
-        ret: its return code.
     """
 
     profile: str
@@ -70,7 +69,6 @@ class SequentialTask(Struct, frozen=True):
         tasks: the tasks, in order.
         repeat: number of repetitions of the sequence.
         duration_s: duration of all repetitions, s.
-        ret: its return code.
     """
 
     profile: str
@@ -97,7 +95,6 @@ def task_of(
     Args:
         profile: profile of the job.
         profiles: all profiles of its workload, by name.
-        platform: the platform.
         hosts: number of the host of each process, in order; a host may have several processes.
         pstates: pstate of every host of the platform.
         share_hosts: whether a host may run several jobs.
@@ -264,8 +261,6 @@ def demand_of(
     """Return the demand of a profile on hosts.
 
     Args:
-        profile: the profile.
-        platform: the platform.
         hosts: number of the host of each process, in order.
         pstates: pstate of every host of the platform.
         share_hosts: whether a host may run several jobs.
@@ -356,7 +351,6 @@ def _compute_s(
 
     Args:
         flop: computations on each host, flop.
-        platform: the platform.
         pstates: pstate of every host of the platform.
         many: whether a host has several processes.
     """
@@ -408,7 +402,6 @@ def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
     """Return the progress of a task in the form of `JOB_KILLED`.
 
     Args:
-        task: the task.
         part: number of its current simple task, in the order of `parts`.
         share: progress of that simple task, 0 to 1.
     """

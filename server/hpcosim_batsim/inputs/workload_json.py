@@ -52,7 +52,6 @@ def read_workload(path: Path, name: str) -> BatsimWorkload:
     """Return the workload of a file.
 
     Args:
-        path: the file.
         name: name of the workload; Batsim calls the first one `w0`.
 
     Raises:
@@ -124,7 +123,6 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> Ba
     """Return a job of a workload file, or one that a scheduler registers.
 
     Args:
-        raw: the decoded object.
         workload: name of its workload.
         path: the file, for errors; "": a scheduler's message.
         where: path of the object in it, for errors.
@@ -204,7 +202,6 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
 
     Args:
         name: name of the profile.
-        raw: the decoded object.
         path: the file, for errors; "": a scheduler's message.
         where: path of the object in it, for errors; default: `profiles.NAME`.
 
@@ -287,7 +284,6 @@ def _count_tasks(
     """Return the number of tasks of a profile, without repetitions.
 
     Args:
-        profile: the profile.
         known: all profiles of its workload, by name.
         path: the file, for errors.
         above: names of the composed profiles that contain it.

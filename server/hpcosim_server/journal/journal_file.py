@@ -153,7 +153,6 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
     Attributes:
         session: secret name of the session.
         hello: the client's message, as it was received.
-        welcome: the encoded reply.
         scenario_file: absolute path of the scenario's file; empty: unknown.
         overrides: values that replaced those of the file, of the server and of the client, by
             dotted path.
@@ -182,7 +181,6 @@ class ExchangeRecord(msgspec.Struct, frozen=True, array_like=True, tag="exchange
 
     Attributes:
         request: the client's message, as it was received.
-        reply: the encoded reply.
         elapsed_s: simulated time that passed before the decisions in a session in real time, s;
             None: `elapsed_s` of the request.
     """
@@ -244,7 +242,6 @@ class PlacedRecord(NamedTuple):
     """A record and its place.
 
     Attributes:
-        record: the record.
         start, end: offsets of its first byte and after its last one.
     """
 
@@ -257,7 +254,6 @@ class JournalReader:
     """Reads records.
 
     Args:
-        file: the journal.
         start: offset of the first record to read; None: the first of the journal.
 
     Attributes:

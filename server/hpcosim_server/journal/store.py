@@ -38,7 +38,6 @@ class Journals:
         clock: returns the wall-clock time, s.
 
     Attributes:
-        folder: the folder.
         failed: number of journals that could not be written, without those that are still open.
 
     Raises:

@@ -34,8 +34,6 @@ class Admission:
     """Refuses new sessions for which there is no room.
 
     Args:
-        limits: the limits.
-        sessions: the open sessions.
         left: how many sessions are left to open.
         new_session: creates the simulation of a new session.
         totals: the totals of the server; None: its own.

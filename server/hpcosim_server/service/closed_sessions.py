@@ -88,7 +88,6 @@ class ClosedSessions:
         """Return the reply to a repeated last request of a closed session, otherwise None.
 
         Args:
-            request: the request.
             address: address of its sender, who must have the key of the session's client.
         """
         closed = self._by_name.get(request.session)

@@ -179,7 +179,6 @@ class WorkerReport(Struct, frozen=True, array_like=True, tag="told"):
     """What the front must know of a worker.
 
     Attributes:
-        load: its sessions.
         heard: number of packets of the front that it has obeyed.
         nonces: for a new front, nonces of the hellos of the open sessions.
     """

@@ -384,7 +384,6 @@ class WorkerRoute:
     """A worker that is connected to the front.
 
     Attributes:
-        number: its number.
         post: connection to it.
         load: its sessions, as it told last.
         given: the connections that it has not said to have handled.
@@ -432,7 +431,6 @@ class WaitingRequest(NamedTuple):
     """A request that waits for a worker.
 
     Attributes:
-        frames: the request.
         worker: number of the worker of its session; 0: any worker without sessions.
         nonce: the nonce of a hello.
         since_s: time of its arrival, s.
@@ -571,7 +569,6 @@ class Gate:
     stays here, the other is a connection without keys, which moves as any other.
 
     Args:
-        curve: the clients.
         inside: gets the other ends, with the addresses of the clients.
         poller: waits for both.
     """

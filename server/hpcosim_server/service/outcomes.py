@@ -34,7 +34,6 @@ class _Unwritten:
     """A closed session without results.
 
     Attributes:
-        session: the session.
         due_s: time of the next attempt to write them, clock s.
         until_s: time after which there is no further attempt, clock s; None: none was made.
         wait_s: time from the last attempt to the next, s.

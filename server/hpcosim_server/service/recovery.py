@@ -133,7 +133,6 @@ def restore(
 
     Args:
         service: a service that keeps its journals in `journals`, before its first message.
-        journals: the journals.
         of_worker: number of the worker whose sessions are restored; None: all sessions.
         skip: names of journals that stay as they are.
         counted: whether the sessions are among those that the server has opened.

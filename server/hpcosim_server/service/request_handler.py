@@ -225,7 +225,6 @@ class SessionCloser:
         up `--once`.
 
         Args:
-            session: the session.
             failed: cause of its end; None: it is complete.
         """
         self.state.sessions.remove(session)
@@ -249,7 +248,6 @@ class SessionCloser:
         after the reply, in `write_results`: a server that is killed in between writes them again.
 
         Args:
-            session: the session.
             answer: the encoded `simulation_ended`.
         """
         began_s = self.state.clock()
@@ -265,7 +263,6 @@ class SessionCloser:
         """Close a session whose client has been silent for too long.
 
         Args:
-            session: an open session.
             now_s: time of the idle clock, s.
         """
         timeout_s = self.state.held.idle_timeout_s(session.name, self.state.limits.idle_s)
@@ -314,7 +311,6 @@ class ServiceState:
         limits: limits for clients.
         clock: returns the wall-clock time, s.
         idle_clock: the clock of the idle timeouts.
-        sessions: the open sessions.
         held: the replies that are held back.
         closed: the sessions that are over, or that could not be restored.
         journals: the journals of the sessions.

@@ -95,7 +95,6 @@ class Session:
     Args:
         name: secret session name, see `sessions.new_name`.
         hello: the message that opened the session.
-        opened: the simulation.
         options: options of the session, for the `welcome` message.
         now_s: time of the service's clock, s.
         address: address of the client's connection; empty: unknown.
@@ -104,7 +103,6 @@ class Session:
     Attributes:
         name: secret session name; it authenticates the client.
         label: public prefix of the name, for logs and folder names.
-        opened: the simulation.
         last_message_s: time of the client's last message on the service's clock, s.
         seq: number of the last request with a reply; 0 before the first.
         last_answer: encoded reply to that request.
@@ -196,7 +194,6 @@ class Session:
         """Return the encoded reply to a request. A repeated request gets the same reply.
 
         Args:
-            request: the request.
             elapsed_s: simulated time that passes before the decisions, s; None: that of the
                 request.
         """

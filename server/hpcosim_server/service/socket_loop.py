@@ -82,7 +82,6 @@ def serve(
     """Reply to requests in this process until a signal, or until the service is done.
 
     Args:
-        service: the service.
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a signal in which the process must end, s.
@@ -143,7 +142,6 @@ def answer_all(
     """Reply to requests until there is a reason to end; write all results.
 
     Args:
-        service: the service.
         door: where requests come in.
         stopped: returns the reason why the service ends, or an empty text.
         shutdown_s: time for which clients of a stopped service hear of it, s.

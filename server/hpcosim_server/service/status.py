@@ -172,7 +172,6 @@ def write_session(
     """Write the results of a session and log the success.
 
     Args:
-        folder: the results folder.
         session: a session that is over.
         also: additional result writers.
         again: an earlier attempt has failed: do not log the warnings again.

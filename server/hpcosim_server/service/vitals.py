@@ -88,7 +88,6 @@ class Vitals:
         """Return the status of a service that runs.
 
         Args:
-            sessions: the open sessions.
             held: the replies that are held back.
             counts: the number of sessions.
             now_s: time of the clock of the sessions, s.
@@ -128,7 +127,6 @@ def later(status: ServerStatus, age_s: float) -> ServerStatus:
     """Return a status some time later, if nothing has happened since.
 
     Args:
-        status: the status.
         age_s: the time, s.
     """
     sessions = [replace(each, silent_s=each.silent_s + age_s) for each in status.sessions]

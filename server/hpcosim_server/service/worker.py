@@ -56,7 +56,6 @@ class _Arrived(NamedTuple):
     Attributes:
         number: number of its packet.
         address: address of the client.
-        frames: the request.
     """
 
     number: int
@@ -75,7 +74,6 @@ class WorkerDoor:
         number: number of the worker.
         connect: connects to the front.
         control: connection to the supervisor.
-        service: the service.
         bounds: bounds of the connections of clients.
         clock: returns the time, s.
 

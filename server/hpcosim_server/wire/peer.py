@@ -18,7 +18,6 @@ class MovedConnection(NamedTuple):
     """A connection that moves to other `Peers`, here or in another process.
 
     Attributes:
-        connection: the socket.
         address: name of the connection.
         rest: what has arrived and is not read.
         queued: bytes that wait to be sent.
@@ -34,7 +33,6 @@ class Peer:
     """A connection: what has arrived, and what waits to be sent.
 
     Args:
-        connection: the socket, non-blocking.
         address: name of the connection, for replies.
         decoder: the decoder of its bytes.
         now_s: time on the clock of the caller, s.
@@ -47,7 +45,6 @@ class Peer:
         has_turn: whether its messages may be read; until then nothing more is received.
         is_parked: whether nothing is read or received.
         queued: bytes of messages that wait to be sent; the first may be sent in part.
-        queued_bytes: their size.
     """
 
     def __init__(

@@ -150,7 +150,6 @@ class Peers:
         """Go on with a connection whose handshake is over.
 
         Args:
-            moved: the connection.
             is_waiting: whether a message has been read that has no reply so far.
 
         Returns:
@@ -307,7 +306,6 @@ class Roster:
     """The connections by their addresses. Those that exceed a bound are closed.
 
     Attributes:
-        by_address: the connections.
         closed: addresses of the connections that were closed since the caller emptied the list.
     """
 

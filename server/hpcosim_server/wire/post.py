@@ -43,7 +43,6 @@ class Post:
     """One end of a local connection that keeps the bounds of packets (SOCK_SEQPACKET).
 
     Args:
-        end: the socket.
         poller: waits for it.
         hear: called when `receive` has something to return, or the other end is gone.
 

@@ -97,7 +97,6 @@ def status_of(
     """Return the status of a bridge.
 
     Args:
-        course: its state.
         version: name and version of the server.
         uptime_s: time since its start, s.
         unreachable: why the state of the cluster cannot be read; empty: it can.
@@ -282,7 +281,6 @@ class Bridge:
         """Return the reply to a message; empty: it gets none now.
 
         Args:
-            body: the message.
             size: its size, bytes; of a body that is too large, which is empty here, too.
             envelope: return address of its sender.
         """
@@ -513,7 +511,6 @@ class OrderExecutor:
         """Return why the bridge must stop acting; empty: it need not.
 
         Args:
-            session: the open session.
             silent_since_s: time since which the scheduler should say something, s; None: it need
                 not.
             unreachable_since_s: time since which the controller does not answer, s; None: it does.

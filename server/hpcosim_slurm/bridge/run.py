@@ -203,7 +203,6 @@ def run_bridge(
     """Serve schedulers until there is a reason to stop, and return it.
 
     Args:
-        settings: the settings.
         version: version of hpcosim.
         stopped: returns the reason to stop; empty: there is none.
         warn: called with sentences that the operator should read at the start.
@@ -363,7 +362,6 @@ def serve(
     """Serve schedulers until there is a reason to stop.
 
     Args:
-        bridge: the bridge.
         states: where states of the cluster come from.
         listener: where schedulers connect; see `listening`.
         stopped: returns the reason to stop; empty: there is none.

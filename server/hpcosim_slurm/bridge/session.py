@@ -54,13 +54,11 @@ class SchedulerSession:
     Args:
         name: secret name of the session.
         hello: the message that opened it.
-        world: the world.
         cluster: name of the cluster.
 
     Attributes:
         name: secret name; it authenticates the client.
         hello: the message that opened the session.
-        world: the world.
         seq: number of the last answered request; 0 before the first.
         last_answer: encoded reply to that request.
         waiting: the request that waits for its reply; None: there is none.

@@ -71,8 +71,6 @@ def write_jobs(
 
     Args:
         jobs: the file of jobs.
-        lines: the jobs.
-        runs: the recorded runs.
         private: further files, which replace existing ones.
         force: replace files of jobs and runs that exist.
 
@@ -222,7 +220,6 @@ class InputError(HpcosimError):
 
     Args:
         what: what is wrong, what was expected, and how to correct it.
-        path: the file.
         line: line in the file, from 1; None: the whole file.
     """
 

@@ -128,7 +128,6 @@ def readable(lines: Iterable[Line], places: Sequence[int], report: ImportReport)
     """Return the jobs that the reader accepts, without the values that it rejects.
 
     Args:
-        lines: the jobs.
         places: line of each job in the file that is imported.
         report: counts the dropped values and jobs.
     """

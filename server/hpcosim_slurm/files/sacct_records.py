@@ -208,7 +208,6 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
 
     Args:
         row: the row; its identifier is not that of a step.
-        named: the identifier.
         zone: time zone of local times.
 
     Raises:
@@ -382,7 +381,6 @@ def started_records(
     """Yield the records of jobs that started; the others are dropped and counted.
 
     Args:
-        path: the file.
         zone: time zone of local times.
         limits: gets the limit of running tasks of each array that states one.
         report: counts the dropped records by reason.

@@ -37,7 +37,6 @@ def lines_of(path: Path, report: ImportReport | None = None) -> Iterator[tuple[i
     """Yield the lines of a plain or gzipped file with their numbers, without line ends.
 
     Args:
-        path: the file.
         report: notes that the file is cut off; None: that is an error.
 
     Raises:
@@ -137,7 +136,6 @@ def require(columns: Sequence[str], needed: Sequence[str], path: Path, advice: s
     """Check that a table has columns.
 
     Args:
-        columns: its columns.
         needed: names; `A/B` is met by either.
         path: the file, for the error.
         advice: how to make a file with them, for the error.

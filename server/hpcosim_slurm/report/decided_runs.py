@@ -221,7 +221,6 @@ class Outcome:
     """What became of a decision.
 
     Attributes:
-        decision: the decision.
         scheduler: name of the scheduler.
         decided_s: when the bridge got it, Unix time, s.
         seq, index: number of the request, and position in it.

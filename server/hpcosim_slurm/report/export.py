@@ -134,9 +134,7 @@ def compare(
     """Return the figures of a session.
 
     Args:
-        session: the session.
         shadow: its run in the shadow.
-        real: its real run.
         tolerance_s: largest difference of two starts that match, s.
     """
     rows = [row for row in session.rows if not row.was_running]
@@ -356,7 +354,6 @@ class Reported(msgspec.Struct, frozen=True):
     """What a report has.
 
     Attributes:
-        figures: the figures.
         text: the figures for people.
         runs: the run as the scheduler decided, and the real one.
         ended: why the runs end, a sentence.
@@ -374,7 +371,6 @@ def report_of(records: Iterable[AnyRecord], tolerance_s: float) -> Reported:
     """Return the report of a journal.
 
     Args:
-        records: the records.
         tolerance_s: largest difference of two starts that match, s.
 
     Raises:
@@ -453,7 +449,6 @@ class DecisionFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the decisions of one kind.
 
     Attributes:
-        decided: their number.
         carried_out, invalid, refused, not_carried_out, overtaken, open: numbers of what became of
             them, see `outcomes.Fate`.
         delay_s: time from the decision until the bridge saw that it was carried out, s.
@@ -476,7 +471,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         decision: their kind, such as `allocate_job`.
         fate: `invalid`, `refused` or `not_carried_out`.
         words: the reason, in words of the bridge or of Slurm.
-        count: their number.
     """
 
     decision: str
@@ -490,7 +484,6 @@ class FallBack(msgspec.Struct, frozen=True):
 
     Attributes:
         at_s: Unix time, s.
-        why: its cause.
     """
 
     at_s: float
@@ -547,7 +540,6 @@ def figures_of(acted: DecidedRuns, real: ScriptedRun, tolerance_s: float) -> Act
 
     Args:
         acted: what it did.
-        real: the real run.
         tolerance_s: largest delay of a start that is in time, s.
     """
     session, outcomes = acted.rows, acted.outcomes

@@ -81,7 +81,6 @@ def side_of(started: int, waits_s: Sequence[float], run: ScriptedRun) -> SideFig
     Args:
         started: number of jobs that have started in it.
         waits_s: waits of jobs, s.
-        run: the run.
     """
     return SideFigures(
         started=started,
@@ -173,12 +172,10 @@ class JobRow(NamedTuple):
     """A job with both of its runs. Of a job that was requeued, the last run counts.
 
     Attributes:
-        spec: the job.
         was_running: whether it ran already when the session began, or is of another partition, so
             that nobody decided on it.
         shadow: its run as the scheduler decided, to its exact end: the start and the real run time.
             In mode shadow that is its run in the copy of the cluster.
-        real: its real run.
     """
 
     spec: JobSpec
@@ -205,7 +202,6 @@ class Explanation(NamedTuple):
     """What the scheduler said of a waiting job (`explain`).
 
     Attributes:
-        job_id: the job.
         at_s: Unix time, s.
         reason: why the job waits.
         expected_s: expected start, Unix time, s; NaN: unknown.
@@ -251,7 +247,6 @@ class ScriptedRun(NamedTuple):
     """A run.
 
     Attributes:
-        record: the record.
         days_j: energy of each day of the session, J; days have 24 h and the first begins with it.
         left_out: number of starts that the copy of the cluster has no room for, because in reality
             jobs share cores.
@@ -347,7 +342,6 @@ def run_of(
     """Return one of the two runs of a session.
 
     Args:
-        session: the session.
         which: returns the run of a job.
         is_real: whether it is the real run.
     """

@@ -113,8 +113,6 @@ class Forecasted(NamedTuple):
     """A forecast beside what happened; all times in s.
 
     Attributes:
-        actual_s: the start.
-        median_s: its forecast.
         low_s: lower end of the range.
         high_s: upper end of the range.
         slurm_s: what `squeue --start` said; None: nothing.
@@ -131,7 +129,6 @@ class Score(NamedTuple):
     """The score of forecasts.
 
     Attributes:
-        forecasts: their number.
         error_s: median absolute error of the medians, s.
         coverage: share of the starts that lie in the range.
         compared: number of forecasts of jobs for which Slurm said something.

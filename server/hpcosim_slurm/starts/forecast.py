@@ -51,7 +51,6 @@ def starts_of(
     when they did, on their nodes. Then the site's scheduler joins, as one that resumes a session.
 
     Args:
-        state: the cluster.
         run_s: the run time of each job, by number, s; infinity: until the scheduler ends it.
         generator: draws what is not known of the scheduler.
         future: jobs that will be submitted.
@@ -240,7 +239,6 @@ class StartForecast(NamedTuple):
     """When a waiting job will start.
 
     Attributes:
-        job_id: its number.
         median_s: median of the drawn starts, s; infinity: in half of them it never starts.
         low_s: their 10 % quantile, s.
         high_s: their 90 % quantile, s.
@@ -264,7 +262,6 @@ def forecast_starts(
     """Return a forecast for each waiting job, in the order of `state.jobs`.
 
     Args:
-        state: the cluster.
         history: ended jobs, the oldest first.
         samples: number of simulations, >= 1.
         seed: seed of all draws. The result is the same for any number of workers.
@@ -295,7 +292,6 @@ class Knowledge(NamedTuple):
     """What is known at an instant.
 
     Attributes:
-        state: the cluster.
         run_times: the model of run times.
         submissions: the model of submissions.
         horizon_s: duration for which submissions matter, s: the latest start if all jobs run until

@@ -29,7 +29,6 @@ def read_json(path: Path, most_bytes: int, kind: type[Content], wanted: str) -> 
     """Return the content of a JSON file.
 
     Args:
-        path: the file.
         most_bytes: maximum size, bytes.
         kind: type of the content.
         wanted: what is expected, for errors.
@@ -97,7 +96,6 @@ class EndedJob(NamedTuple):
     """A job of the history.
 
     Attributes:
-        user: its user.
         requested_s: its requested run time, s.
         run_s: its run time, s; None: it was ended at its limit.
     """

@@ -56,7 +56,6 @@ class QueueState:
 
     Attributes:
         now_s: the instant, s on the clock of the jobs.
-        platform: the cluster.
         jobs: the jobs that wait and run.
         new_policy: returns the scheduler of the site, new for each simulation, as it may be at
             `now_s`: what is not known of it, such as the phase of its periodic work, is drawn.
@@ -135,7 +134,6 @@ def adopted(
     """Return the state of an observed cluster.
 
     Args:
-        observation: the cluster.
         warn: called with a text about what the model lacks.
 
     Raises:
@@ -203,8 +201,6 @@ class _Adoption:
     """The jobs of a live cluster on a platform.
 
     Args:
-        live: the cluster.
-        platform: its model.
         origin_s: Unix time of second 0, s.
     """
 

@@ -47,8 +47,6 @@ def as_json(
     """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known.
 
     Args:
-        observation: the cluster.
-        adopted: its state.
         forecasts: the forecasts of its waiting jobs.
         drawn: the same with the ranges as they were drawn.
         samples: number of simulations.

@@ -65,7 +65,6 @@ class RunTimes:
 
         Args:
             before: the job before; None: it is new.
-            job: the job now.
             at_s: Unix time of the change, s.
         """
         since_s = self._since_s.pop(job.id, None)
@@ -93,7 +92,6 @@ class ClusterCopy(ABC):
         site: what else is known of it.
 
     Attributes:
-        engine: the copy.
         state: the real cluster as it was last seen.
         not_copied: why jobs that run in reality at the start are not in the copy, by number.
     """
@@ -341,7 +339,6 @@ class World(Protocol):
         """Carry out a decision now, or add the event that rejects it.
 
         Args:
-            decision: the decision.
             seq: number of its request.
             index: its position in the request.
         """

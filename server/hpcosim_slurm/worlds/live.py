@@ -141,7 +141,6 @@ class RunChanges:
         """Check a decision, and order what it wants.
 
         Args:
-            wanted: the decision.
             seq: number of the request.
             index: position in the request.
             is_starting: whether Slurm is starting the job.
@@ -620,7 +619,6 @@ class LiveOrder:
     """An order with its decision.
 
     Attributes:
-        order: the order.
         seq: the request of the decision.
         index: the position of the decision in the request.
     """
@@ -635,8 +633,6 @@ class Promise:
     """Nodes of a job that Slurm has not started yet.
 
     Attributes:
-        decision: the decision.
-        seq: its request.
         index: its position in the request.
         nodes: the nodes, in the order of the decision.
         tasks: number of the job's cores on each of them.
@@ -709,7 +705,6 @@ def wait_again(
     """Return the actions after which a job that was requeued starts by a decision again.
 
     Args:
-        job: the job.
         site: what else is known of the cluster.
         is_decided: whether a decision requeued it.
         begin_s: its earliest start by that decision, Unix time, s; None: Slurm's own.
@@ -736,7 +731,6 @@ def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> l
     the CPUs of their nodes are free.
 
     Args:
-        state: the cluster.
         site: what else is known of it.
         suspended: numbers of the jobs that the scheduler has suspended.
     """

@@ -42,7 +42,6 @@ class KnownRun(NamedTuple):
 
     Attributes:
         run_s: its run time without suspensions, s.
-        state: its final state.
     """
 
     run_s: float
@@ -114,7 +113,6 @@ class LiveEngine(Engine):
     more.
 
     Args:
-        platform: the cluster.
         start_s: time of its first event, s.
 
     Attributes:
@@ -164,7 +162,6 @@ class LiveEngine(Engine):
         """Carry out a decision now, or add the event that rejects it.
 
         Args:
-            decision: the decision.
             seq: number of its request.
             index: its position in the request.
 

@@ -27,7 +27,6 @@ def outside_jobs(
     has the same number. It keeps what it has on each node, and its licences.
 
     Args:
-        state: the cluster.
         partitions: names of the partitions that the scheduler sees.
         own: names of all partitions whose jobs it sees.
     """

@@ -123,7 +123,6 @@ def spec_of(job: LiveJob, submit_s: float, shown: Shown) -> JobSpec:
     """Return a job as the protocol describes it. Its run time is unknown: infinity.
 
     Args:
-        job: the job.
         submit_s: time of its submission, as schedulers see it, s.
         shown: what they see.
     """
@@ -148,7 +147,6 @@ def spec_with_nodes(
     """Return a job that has its nodes already, so that nothing keeps it from running there.
 
     Args:
-        job: the job.
         submit_s: time of its submission, as schedulers see it, s.
         shown: what they see.
         error_of: returns why the model would reject a job; empty: it would not.
@@ -353,7 +351,6 @@ def newly_reserved(
     """Return the nodes of reservations that have begun and that a platform does not have.
 
     Args:
-        state: the cluster.
         platform: what a scheduler was told at the begin of its session.
         number: numbers of the nodes by name.
     """

@@ -234,7 +234,6 @@ def partitions(
 
     Args:
         statements: those of slurm.conf.
-        groups: the node groups.
         site: values of all partitions that do not state them, by attribute.
         report: lists the keys that are not modelled.
 

@@ -33,7 +33,6 @@ class Statement:
     """A line of a configuration.
 
     Attributes:
-        path: the file.
         line: line in the file, from 1.
         key: first key, in lower case, such as `nodename`.
         values: values by key in lower case, with the first; a later value of a key replaces an
@@ -68,7 +67,6 @@ def read_statements(path: Path, report: ImportReport) -> list[Statement]:
     such as `/etc/slurm/nodes.conf`, is looked up by its name beside the file.
 
     Args:
-        path: the file.
         report: notes files that may be cut off.
 
     Raises:
