@@ -16,7 +16,6 @@ from hpcosim_protocol.requests import Id, JobRequest, Name, snake_case
 
 PowerState = Literal["on", "switching_off", "sleeping", "switching_on"]
 
-
 Placement = Literal["cores", "one_node", "whole_nodes"]
 JobState = Literal[
     "completed",
@@ -30,7 +29,6 @@ JobState = Literal[
     "deadline",
 ]
 RequeueCause = Literal["node_failed", "decision", "user"]
-
 
 RejectionCode = Literal[
     "unknown_job",

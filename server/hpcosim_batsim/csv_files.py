@@ -14,8 +14,6 @@ from typing import get_args
 from hpcosim_batsim.results import MIN_RUN_S, BatsimOutcome, HostState, JobOutcome
 from hpcosim_sim.record.table_rows import intervals
 
-# Summary of a run: the row of `PREFIX_schedule.csv`.
-
 
 def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:
     """Return the values of the summary by column; None: not measured.

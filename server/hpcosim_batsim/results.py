@@ -1,4 +1,4 @@
-"""Result of a run of a Batsim scheduler, for Batsim's output files."""
+"""Result of a run in Batsim's terms: jobs, hosts, energy and switches."""
 
 from __future__ import annotations
 
@@ -30,18 +30,11 @@ from hpcosim_sim.record.run_record import RunRecord
 
 HostState = Literal["idle", "computing", "sleeping", "switching_on", "switching_off", "unavailable"]
 
-
 MIN_RUN_S = 1e-5
 """Run time in Batsim's files of a job that ends when it starts, s."""
 
-
-# States of unavailable hosts, which the simulation does not record.
-
 Unavailable = Sequence[tuple[float, tuple[int, ...], bool]]
 """Time, hosts, and whether they became unavailable (True) or available again (False)."""
-
-
-# Hosts of each job, and state changes of hosts.
 
 _PSTATES: Mapping[RecordedState, int] = {
     "on": 0,
@@ -218,9 +211,6 @@ def _by_state(
     return by_state
 
 
-# Compute sharing: conversion of the slots of a host back to one host.
-
-
 def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
     """Replace the slots in an outcome by their hosts.
 
@@ -375,9 +365,6 @@ def logged_state_changes(
 def _logged(entry: StateEntry, hosts: Hosts) -> StateChange:
     switched = hosts_of_nodes(hosts, entry.hosts)
     return StateChange(entry.time_s, switched, entry.state, entry.counted)
-
-
-# Energy of a run at each event.
 
 
 class EnergyLog(Struct):

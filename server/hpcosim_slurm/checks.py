@@ -1,4 +1,4 @@
-"""What a mode needs, checked before the bridge does anything: see `check_cluster`."""
+"""What a mode needs, and that only one bridge acts on a partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Actions on a cluster as data, and their commands: scontrol(1), scancel(1)."""
+"""Actions on a cluster as data, their commands, and what carries them out or prints them."""
 
 from __future__ import annotations
 
@@ -16,137 +16,99 @@ from hpcosim_slurm.tools import Tools
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _JOB = re.compile(r"[0-9]+(?:_[0-9]+)?")
 
-
 AT_ONCE = 8
 """Number of commands that run at the same time; each takes slurmctld some milliseconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+@dataclass(frozen=True)
+class _JobAction:
+    """An action on a job.
+
+    Attributes:
+        job: `LiveJob.name_in_slurm`.
+    """
+
+    job: str
+
+
+@dataclass(frozen=True)
+class Place(_JobAction):
     """Start a job on nodes.
 
     Slurm starts it within a second if the nodes are free, after their boot if they are off. If they
     are not free, the job waits for them: check before.
 
     Attributes:
-        job: `LiveJob.name_in_slurm`.
         nodes: names of its nodes.
         partition: partition in which the job starts.
     """
 
-    job: str
     nodes: tuple[str, ...]
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+@dataclass(frozen=True)
+class Release(_JobAction):
     """Let Slurm start a job where it likes.
 
     Attributes:
-        job: `LiveJob.name_in_slurm`.
         partition: partitions in which the job may start, such as `main,gpu`; empty: the job is
             held, and stays in its own.
     """
 
-    job: str
     partition: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+@dataclass(frozen=True)
+class Withdraw(_JobAction):
     """Take a placement or a release back; the job waits again.
 
     Attributes:
-        job: `LiveJob.name_in_slurm`.
         partition: partitions in which the job waits, such as `queue`.
     """
 
-    job: str
     partition: str
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """Hold a waiting job, in its partition, as its user would: a hold of an operator is not ours.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
-    """
-
-    job: str
+class Hold(_JobAction):
+    """Hold a waiting job in its partition, as its user would."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Cancel a job. Slurm says nothing if there is no such job.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
-    """
-
-    job: str
+class Cancel(_JobAction):
+    """Cancel a job. Slurm says nothing if there is no such job."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminate:
+class Terminate(_JobAction):
     """Send SIGTERM to all processes of a running job: it is to end soon.
 
     Slurm signals no suspended job: `scancel` tries that again for more than a minute.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
     """
 
-    job: str
 
-
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(_JobAction):
     """End the run of a job, and let the job wait again, in the partition in which it ran.
 
     Slurm starts it at the earliest when its credential has expired, after 2 minutes by default.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
     """
 
-    job: str
 
-
-@dataclass(frozen=True, slots=True)
-class Begin:
+@dataclass(frozen=True)
+class Begin(_JobAction):
     """Set the earliest start of a waiting job.
 
     Attributes:
-        job: `LiveJob.name_in_slurm`.
         at_s: Unix time, s; it is rounded up to whole seconds.
     """
 
-    job: str
     at_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Suspend:
-    """Stop the processes of a running job. Its CPUs are free for other jobs.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
-    """
-
-    job: str
+class Suspend(_JobAction):
+    """Stop the processes of a running job. Its CPUs are free for other jobs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Continue a suspended job on its nodes, also if other jobs have its CPUs: check before.
-
-    Attributes:
-        job: `LiveJob.name_in_slurm`.
-    """
-
-    job: str
+class Resume(_JobAction):
+    """Continue a suspended job on its nodes, also if other jobs have its CPUs: check before."""
 
 
 @dataclass(frozen=True, slots=True)

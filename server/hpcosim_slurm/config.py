@@ -1,4 +1,4 @@
-"""The configuration of a cluster, as `scontrol show config` prints it."""
+"""The configuration of a cluster (`scontrol show config`), and the rights of the user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ OLDEST, NEWEST = (21, 8), (24, 11)
 """First and last versions whose output is understood. The tests run with 22.05."""
 
 _LINE = re.compile(r"(?m)^([A-Za-z_][\w ]*?)\s*= (.*?)\s*$")
-
 
 Mode = Literal["shadow", "hold", "place"]
 

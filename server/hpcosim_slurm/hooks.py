@@ -1,4 +1,4 @@
-"""The bridge's end of the FIFO to which Slurm's programs write."""
+"""Slurm's programs tell of changes by a FIFO: the bridge's end, and what they add to a state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ NOTIFY = Path(__file__).with_name("notify.sh")
 """The program that rings: `notify.sh FIFO EVENT TEXT`."""
 
 _CAPACITY = 1 << 16  # bytes of a FIFO: see pipe(7)
-
 
 HOOK_S = 5.0
 """Longest wait for the hook of a job that was requeued, s: Slurm runs it after the requeue.

@@ -1,4 +1,4 @@
-"""Writes and reads the journal of a bridge."""
+"""The journal of a bridge: records as JSON objects, one a line; their writer and reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from hpcosim_slurm.worlds.site import Site
 
 FORMAT = 2
 """Number of the format; another one cannot be read."""
-
 
 MAX_LINE_BYTES = 2**28
 

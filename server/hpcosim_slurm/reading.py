@@ -1,4 +1,4 @@
-"""The state of a cluster, from commands that run at the same time."""
+"""The state of a cluster: jobs, nodes, partitions and reservations, from Slurm's commands."""
 
 from __future__ import annotations
 
@@ -35,14 +35,11 @@ from hpcosim_slurm.texts import (
 )
 from hpcosim_slurm.tools import Tools
 
-# Records of `scontrol --oneliner show`: each begins with a field, such as `NodeName=`.
-
 Fields = dict[str, str]
 Record = TypeVar("Record")
 
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=(\S*)")
 _FREE_TEXT = re.compile(r"\s(?:Reason|Comment|Extra)=")
-
 
 FIELDS = (
     *("JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "Name", "UserName", "Account"),
@@ -95,8 +92,6 @@ def read_records(
     return found
 
 
-# Reservations and licences, as `scontrol --oneliner` prints them.
-
 RESERVATIONS = ("scontrol", "--oneliner", "--all", "show", "reservation")
 LICENSES = ("scontrol", "--oneliner", "show", "licenses")
 
@@ -139,8 +134,6 @@ def _reservation(row: Fields, _: str) -> LiveReservation:
 def _names(value: str) -> tuple[str, ...]:
     return tuple(filter(None, text_of(value).split(",")))
 
-
-# Nodes and partitions, as `scontrol --oneliner` prints them.
 
 NODES = ("scontrol", "--oneliner", "--all", "show", "node")
 PARTITIONS = ("scontrol", "--oneliner", "--all", "show", "partition")

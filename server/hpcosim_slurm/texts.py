@@ -1,4 +1,4 @@
-"""Values as Slurm prints them: nothing, durations, trackable resources, node lists, devices."""
+"""Slurm's texts: numbers, durations, resources, node lists, tasks of arrays, times."""
 
 from __future__ import annotations
 
@@ -25,12 +25,10 @@ _UNLIMITED = frozenset(("UNLIMITED", "INFINITE", "NOT_SET", "INVALID", "PARTITIO
 
 Value = TypeVar("Value")
 
-
 MAX_WAITING_TASKS = 1000
 """Number of waiting tasks of an array that are told apart; later ones follow as these start."""
 _TASK_SHIFT = 32  # Slurm's numbers of jobs have at most 32 bits
 _PART = re.compile(r"(\d{1,10})(?:-(\d{1,10}))?(?::(\d{1,10}))?")
-
 
 LEAST_UNIX_S, MOST_UNIX_S = 0.0, 32503680000.0  # 1970 to 3000
 _UNIX = re.compile(r"\d{1,12}(?:\.\d{1,9})?")

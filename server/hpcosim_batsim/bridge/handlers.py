@@ -1,4 +1,4 @@
-"""Handlers of the simulator's events and of external events: they update a run and its messages."""
+"""Handlers of the scheduler's decisions, of the simulator's events and of external events."""
 
 from __future__ import annotations
 

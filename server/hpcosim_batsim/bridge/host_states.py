@@ -1,4 +1,4 @@
-"""State of the hosts of a run: pstates, running jobs and availability."""
+"""State of the hosts of a run: pstates, running jobs, availability, and their nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hpcosim_protocol import NodeGroup, SetNodePower
 
 GIGA = 1e9
 MAX_KINDS = 10_000  # of those that are kept: loads of hosts that share links rarely repeat
-
 
 SWITCHING_ON, SWITCHING_OFF = -1, -2
 """Values of `PstateChange.pstate` while hosts change to a computation or to a sleep pstate."""

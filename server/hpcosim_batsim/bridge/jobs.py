@@ -11,8 +11,6 @@ from hpcosim_batsim.inputs.workload_json import check_sequences, in_order, parse
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload, Delay
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 
-# Final states of jobs in Batsim's terms.
-
 FinalState = Literal[
     "COMPLETED_SUCCESSFULLY",
     "COMPLETED_FAILED",
@@ -28,7 +26,6 @@ FINAL: Mapping[str, FinalState] = {
     "rejected": "REJECTED",
 }
 """Batsim's final state for each final `JobState` of the simulator."""
-
 
 STOPPED, CANCELLED = -1, -2
 """Return codes of jobs that do not complete: at the walltime or in a delay, and in a computation.

@@ -1,4 +1,4 @@
-"""Strict decoder of a scheduler's replies, Batsim's protocol version 4.2.1."""
+"""Batsim's messages, version 4.2.1: a strict decoder of replies, and messages to the scheduler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hpcosim_sim.record.table_rows import intervals
 
 MAX_QUOTED = 300  # maximum length of the scheduler's text in an error, characters
 Texts = Annotated[list[str], Meta(min_length=1)]
-
 
 Json = Mapping[str, Any]
 
@@ -176,7 +175,6 @@ class _Message(Struct, gc=False):
 
 
 _message_decoder = msgspec.json.Decoder(_Message)
-
 
 _TYPES: dict[str, type[DecisionData]] = {
     "EXECUTE_JOB": ExecuteJob,

@@ -21,8 +21,6 @@ from hpcosim_batsim.inputs.tasks import HostTask, capacity_of, parts
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload, used_profiles
 from hpcosim_sim.engine.engine import Rules
 
-# Phases of a task: the load of its hosts over time.
-
 Loads = Mapping[int, float]
 
 

@@ -20,8 +20,6 @@ from hpcosim_batsim.inputs.workload_model import Json
 from hpcosim_protocol.files import read_regular
 from hpcosim_workloads.table import MAX_TIME_S
 
-# Parser of Batsim's interval sets of hosts, such as `0-3 5`.
-
 _INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 

@@ -27,15 +27,11 @@ from hpcosim_batsim.network import (
     ZoneKind,
 )
 
-# Reader of the hosts in SimGrid platform files: speeds and pstates.
-
 POWER, OLD_POWER = "wattage_per_state", "watt_per_state"
 _CHANGING = ("availability_file", "speed_file", "state_file")
 
-
 SPLIT = ("SPLITDUPLEX", "FULLDUPLEX")
 _POLICIES = ("SHARED", "FATPIPE", *SPLIT)
-
 
 ZONES = {"zone", "AS"}
 GROUPS = {"cluster", "cabinet"}

@@ -33,7 +33,6 @@ from hpcosim_batsim.network import Network, Traffic, matrix_traffic, uniform_tra
 
 NOTHING_SHARED: Mapping[int, Amount] = MappingProxyType({})
 
-
 ParallelProfile = Parallel | ParallelHomogeneous
 
 TCP_GAMMA_BYTES = 4194304.0

@@ -13,8 +13,6 @@ from xml.parsers import expat
 from hpcosim_batsim.errors import InputError
 from hpcosim_protocol.files import open_regular
 
-# Parser of amounts with units in SimGrid platforms: `98.095Mf`, `1.25GBps`, `50us`.
-
 _AMOUNT = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SI = {letter: 1000.0**power for power, letter in enumerate(("", "k", "M", "G", "T", "P", "E"))}
 _BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", start=1)}

@@ -1,4 +1,4 @@
-"""Appends records to the journal of a session."""
+"""The journal of a session: its records and their framing, a writer and a reader."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ passed its records to the operating system."""
 
 MARK_BYTES = 2**18  # between two places of `JournalWriter.place_of`
 
-
 FORMAT = 1
 """Number of the format; another one cannot be read."""
 MAGIC = b"hpcosim journal "
@@ -31,7 +30,6 @@ HEADER = MAGIC + b"%d\n" % FORMAT
 FRAME = struct.Struct("<II")
 MAX_RECORD_BYTES = 2**30
 """Maximum size of the body of a record, bytes."""
-
 
 BUFFER_BYTES = 2**18  # read at once
 

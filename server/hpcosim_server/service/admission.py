@@ -1,4 +1,4 @@
-"""Which new sessions a service admits."""
+"""Decoding of requests, and which new sessions a service admits."""
 
 from __future__ import annotations
 

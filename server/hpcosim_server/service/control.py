@@ -1,4 +1,4 @@
-"""Messages between the supervisor of a server and its other processes."""
+"""Messages between the processes of a server: supervisor, front and workers."""
 
 from __future__ import annotations
 

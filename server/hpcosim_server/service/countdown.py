@@ -1,4 +1,4 @@
-"""How many sessions a server still opens, counted by all its processes together."""
+"""How many sessions a server still opens, and the clock of idle timeouts."""
 
 from __future__ import annotations
 

@@ -58,13 +58,11 @@ MOST_WAITING = 1024
 MOST_GIVEN_BYTES = 64 * 2**20
 """Requests on their way to a worker that is busy; one may be larger."""
 
-
 MOST_NONCES = 4096
 SILENT_S = 3.0
 """Time without a status after which a worker computes for long, or hangs, s."""
 IDLE_WORKER_S = 60.0
 """Time after which a worker without sessions ends, if there is another one, s."""
-
 
 SOCKETS = 3
 """Descriptors of a client: one of libzmq, and until a worker has one, both ends of a pair."""

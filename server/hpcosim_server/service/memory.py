@@ -1,4 +1,4 @@
-"""Memory of this process and of the machine, on Linux."""
+"""Memory of this process and of the machine, and the freeing of closed simulations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ MEMORY, STATES = Path("/proc/meminfo"), Path("/proc/self/statm")
 SMAPS = Path("/proc/self/smaps_rollup")
 GROUP = Path("/sys/fs/cgroup")
 KIB = 1024
-
 
 COLLECT_AFTER = 20
 """Closed sessions after which Python looks for cyclic garbage."""

@@ -1,4 +1,4 @@
-"""The pace of a session: how long a reply waits, so that people can follow the simulation."""
+"""The pace of a session: how long a reply waits, for viewers, in real time, or by a rate."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ CATCH_UP_S = 0.25
 MAX_STEPS = 1000
 MIN_SPEED, MAX_SPEED = 1e-6, 1e12
 
-
 BURST_S = 1.0  # of the rate that a session may get at once
-
 
 WHY_FIXED = "the session runs in real time (realtime), so its pace cannot be changed"
 

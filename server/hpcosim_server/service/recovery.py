@@ -1,4 +1,4 @@
-"""Which sessions a process of a server restores from their journals, and when."""
+"""Restores sessions: each runs again from its journal, and its replies are compared."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ from hpcosim_server.wire.listener import address_with
 
 RECALLED = 100
 """Number of ended sessions whose last reply a restarted server can repeat."""
-
 
 MAX_SHOWN = 500
 """Maximum number of characters of a value in an error message."""

@@ -1,4 +1,4 @@
-"""Requests of clients: each is passed to its session, which must belong to the client."""
+"""The requests of clients: sessions are opened, resumed, decided on and closed."""
 
 from __future__ import annotations
 

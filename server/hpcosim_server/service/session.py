@@ -1,4 +1,4 @@
-"""One client's simulation: requests in, replies out, no socket."""
+"""One client's simulation, without a socket, and the basic profile of its events."""
 
 from __future__ import annotations
 

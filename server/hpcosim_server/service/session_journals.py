@@ -1,4 +1,4 @@
-"""What a service writes to the journals of its sessions, and when."""
+"""What a service writes to the journals of its sessions, and reads for their history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open sessions of a service: by name, and by the nonce of the hello that opened them."""
+"""The open sessions of a service, their names, and the totals of all processes of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ FIRST_WORKER = 1
 
 NewName = Callable[[], str]
 """Returns the secret name of a new session."""
-
 
 PROCESSES = 2048
 """Largest number of processes that can have a part; a server has at most 1,024 workers."""

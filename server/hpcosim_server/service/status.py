@@ -1,4 +1,4 @@
-"""Status messages from a service to the program that runs it."""
+"""Progress, failures and results of sessions, for the log and the program that runs it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ address. `client_left`: the client sent `bye` before the end. `client_silent`: n
 the end of the session. `results_not_written`: see `ResultsError`. `internal_error`: a bug of the
 server.
 """
-
 
 MOST_INTERVAL_S = 60.0
 MOST_SESSIONS = 1024  # whose last line is remembered

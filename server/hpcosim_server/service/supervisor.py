@@ -40,7 +40,6 @@ RunWorker = Callable[[Control, int, bool], None]
 RunLivePage = Callable[[Control], None]
 """Runs the process of the live page."""
 
-
 FRONT = 0
 """Number of the front; workers have numbers above."""
 LIVE_PAGE = -1

@@ -29,10 +29,8 @@ from hpcosim_server.wire.peer import crowded, host_of
 
 HEARTBEAT_MS = 60_000  # interval of pings, which find hosts that are gone
 
-
 NUMBERS = itertools.count()
 SOURCE = 2  # ZMQ_SRCFD, which pyzmq names in its drafts only
-
 
 MAX_CLIENTS = 10_000
 """Maximum number of files in the folder of the clients' keys."""

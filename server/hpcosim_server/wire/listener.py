@@ -16,7 +16,6 @@ MAX_PORT = 65535
 BACKLOG = 1024  # connections that wait while the front starts again
 IN_USE = "Address already in use"
 
-
 KEY_LENGTH = 40
 """Length of a public key in Z85."""
 

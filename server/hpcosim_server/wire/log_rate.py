@@ -1,4 +1,4 @@
-"""A bound on the lines that peers can make a server log."""
+"""Bounds that processes share: numbers with a lock, and the rate of log lines."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 TOKENS, AT_S = 0, 1  # places in the bucket
-
 
 BYTES = 8  # of a number
 

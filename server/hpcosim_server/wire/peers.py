@@ -19,7 +19,6 @@ from hpcosim_server.wire.post import GONE, READABLE, WRITABLE, Poller
 READ_BYTES = 2**18  # of one connection in one turn
 SWEEP_S = 0.5
 
-
 ACCEPTED = 64  # connections in one turn
 FULL_PAUSE_S = 0.1  # between two tries to accept when there are no descriptors left
 

@@ -1,4 +1,4 @@
-"""Packets between two processes of a server, each with a connection or without."""
+"""One wait for all descriptors of a process, and packets with connections to another one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ MOST_WAITING = 4096
 """Connections that wait for a process that is busy; further ones are closed."""
 IN_PACKET, IN_FILE = b"\0", b"\1"
 MOST_DESCRIPTORS = 2
-
 
 READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
 GONE = select.EPOLLRDHUP

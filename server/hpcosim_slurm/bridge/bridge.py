@@ -43,8 +43,6 @@ from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveOrder, LiveWorld, releases_of
 from hpcosim_slurm.worlds.site import chosen
 
-# A scheduler that replaces another one waits until Slurm has started the jobs of the other.
-
 
 class Succession:
     """The hello of a scheduler that waits for its turn.
@@ -88,9 +86,6 @@ class Succession:
         return is_pending and now_s < until_s
 
 
-# The status of a bridge, for operators.
-
-
 def status_of(
     course: BridgeState, version: str, uptime_s: float, unreachable: str, journal_failed: bool
 ) -> ServerStatus:
@@ -128,9 +123,6 @@ def status_of(
     )
 
 
-# Hellos that a bridge refuses.
-
-
 def refusal_of(hello: Hello, course: BridgeState, *, is_connected: bool) -> bytes:
     """Return the encoded error for a hello that cannot open a session; empty: it can.
 
@@ -153,9 +145,6 @@ def refusal_of(hello: Hello, course: BridgeState, *, is_connected: bool) -> byte
     if not course.state.nodes:
         return error_reply("too_many_sessions", "the state of the cluster is not known yet")
     return b""
-
-
-# The scheduler at the other end: where replies go, and since when it is silent.
 
 
 class Caller:

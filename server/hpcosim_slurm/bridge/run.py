@@ -1,4 +1,4 @@
-"""Opens a bridge to the Slurm cluster of this machine and serves schedulers."""
+"""Runs a bridge: checks the cluster, polls its state, and serves schedulers at a socket."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import PowerModel, Site, chosen, shared_with
-
-# The state of a bridge from its journal.
-
 
 TICK_S = 0.05  # longest time without a look at the results of polling, s
 FLUSH_S = 2.0  # timeout for sending the last replies, s
@@ -92,8 +89,6 @@ def _check_same(path: Path, old: Began, new: Began) -> None:
                 f"{now}; expected the same, or another --journal"
             )
 
-
-# Reads the state of the cluster at intervals, in a thread.
 
 STOP_S = 0.5  # longest time until a thread that waits for hooks ends, s
 Read = Callable[[], ClusterState]

@@ -1,4 +1,4 @@
-"""The session of a scheduler with a live cluster: requests in, replies out, no socket."""
+"""The session of a scheduler with a live cluster, and the state of a bridge; no socket."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import Site
 
 PUBLIC = 8  # characters of a session's name in logs
-
 
 MakeWorld = Callable[[ClusterState, Site], World]
 """Returns a world for a new session."""

@@ -1,4 +1,4 @@
-"""Files of an import, each written as a whole or not at all."""
+"""Files of an import: each is written as a whole or not at all, with names replaced."""
 
 from __future__ import annotations
 

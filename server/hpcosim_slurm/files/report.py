@@ -1,4 +1,4 @@
-"""The report of an import: what was written, dropped, guessed and not modelled."""
+"""The report of an import, and the check that hpcosim's reader accepts what is written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ MEANING: dict[Kind, str] = {
     "not modelled": "settings that are not modelled",
     "no effect": "settings without effect on a simulation",
 }
-
 
 Line = dict[str, Any]
 

@@ -28,15 +28,10 @@ from hpcosim_slurm.files.sacct_records import (
 from hpcosim_slurm.texts import as_text, origin_of, zone_of
 from hpcosim_workloads.logs.quantities import FieldError, memory_of, shown
 
-# The records of each job: one for each of its runs.
-
 CONTINUES = frozenset(
     ("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "RESIZING")
 )
 """States after which a further record of the same number is a further run of the same job."""
-
-
-# Dependencies of the command line as dependencies on the job numbers of a workload.
 
 KINDS = frozenset(("after", "afterok", "afternotok", "afterany", "aftercorr"))
 MOST_JOBS = 10_000

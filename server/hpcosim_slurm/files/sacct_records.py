@@ -1,4 +1,4 @@
-"""One record of Slurm's accounting: a job, or one run of a job that was requeued."""
+"""The records of Slurm's accounting, their `sbatch` options, and those that are imported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ _ID = re.compile(
     r"(?:\.(?P<step>.{1,100}))?"
 )
 
-
 SHORT: Mapping[str, str] = {
     "A": "account",
     "C": "constraint",
@@ -95,7 +94,6 @@ VALUED = (USED - FLAGS) | {
 }
 """Long options with a value; those that are not of use here are read over."""
 LONGEST = 20_000  # characters; a longer command line is cut
-
 
 FREE_TEXT = ("JobName", "Constraints", "SubmitLine", "Comment", "WorkDir")
 MOST_TASKS = 4_000_000

@@ -1,4 +1,4 @@
-"""A journal of mode hold or place: what the scheduler decided, and what Slurm did."""
+"""A journal of mode hold or place: what the scheduler decided, and what became of it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ DONE: Mapping[type[Decision], frozenset[JobState]] = {
     ResumeJob: frozenset(("running",)),
 }
 """States of a job in Slurm that show that a decision was carried out."""
-
 
 POWER: dict[str, NodePower] = {
     "on": "on",

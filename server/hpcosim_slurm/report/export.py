@@ -1,4 +1,4 @@
-"""The report of a journal: its figures, and two runs as results folders."""
+"""The report of a journal: its figures as JSON and text, and two runs as results folders."""
 
 from __future__ import annotations
 
@@ -57,9 +57,6 @@ from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.site import Site, with_off_state
 from hpcosim_workloads.table import JobSpec
 
-# The figures of a session: what the scheduler would have done beside what Slurm did.
-
-
 WORDS: Mapping[Fate, str] = {
     "carried_out": "carried out",
     "invalid": "rejected by the bridge",
@@ -71,7 +68,6 @@ WORDS: Mapping[Fate, str] = {
 FAILED: tuple[Fate, ...] = ("invalid", "refused", "not_carried_out")
 MAX_FAILURES = 10
 """Number of different reasons that the text and the page have; `decisions.csv` has all."""
-
 
 COLUMNS = (
     *("decided_s", "scheduler", "request", "index", "decision", "job_id", "nodes"),
@@ -231,9 +227,6 @@ def text_of_comparison(comparison: Comparison) -> str:
         lines.append((f"energy, day {day}", shown))
     lines.append(("energy", it.power))
     return text_of(title, lines)
-
-
-# The last session of a journal in mode shadow.
 
 
 def last_session(records: Iterable[AnyRecord]) -> SessionRows:

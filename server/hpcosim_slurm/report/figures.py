@@ -1,4 +1,4 @@
-"""Figures of one run."""
+"""The rows of a session, the figures of a run, and runs as records of a simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds, spread
 from hpcosim_workloads.table import JobSpec
 
 J_PER_KWH = 3.6e6
-
 
 DAY_S = 86_400.0
 NEXT = {"on": "switching_off", "switching_off": "sleeping", "sleeping": "switching_on"}

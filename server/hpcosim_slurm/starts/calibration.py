@@ -1,4 +1,4 @@
-"""Ranges that are as wide as earlier forecasts should have been."""
+"""Ranges that are as wide as earlier forecasts should have been; how good forecasts were."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The range of the start of each waiting job, over many simulations."""
+"""Start forecasts: simulations from an instant on, with drawn run times and submissions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from hpcosim_slurm.starts.observation import DrawnRunTimes, EndedJob, ForecastEr
 from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState
 from hpcosim_slurm.worlds.live_engine import start_on
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
-
-# One simulation of a cluster from an instant on, with given run times.
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
 
@@ -138,8 +136,6 @@ def _table(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
         **columns,
     )
 
-
-# Jobs that are not submitted yet, drawn from what users have submitted so far.
 
 LONGEST_S = 86_400.0
 """Longest time for which submissions are drawn, s."""

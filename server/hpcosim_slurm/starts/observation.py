@@ -1,4 +1,4 @@
-"""A live cluster at an instant with all that a forecast needs, as a file."""
+"""A live cluster with all that a forecast needs, as a file, and drawn run times."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from hpcosim_schedulers.forecast.run_times import UNLIMITED_S as UNLIMITED_S
 from hpcosim_slurm.files.output import write_files
 from hpcosim_slurm.state import ClusterState
 from hpcosim_workloads.table import JobSpec
-
-# JSON files that a user names.
 
 Content = TypeVar("Content")
 

@@ -1,4 +1,4 @@
-"""What commands of Slurm say of run times, usage and expected starts."""
+"""The observation of a live Slurm: state, accounting, usage, settings, expected starts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED
 STARTS = ("squeue", "--noheader", "--all", "--array", "--states=PENDING")
 """Slurm plans the starts of jobs that wait; with `--start` it would sort them."""
 _START_FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "StartTime")
-
 
 ADVICE = (
     "copy it with the accounts from the cluster, import it with `hpcosim import slurm` and name "

@@ -1,4 +1,4 @@
-"""An observation as the state from which a forecast starts."""
+"""The jobs that wait and run at an instant, and the policy `slurm` amid its work."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ from hpcosim_slurm.worlds.specs import (
     waits_for_more,
 )
 from hpcosim_workloads.table import JobSpec
-
-# The state of a cluster from which a forecast starts.
 
 
 class QueuedJob(NamedTuple):
@@ -76,8 +74,6 @@ class QueueState:
         """The jobs that wait."""
         return [job for job in self.jobs if job.started_s is None]
 
-
-# The policy `slurm` as it may be in the middle of its work.
 
 DRIFT_S = 0.3
 """Most by which a period of Slurm's periodic work is longer than stated, s.

@@ -47,11 +47,6 @@ from hpcosim_slurm.worlds.specs import (
     waits_for_more,
 )
 
-# The run times of real jobs, without the time for which they were suspended.
-
-
-# The protocol of a world: what a scheduler sees, and what its decisions do.
-
 
 class RunTimes:
     """Notes how long jobs were suspended, as far as the bridge has seen it."""

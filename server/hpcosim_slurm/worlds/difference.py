@@ -1,4 +1,4 @@
-"""What changed between two states of a cluster, and a state after a change."""
+"""What changed between two states of a cluster, and changes of nodes in a copy of it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ BOOT_TOLERANCE_S = 30.0
 
 NO_STATE = ClusterState(0.0, {}, {}, {})
 """The state before the first one."""
-
 
 MARKS = "*~#!%$@^-"
 """Marks that Slurm appends to the state of a node, such as `*`: its daemon does not answer."""

@@ -1,6 +1,6 @@
 """The cluster itself: decisions become commands of Slurm, and events are what Slurm does.
 
-The rules, beside those of `copied`:
+The rules, beside those of `cluster_copy`:
 
 * A decision is checked against the copy first, so that a mistake has the same answer as in a
   simulation. Then it becomes an order.
@@ -9,7 +9,7 @@ The rules, beside those of `copied`:
 * An order that Slurm refuses, or a job that Slurm does not start in time, becomes
   `decision_rejected` with Slurm's words. The job waits again.
 * A job that was requeued is taken back, so that it starts by a decision again.
-* Decisions about runs: see `run_changes`.
+* Decisions about runs: see `RunChanges`.
 """
 
 from __future__ import annotations
@@ -89,9 +89,6 @@ _BEFORE: Mapping[type[Decision], tuple[str, ...]] = {
 
 _BY_SIGTERM = 128 + 15
 """Exit code of a job that SIGTERM has ended."""
-
-
-# Power states of nodes in a copy, as those of the real ones.
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The engine of a simulation whose jobs end when their run times become known."""
+"""The engine of jobs whose run times become known, and jobs that run on their real nodes."""
 
 from __future__ import annotations
 

@@ -15,8 +15,6 @@ from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds.specs import requested_s, reservations_of
 
-# Jobs of other partitions on nodes that a scheduler sees.
-
 
 def outside_jobs(
     state: ClusterState, partitions: Sequence[str], own: Collection[str]

@@ -1,4 +1,4 @@
-"""The jobs of a cluster as jobs of the protocol."""
+"""The jobs of a cluster, their conditions and its reservations, as those of the protocol."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ from hpcosim_slurm.texts import MAX_WAITING_TASKS, task_id
 from hpcosim_workloads.logs.quantities import Clause, Reference, parse_dependency
 from hpcosim_workloads.table import JobSpec
 
-# Dependencies of jobs as those of the protocol.
-
 _REMARK = re.compile(r"\([a-z]*\)")  # Slurm writes `afterok:7(unfulfilled)`
-
 
 REPEATS_S: Mapping[str, float] = {"HOURLY": 3600.0, "DAILY": 86_400.0, "WEEKLY": 604_800.0}
 """Time between windows, by flag. Of those on weekdays or weekends, one window is known."""

@@ -28,8 +28,6 @@ from hpcosim_slurm.files.slurm.statements import Statement, optional_whole, read
 from hpcosim_slurm.texts import as_text, origin_of, zone_of
 from hpcosim_workloads.logs.quantities import FieldError, device_counts, shown
 
-# Qualities of service that accounts and partitions name.
-
 NORMAL = "normal"  # exists even if no file describes it
 KEYS = ("qos", "allowqos", "denyqos")
 """Keys of partitions that name QOS."""
@@ -86,8 +84,6 @@ def _of_partition(statement: Statement) -> list[str]:
     found = dict.fromkeys(text.strip() for text in texts)
     return [name for name in found if name and name.upper() not in ("ALL", "N/A")]
 
-
-# Settings of slurm.conf without effect on a simulation.
 
 WITHOUT_EFFECT = frozenset(
     (
@@ -149,9 +145,6 @@ NODE_MODELLED = frozenset(
         *("threadspercore", "weight"),
     )
 )
-
-
-# Nodes that slurm.conf states as down or drained, as the failures of a scenario.
 
 KINDS: Mapping[str, str] = {
     "DOWN": "fail",
@@ -216,7 +209,6 @@ BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """First keys of the lines of a file, in lower case, and an example of a line."""
 WIDTH = 100
-
 
 POWER = NodePower()
 

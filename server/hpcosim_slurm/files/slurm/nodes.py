@@ -1,4 +1,4 @@
-"""Nodes of slurm.conf as node groups of a platform."""
+"""Node groups, partitions, switches and licences of slurm.conf and topology.conf."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from hpcosim_slurm.files.slurm.statements import (
 from hpcosim_workloads.logs.quantities import FieldError, device_counts
 
 AWAY = frozenset(("FUTURE",))
-
 
 READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "default": ("default", truth),

@@ -1,4 +1,4 @@
-"""Statements of slurm.conf, gres.conf and topology.conf: lines of `Key=Value` pairs."""
+"""Statements of slurm.conf and the files beside it: `Key=Value` pairs and their values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ MOST_STATEMENTS = 200_000
 MOST_INCLUDES = 100
 _PAIR = re.compile(r'\s*([A-Za-z][\w-]*)\s*=\s*(?:"([^"]*)"|([^\s"]*))')
 _INCLUDE = re.compile(r"\s*include\s+(\S+)\s*", re.IGNORECASE)
-
 
 YES, NO = frozenset(("yes", "true", "up", "1", "on")), frozenset(("no", "false", "0", "off"))
 
