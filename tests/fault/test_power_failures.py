@@ -20,6 +20,7 @@ from hpcosim_server.journal.journal_file import (
     SyncPolicy,
     WrittenRecord,
 )
+from hpcosim_server.journal.store import SYNC_INTERVAL_S, Journals
 from hpcosim_sim.record.folder import LAST, Written, WrittenFile, mismatch, write_together
 from support.fault.power import PowerRecorder
 

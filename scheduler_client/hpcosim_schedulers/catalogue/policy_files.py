@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import ClientError, PolicyError
-from hpcosim_protocol.keys import read_regular
+from hpcosim_protocol.files import read_regular
 
 if TYPE_CHECKING:
     from hpcosim_client.view import Policy, View

@@ -14,7 +14,7 @@ import numpy as np
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Allocation, Job
 from hpcosim_client.view import Policy, PolicyAlarm, View
-from hpcosim_protocol.keys import open_table
+from hpcosim_protocol.files import open_table
 
 COLUMNS = ("job_id", "start_s", "nodes", "tasks")
 LATEST_S = 1e15

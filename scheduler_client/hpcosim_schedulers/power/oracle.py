@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Job
 from hpcosim_client.view import Policy, PolicyAlarm, View
-from hpcosim_protocol.keys import read_regular
+from hpcosim_protocol.files import read_regular
 from hpcosim_schedulers.power.manager import Manager, managed
 
 State = Literal["on", "off"]
