@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hpcosim_server.service.held
+import hpcosim_server.service.held_replies
 import msgspec
 import pytest
 import zmq
