@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import hpcosim_server.service.held_replies
 import msgspec
 import pytest
 import zmq
 
+import hpcosim_server.service.held_replies
 from hpcosim_client.connection import Timeouts
 from hpcosim_client.loop import run
 from hpcosim_protocol import (
