@@ -26,7 +26,7 @@ from benchmarks import (
     viewer,
     wire,
 )
-from hpcosim.cli.report import number
+from hpcosim.cli.printing import number
 
 BENCHMARKS = {
     "start": start.run,

@@ -12,8 +12,8 @@ import torch
 
 from benchmarks.wire import two_processes
 from hpcosim_client import View, play
+from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_gym.learning.rollout import collect
-from hpcosim_gym.learning.weights import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, Scene, network_of, save_deep_eas
 from hpcosim_papers.deep_eas.agent.policy import DeepEasRounds
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Sees

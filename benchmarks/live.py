@@ -20,8 +20,7 @@ from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.results import Run
-from hpcosim_view.live.address import HttpAddress
-from hpcosim_view.live.opening import live_view
+from hpcosim_view.live.address import HttpAddress, live_view
 from hpcosim_workloads.table import JobTable
 
 LOOPBACK = HttpAddress("127.0.0.1", 0)

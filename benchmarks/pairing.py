@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from benchmarks.wire import two_processes
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_papers.ineps.agent.policy import PairingMetadata, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
-from hpcosim_view.report.write import write_report
+from hpcosim_view.report import write_report
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -5,7 +5,7 @@ from __future__ import annotations
 from docs.generate.definitions import entry
 
 from hpcosim_experiments.benchmark.bounds import bounds as bounds_by_name
-from hpcosim_experiments.benchmark.page import reference_name, score_text
+from hpcosim_experiments.benchmark.leaderboard import reference_name, score_text
 from hpcosim_experiments.benchmark.suite import find_suite, shipped_suites
 
 

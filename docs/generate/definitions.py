@@ -9,14 +9,14 @@ from typing import Any
 from docs.generate.docstrings import indented, joined, parse, prose, sentence
 from griffe import DocstringSectionText
 
-from hpcosim_experiments.statistics import bootstrap, measured, statistic
+from hpcosim_experiments.statistics import bootstrap, measured
 
-OF_VALUES: tuple[Callable[..., Any], ...] = (statistic.mean, statistic.interquartile_mean)
+OF_VALUES: tuple[Callable[..., Any], ...] = (bootstrap.mean, bootstrap.interquartile_mean)
 OF_PAIRS: tuple[Callable[..., Any], ...] = (
-    statistic.paired_difference,
-    statistic.paired_ratio,
-    statistic.interquartile_difference,
-    statistic.interquartile_ratio,
+    bootstrap.paired_difference,
+    bootstrap.paired_ratio,
+    bootstrap.interquartile_difference,
+    bootstrap.interquartile_ratio,
 )
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from docs.generate.structs import File, file_of, section_text, sections_of
 
-from hpcosim_experiments.model.axes import SCENARIO, SHORT_NAMES
-from hpcosim_experiments.model.experiment import Experiment
+from hpcosim_experiments.definition import SCENARIO, SHORT_NAMES, Experiment
 
 
 def experiment_file() -> File:

@@ -8,7 +8,7 @@ from types import FunctionType
 
 from docs.generate.docstrings import indented, joined, prose, returns, sentence
 
-from hpcosim_scenarios.running.savings import savings_of
+from hpcosim_scenarios.running.compare import savings_of
 from hpcosim_sim.record import metrics
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim.errors import HpcosimError as HpcosimError
+    from hpcosim.policies import HpcosimError as HpcosimError
     from hpcosim.policies import Policy as Policy
     from hpcosim.policies import View as View
     from hpcosim.policies import main as main
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "errors": "HpcosimError",
-        "policies": "Policy View main make_policy managed",
+        "policies": "HpcosimError Policy View main make_policy managed",
         "runs": "Comparison Run Table compare experiment read report run",
         "version": "__version__",
     },

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
+from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.run import run_scenario, simulate
-from hpcosim_scenarios.running.transport import Transport
 from hpcosim_scenarios.shipped import find_scenario, shipped_experiments
 from hpcosim_schedulers.catalogue.schedulers import expand
 from hpcosim_view.errors import FigureError
@@ -288,7 +288,7 @@ def report(runs: Run | Sequence[Run], out: str | Path) -> Path:
     Raises:
         ReportError: the runs cannot be compared.
     """
-    from hpcosim_view.report.write import write_report
+    from hpcosim_view.report import write_report
 
     folders = [each.folder for each in ([runs] if isinstance(runs, Run) else runs)]
     return write_report(folders, Path(out), force=True)
@@ -322,7 +322,7 @@ def _scenario_file(scenario: ScenarioLike) -> Iterator[Path]:
 
 
 def _picture(folder: Path) -> str:
-    from hpcosim_view.figures.schedule import draw_schedule
+    from hpcosim_view.figure import draw_schedule
 
     with tempfile.TemporaryDirectory(prefix="hpcosim-") as drawn:
         try:

@@ -10,9 +10,8 @@ Example:
 
 from hpcosim_conformance.clients.checks import try_client
 from hpcosim_conformance.errors import CommandError, ConformanceError, NoServerError
-from hpcosim_conformance.rules import Rule, rules
 from hpcosim_conformance.servers.checks import try_server
-from hpcosim_conformance.verdict import Verdict, conforms, report
+from hpcosim_conformance.verdict import Rule, Verdict, conforms, report, rules
 
 __all__ = [
     "CommandError",

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
+from hpcosim_experiments.definition import Axes, AxisValue, ResolvedAxis, located
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
-from hpcosim_experiments.execute import simulate_runs, warn_of
-from hpcosim_experiments.executors import ExecutorSettings, Local
-from hpcosim_experiments.model.axes import AxisValue, ResolvedAxis
-from hpcosim_experiments.model.combinations import Axes
-from hpcosim_experiments.model.file import located
+from hpcosim_experiments.executors import ExecutorSettings, Local, open_executor
 from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
-from hpcosim_experiments.runs.inputs import count_jobs
-from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
-from hpcosim_experiments.runs.result import RunResult
+from hpcosim_experiments.runs.plan import Plan, PlannedRun, count_jobs, name_of, plan_of
+from hpcosim_experiments.runs.task import RunResult, Simulated, run_task
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_experiments.store import (
     RunStore,
@@ -29,14 +27,17 @@ from hpcosim_experiments.store import (
     stored_results,
     summary_of,
 )
-from hpcosim_experiments.tables.columns import Columns, check_names, metric_columns
-from hpcosim_experiments.tables.files import (
+from hpcosim_experiments.tables import (
+    Columns,
     Format,
     breakdown_rows,
+    check_names,
+    metric_columns,
     run_rows,
     write_jobs,
     write_table,
 )
+from hpcosim_scenarios.running.in_process import shown
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_sim.record.versions import hpcosim_version
 
@@ -44,6 +45,9 @@ from hpcosim_sim.record.versions import hpcosim_version
 
 WINDOWS = ("workload.window_s", "workload.jobs")
 """Paths that select a window of jobs: its first time or number, and the one after its last."""
+
+
+# Messages about runs: those with the same text are one line.
 
 
 def overlap_warnings(axes: Axes, over: Iterable[str]) -> Iterator[str]:
@@ -277,3 +281,89 @@ def _write(
     for one in identical_repeats(found, plan.experiment.report):
         warn(one.text)
     return files + write_report(folder, found, plan.experiment.report)
+
+
+def grouped(
+    messages: Iterable[tuple[PlannedRun, str]], kind: Callable[[str], str] = str
+) -> list[str]:
+    """Return a line for each kind of message: its first run and text, and the number of others.
+
+    Args:
+        messages: runs with a message each.
+        kind: returns what the texts of one line have in common.
+    """
+    groups: dict[str, list[tuple[PlannedRun, str]]] = {}
+    for run, text in messages:
+        groups.setdefault(kind(text), []).append((run, text))
+    lines = []
+    for (run, text), *others in groups.values():
+        more = f" and {len(others)} other {'run' if len(others) == 1 else 'runs'}" if others else ""
+        lines.append(f"{name_of(run) or 'the run'}{more}: {text}")
+    return lines
+
+
+MOST_WARNINGS = 5
+"""Number of different warnings that are listed."""
+
+NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
+"""Warnings that differ only by numbers, such as an offered load, are one line."""
+
+
+def simulate_runs(
+    title: str, runs: Sequence[PlannedRun], store: RunStore, settings: ExecutorSettings
+) -> dict[str, RunResult]:
+    """Simulate runs, store each result as soon as it is there, and return the results by key.
+
+    Args:
+        title: title of the progress bar.
+        runs: the runs, with different keys.
+        store: where the results are stored.
+        settings: the executor.
+
+    Raises:
+        ExecutorError: the executor cannot start, or an input file is missing.
+        StoreError: a result cannot be stored.
+    """
+    if not runs:
+        return {}
+    results = {}
+    with open_executor(settings, files_of(runs)) as executor, shown(title, "runs") as report:
+        report(0.0, 0, len(runs))
+        for done in executor.run(run_task, [run.task for run in runs]):
+            run = runs[done.index]
+            simulated = done.result or _lost(run, done.error)
+            results[run.key] = store.write(_with_inputs(simulated, run))
+            report(0.0, len(results), len(runs))
+    return results
+
+
+def files_of(runs: Iterable[PlannedRun]) -> list[Path]:
+    """Return all files that runs read."""
+    files: set[Path] = set()
+    for each in {run.task.chosen: run for run in runs}:
+        files.update(each.files())
+    for run in runs:
+        files.update(run.task.files.values())
+    return sorted(files)
+
+
+def warn_of(runs: Sequence[PlannedRun], results: Mapping[str, RunResult], warn: Warn) -> None:
+    """Pass on the first kinds of warnings of runs, each once, and the number of the others."""
+    found = [
+        (run, text) for run in runs if run.key in results for text in results[run.key].warnings
+    ]
+    lines = grouped(found, lambda text: NUMBER.sub("#", text))
+    for line in lines[:MOST_WARNINGS]:
+        warn(line)
+    if (others := len(lines) - MOST_WARNINGS) > 0:
+        warn(f"{others} other warnings are listed by `warnings` in runs/*/*.json")
+
+
+def _lost(run: PlannedRun, error: str) -> Simulated:
+    """Return the failed result of a run whose workers were lost."""
+    return Simulated(msgspec.structs.replace(run.task.base, status="failed", error=error))
+
+
+def _with_inputs(simulated: Simulated, run: PlannedRun) -> Simulated:
+    inputs = msgspec.Raw(run.inputs)
+    return simulated._replace(result=msgspec.structs.replace(simulated.result, inputs=inputs))

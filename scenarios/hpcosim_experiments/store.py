@@ -13,7 +13,7 @@ import msgspec
 
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.plan import Plan, PlannedRun
-from hpcosim_experiments.runs.result import RunResult, Simulated
+from hpcosim_experiments.runs.task import RunResult, Simulated
 from hpcosim_experiments.whole_files import DRAFT, write_whole
 from hpcosim_scenarios.running.warnings import Warn
 

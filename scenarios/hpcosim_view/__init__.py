@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from hpcosim_protocol.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from hpcosim_view.figures.schedule import draw_schedule as draw_schedule
+    from hpcosim_view.figure import draw_schedule as draw_schedule
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "figures.schedule": "draw_schedule",
+        "figure": "draw_schedule",
     },
 )

@@ -25,9 +25,8 @@ from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, exchange_
 from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
-from hpcosim_conformance.clients.program import split_command, started
-from hpcosim_experiments.benchmark.instances import load_instance
-from hpcosim_experiments.benchmark.suite import find_suite
+from hpcosim_conformance.clients.connection import split_command, started
+from hpcosim_experiments.benchmark.suite import find_suite, load_instance
 from hpcosim_scenarios.running.library import LoadedScenario
 from hpcosim_sim.record.recording import Recording
 

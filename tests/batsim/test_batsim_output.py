@@ -17,7 +17,6 @@ import pytest
 from hypothesis import given
 from typer.testing import CliRunner
 
-from hpcosim.cli.formats import BATSIM
 from hpcosim.cli.main import app
 from hpcosim_batsim.csv_files import files_of
 from hpcosim_batsim.results import (
@@ -29,6 +28,7 @@ from hpcosim_batsim.results import (
 )
 from hpcosim_protocol import AllocateJob, Decision, NodeGroup, Platform, Processor, RejectJob
 from hpcosim_scenarios.running.compare import compare_schedulers
+from hpcosim_scenarios.running.results import BATSIM
 from hpcosim_scenarios.running.run import Transport, run_scenario
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_sim.errors import ResultsError

@@ -17,8 +17,7 @@ from typer.core import TyperGroup
 
 from hpcosim.cli.main import command_line
 from hpcosim.cli.server_file import read_settings, split_changes
-from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.model.files import named_files
+from hpcosim_scenarios.model.file import load_scenario, named_files
 from hpcosim_scenarios.model.overrides import parse
 from hpcosim_schedulers.power.settings import PATHS
 

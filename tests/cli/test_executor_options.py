@@ -7,18 +7,16 @@ from pathlib import Path
 import pytest
 import typer
 
-from hpcosim.cli.executors import executor_of, megabytes_of, minutes_of
+from hpcosim.cli.executors import Execution, megabytes_of, minutes_of
 from hpcosim_experiments.executors import Local, Ray, Slurm
 
 
 def test_options_become_settings() -> None:
     """Each executor gets its own options; defaults stay."""
-    assert executor_of("local", 3) == Local(workers=3)
-    assert executor_of("ray", None, "auto") == Ray(address="auto")
-    assert executor_of("slurm", None) == Slurm()
-    assert executor_of(
-        "slurm", 2, partition="long", time="90", memory="2G", array_size=5, jobs_folder=Path("jobs")
-    ) == Slurm(
+    assert Execution("local", 3).settings() == Local(workers=3)
+    assert Execution("ray", None, "auto").settings() == Ray(address="auto")
+    assert Execution("slurm").settings() == Slurm()
+    assert Execution("slurm", 2, None, "long", "90", "2G", 5, Path("jobs")).settings() == Slurm(
         workers=2,
         partition="long",
         time_min=90,
@@ -31,9 +29,9 @@ def test_options_become_settings() -> None:
 def test_an_option_of_another_executor_is_an_error() -> None:
     """The message names the option and its executor."""
     with pytest.raises(typer.BadParameter, match="--partition applies only to --executor slurm"):
-        executor_of("local", None, partition="long")
+        Execution(partition="long").settings()
     with pytest.raises(typer.BadParameter, match="--address applies only to --executor ray"):
-        executor_of("slurm", None, "auto")
+        Execution("slurm", None, "auto").settings()
 
 
 @pytest.mark.parametrize(

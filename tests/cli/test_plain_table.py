@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.table import Table
 
-from hpcosim.cli.plain_table import STYLED, is_plain, plain_table
+from hpcosim.cli.printing import STYLED, is_plain, plain_table
 
 CELLS = st.text("abz_ /.,-0189", max_size=9).map(str.strip)
 

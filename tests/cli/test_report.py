@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from hpcosim.cli.report import number, print_comparison, unit
+from hpcosim.cli.printing import number, print_comparison, unit
 from hpcosim_scenarios.running.compare import Comparison
 
 METRICS: dict[str, int | float] = {

@@ -76,7 +76,7 @@ def test_json_has_whole_values(results: Path) -> None:
 
 def test_unknown_users_and_jobs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table without jobs differs from one of a user that the run does not have."""
-    monkeypatch.setattr("hpcosim.cli.squeue.run_and_time", lambda *_: (small_run(), 25.0))
+    monkeypatch.setattr("hpcosim.cli.show.run_and_time", lambda *_: (small_run(), 25.0))
     done = invoke(
         "show", "squeue", "--server", "http://127.0.0.1:1", "-u", "ann,9999", "-j", "6,77"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from benchmarks.start import SCENARIO, cpu_of
 
-from hpcosim_scenarios.model.yaml_lines import parse_yaml
+from hpcosim_scenarios.model.yaml_tree import parse_yaml
 from support.commands import HPCOSIM, invoke
 
 HEAVY = {"asyncio", "matplotlib", "numpy.ma", "pandas", "pyarrow", "pydantic", "scipy", "torch"}
@@ -104,7 +104,12 @@ def test_a_server_imports_only_what_it_uses(tmp_path: Path) -> None:
     assert "hpcosim_server.service.socket_loop" in modules
     assert not HEAVY & modules
     assert not {"zmq", "rich.table", "rich.console"} & modules
-    unused = {"hpcosim_client", "hpcosim_view.live.hub", "hpcosim_view.runs", "hpcosim.cli.run"}
+    unused = {
+        "hpcosim_client",
+        "hpcosim_view.live.hub",
+        "hpcosim_view.run.extracts",
+        "hpcosim.cli.run",
+    }
     assert not unused & modules
 
 
@@ -119,7 +124,7 @@ def test_a_run_reads_its_scenario_once(tmp_path: Path, monkeypatch: pytest.Monke
         read.append(text)
         return parse_yaml(text)
 
-    monkeypatch.setattr("hpcosim_scenarios.model.yaml_file.parse_yaml", counted)
+    monkeypatch.setattr("hpcosim_scenarios.model.yaml_tree.parse_yaml", counted)
     done = invoke("run", str(scenario), "--transport", "inproc", "--out", str(tmp_path / "out"))
     assert (done.status, read) == (0, [SCENARIO])
 

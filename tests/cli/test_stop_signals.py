@@ -7,7 +7,7 @@ import signal
 import pytest
 import typer
 
-from hpcosim.cli.errors import errors_in_one_line
+from hpcosim.cli.usage import errors_in_one_line
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from msgspec import inspect
 
-from hpcosim_experiments.model.experiment import KINDS as EXPERIMENT_KINDS
+from hpcosim_experiments.definition import KINDS as EXPERIMENT_KINDS
 from hpcosim_scenarios import compare_policies, simulate
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.scenario import KINDS

@@ -170,7 +170,7 @@ def test_stored_results_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     path = write(tmp_path)
     carry_out(path, tmp_path / "out")
     before = (tmp_path / "out/results.parquet").read_bytes()
-    monkeypatch.setattr("hpcosim_experiments.execute.run_task", None)  # would fail
+    monkeypatch.setattr("hpcosim_experiments.carry_out.run_task", None)  # would fail
     _, said, _ = carry_out(path, tmp_path / "out")
     assert said[0] == "study: 8 runs; 8 stored results are used; 0 runs to simulate"
     assert (tmp_path / "out/results.parquet").read_bytes() == before

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcosim_experiments.definition import Axis, Experiment, combinations_of, labels_of, text_of
 from hpcosim_experiments.errors import ExperimentFileError
-from hpcosim_experiments.model.axes import labels_of, text_of
-from hpcosim_experiments.model.combinations import combinations_of
-from hpcosim_experiments.model.experiment import Axis, Experiment
 from support.examples import examples
 
 NAMES = ("seed", "load", "scheduler")

@@ -8,8 +8,8 @@ import pytest
 
 from hpcosim_client import PolicyError
 from hpcosim_experiments.carry_out import checked_plan
+from hpcosim_experiments.definition import load_experiment
 from hpcosim_experiments.errors import ExperimentFileError
-from hpcosim_experiments.model.file import load_experiment
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.shipped import EXPERIMENTS, shipped_experiments, shipped_folder
 from support.experiments import only_run, write

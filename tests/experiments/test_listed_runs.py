@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcosim_experiments.definition import Experiment, combinations_of
 from hpcosim_experiments.errors import ExperimentFileError
-from hpcosim_experiments.model.combinations import combinations_of
-from hpcosim_experiments.model.experiment import Experiment
 
 AXES = {"scheduler": ["fcfs", "first-random", "random-random"], "seed": [0, 1]}
 

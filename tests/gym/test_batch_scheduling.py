@@ -27,9 +27,8 @@ gymnasium: Any = pytest.importorskip("gymnasium", reason=WHY)
 from gymnasium.error import InvalidAction, ResetNeeded  # noqa: E402
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-from hpcosim_gym.environments.batch_costs import BatchEpisode  # noqa: E402
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv  # noqa: E402
-from hpcosim_gym.environments.batch_task import BatchTask  # noqa: E402
+from hpcosim_gym.environments.batch_task import BatchEpisode, BatchTask  # noqa: E402
 from hpcosim_gym.gymnasium_envs import BATCH_SCHEDULING  # noqa: E402
 
 SCENARIO = """

@@ -19,7 +19,7 @@ from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
-from hpcosim_gym.learners.batch.search import (
+from hpcosim_gym.learners.batch_search import (
     BatchSearch,
     initial_weights,
     rule_cost,

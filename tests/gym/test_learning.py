@@ -15,14 +15,13 @@ torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed"
 
 from hpcosim_client.job import Floats, Ints  # noqa: E402
 from hpcosim_gym.errors import CheckpointError  # noqa: E402
-from hpcosim_gym.learning.agent import Agent  # noqa: E402
 from hpcosim_gym.learning.checkpoint import (  # noqa: E402
     TrainingProgress,
     read_checkpoint,
     write_checkpoint,
 )
 from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
-from hpcosim_gym.learning.distributions import (  # noqa: E402
+from hpcosim_gym.learning.networks import (  # noqa: E402
     Evaluation,
     categorical,
     sample_categorical,
@@ -33,6 +32,7 @@ from hpcosim_gym.learning.rollout import Rollout, collect, joined  # noqa: E402
 from hpcosim_gym.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
 from hpcosim_gym.learning.settings import TrainingSettings, checksum, description  # noqa: E402
 from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E402
+    Agent,
     behaviour_cloning,
     clipped_surrogate,
     discounted_returns,

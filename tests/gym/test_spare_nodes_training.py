@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
-from hpcosim_gym.learners.spare_nodes.train import (
+from hpcosim_gym.learners.power_forecasts import (
     Examples,
     SpareNodesTraining,
     epochs,

@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 import torch
 
 from hpcosim_client import PolicyError, View
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions
 from hpcosim_papers.deep_eas.agent.network import (
     DeepEasMetadata,

@@ -20,11 +20,10 @@ from hypothesis import strategies as st
 
 from hpcosim_client import View
 from hpcosim_experiments.executors import parallel_map
-from hpcosim_gym.learning.agent import Agent
 from hpcosim_gym.learning.curve import read_curve
+from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_gym.learning.rollout import Rollout, collect
-from hpcosim_gym.learning.update import discounted_returns, learn, policy_gradient
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.update import Agent, discounted_returns, learn, policy_gradient
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees

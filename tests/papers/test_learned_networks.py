@@ -18,7 +18,7 @@ WHY = "the extra rl is not installed: pip install 'hpcosim[rl]'"
 torch: Any = pytest.importorskip("torch", reason=WHY)
 safetensors: Any = pytest.importorskip("safetensors.torch", reason=WHY)
 
-from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_gym.learning.networks import arrays_of  # noqa: E402
 from hpcosim_papers.power import agent as nets  # noqa: E402
 from hpcosim_papers.power.agent import learned  # noqa: E402
 from hpcosim_papers.power.learners import train as torch_nets  # noqa: E402

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hpcosim_experiments.definition import combinations_of, load_experiment
 from hpcosim_experiments.executors import Local
-from hpcosim_experiments.model.combinations import combinations_of
-from hpcosim_experiments.model.file import load_experiment
 from hpcosim_experiments.statistics.rows import Row
 from hpcosim_papers.node_centric.study import paper
 from hpcosim_papers.node_centric.study import reproduce as tables
@@ -20,9 +19,9 @@ from hpcosim_papers.node_centric.study.paper import energies_j, measured
 from hpcosim_papers.node_centric.study.reproduce import compare_weeks, study_of, whole_log
 from hpcosim_papers.studies.study import Request, Study, only, plan, scenario_path
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import LoadedScenario
+from hpcosim_scenarios.running.policies import chosen_by
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads import shaping

@@ -95,7 +95,7 @@ def test_deep_eas_logits_equal_those_of_torch(path: Path) -> None:
 def test_node_power_logits_equal_those_of_torch(path: Path) -> None:
     """For one node and many."""
     torch = pytest.importorskip("torch")
-    from hpcosim_gym.learning.weights import with_weights
+    from hpcosim_gym.learning.networks import with_weights
     from hpcosim_papers.power.learners.train import NodePowerActor
 
     weights, about = node_power.load_actor(path)

@@ -14,7 +14,7 @@ torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed"
 
 from hpcosim.cli.main import app  # noqa: E402
 from hpcosim_client import PolicyError  # noqa: E402
-from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_gym.learning.networks import arrays_of  # noqa: E402
 from hpcosim_papers.ineps.agent.policy import (  # noqa: E402
     FORMAT,
     ROWS,

@@ -13,7 +13,7 @@ import pytest
 torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
-from hpcosim_gym.learning.weights import arrays_of  # noqa: E402
+from hpcosim_gym.learning.networks import arrays_of  # noqa: E402
 from hpcosim_papers.power import agent as nets  # noqa: E402
 from hpcosim_papers.power.agent import learned  # noqa: E402
 from hpcosim_papers.power.environments.node_power import NodePowerEnv  # noqa: E402

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpcosim_experiments.carry_out import checked_plan
+from hpcosim_experiments.definition import load_experiment
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import Ray
-from hpcosim_experiments.model.file import load_experiment
 from hpcosim_papers.deep_eas.study.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
 from hpcosim_papers.ineps.study.pairing_tables import EXPERIMENTS
 from hpcosim_papers.ineps.study.unseen import STUDY as UNSEEN

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 CHILD = """
 import atexit, sys, threading
-from hpcosim_scenarios.running.child import start
+from hpcosim_scenarios.running.processes import start
 sys.stdout.write("before ")
 atexit.register(print, "at exit")
 {before}

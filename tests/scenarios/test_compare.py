@@ -11,13 +11,14 @@ from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import RunError, ScenarioError
 from hpcosim_scenarios.running.compare import (
     Comparison,
+    Outcome,
+    compare_platforms,
     compare_policies,
+    savings_of,
 )
-from hpcosim_scenarios.running.compared import PowerSettings, parse_power_list
 from hpcosim_scenarios.running.oracle import plan_scenario
-from hpcosim_scenarios.running.platforms import compare_platforms
+from hpcosim_scenarios.running.policies import PowerSettings, parse_power_list
 from hpcosim_scenarios.running.run import run_scenario
-from hpcosim_scenarios.running.savings import Outcome, savings_of
 from hpcosim_schedulers.catalogue.schedulers import folder_name
 
 # One node of 100 W idle and computing. It sleeps at 0 W; switching takes 10 s at 100 W each way.

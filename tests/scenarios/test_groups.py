@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpcosim_scenarios.running.groups import groups_of
+from hpcosim_scenarios.running.compare import groups_of
 
 JOBS = """job_id,submit_s,start_s,end_s,state,cores,user,partition,account
 1,0,10,3610,completed,2,ann,cpu,physics

@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from hpcosim_scenarios.running.lines import Lines
+from hpcosim_scenarios.running.status import Lines
 
 
 def lost_line(count: int) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of as jobs_in
-from hpcosim_scenarios.model.load import load_warnings, offered_load
+from hpcosim_scenarios.model.jobs import load_warnings, offered_load
 from support.simulating import cluster_of, jobs_of
 
 

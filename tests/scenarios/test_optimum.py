@@ -12,9 +12,8 @@ import yaml
 
 from hpcosim_client import View
 from hpcosim_scenarios.errors import OptimumError
-from hpcosim_scenarios.planning.optimum import Optimum, find_optimum
-from hpcosim_scenarios.planning.optimum.bound import Objective
-from hpcosim_scenarios.planning.optimum.moves import Placements
+from hpcosim_scenarios.planning.lower_bound import Objective
+from hpcosim_scenarios.planning.optimum import Optimum, Placements, find_optimum
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers.heuristics.scripted import scripted

@@ -23,13 +23,13 @@ from hpcosim_scenarios.planning.cheapest_switching import (
     CheapestPlan,
     Schedule,
     cheapest_switching,
+    schedule_of,
     wake_times_s,
 )
-from hpcosim_scenarios.planning.schedule import schedule_of
-from hpcosim_scenarios.running.chosen import Chosen
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_scenarios.running.oracle import plan_of, plan_scenario
+from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_scenarios.running.run import run_chosen
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.manager import managed

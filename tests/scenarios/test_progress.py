@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hpcosim_scenarios.running.progress import shown
+from hpcosim_scenarios.running.in_process import shown
 
 
 def test_the_time_left_does_not_include_the_start_of_workers(

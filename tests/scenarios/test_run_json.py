@@ -14,9 +14,9 @@ import yaml
 
 from hpcosim_protocol import PROTOCOL_VERSION
 from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.run import run_scenario, simulate
-from hpcosim_scenarios.running.transport import Transport
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.record.versions import git_checkout, package_versions
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol import Hello, encode
+from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.status import StatusReader
-from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.errors import BindError
 from hpcosim_server.service import status
 from hpcosim_server.service.options import ServeOptions

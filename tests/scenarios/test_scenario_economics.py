@@ -11,9 +11,9 @@ import pytest
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.run import run_scenario
-from hpcosim_scenarios.running.transport import Transport
 from hpcosim_server.errors import SessionRefused
 
 TEXT = """name: small

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hpcosim_protocol import platform as platforms
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model import actions, failures, platform, scenario, workload
+from hpcosim_scenarios.model import events, platform, scenario, series, workload
 from hpcosim_scenarios.model import scenario as scheduler
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.run import check
@@ -55,7 +55,7 @@ def structs_of(module: object) -> set[type[Struct]]:
 
 def test_advice_about_unknown_keys_knows_every_kind_of_mapping() -> None:
     """Messages know the structs of all mappings of a scenario."""
-    modules = (scenario, scheduler, workload, platforms, failures, actions)
+    modules = (scenario, scheduler, workload, platforms, events, series)
     own = set().union(*map(structs_of, modules))
     assert own - {workload.Imitated} <= set(scenario.KINDS)
 

@@ -12,7 +12,7 @@ from hpcosim_client import PolicyError, View
 from hpcosim_client.scheduler_state import Signal
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.load import draws_numbers
+from hpcosim_scenarios.model.jobs import draws_numbers
 from hpcosim_scenarios.running.library import Library, scenario_warnings
 from hpcosim_scenarios.running.oracle import plan_scenario
 from hpcosim_scenarios.running.run import run_scenario, simulate

@@ -13,9 +13,8 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.site import site_events_of
-from hpcosim_scenarios.model.yaml_lines import parse_yaml
-from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.model.yaml_tree import parse_yaml
+from hpcosim_scenarios.running.library import Library, site_events_of
 from hpcosim_sim.engine.site_events import (
     NO_SITE_EVENTS,
     Distribution,

@@ -17,10 +17,10 @@ from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scheduler
-from hpcosim_scenarios.model.yaml_lines import parse_yaml
-from hpcosim_scenarios.running.chosen import power_of
+from hpcosim_scenarios.model.yaml_tree import parse_yaml
 from hpcosim_scenarios.running.compare import compare_schedulers
 from hpcosim_scenarios.running.oracle import plan_scenario
+from hpcosim_scenarios.running.policies import power_of
 from hpcosim_scenarios.running.run import Transport, check, run_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import from_folder, title, with_power
@@ -78,7 +78,7 @@ def invoke(*arguments: str | Path) -> tuple[int, str, str]:
 def an_actor(path: Path, interval_s: float = 600.0) -> Path:
     """Write a small untrained network."""
     torch = pytest.importorskip("torch")
-    from hpcosim_gym.learning.weights import arrays_of
+    from hpcosim_gym.learning.networks import arrays_of
     from hpcosim_papers.power.agent import NodePowerMetadata, Shape, save_actor
     from hpcosim_papers.power.learners.train import NodePowerActor, new_network
 

@@ -11,9 +11,8 @@ import pytest
 
 from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.model.file import load_scenario
-from hpcosim_scenarios.model.jobs import source_jobs
+from hpcosim_scenarios.model.jobs import SourceCache, source_jobs
 from hpcosim_scenarios.running.library import Library
-from hpcosim_scenarios.running.source_cache import SourceCache
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service import memory
 from hpcosim_server.service.admission import MIB, Admission

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_scenarios.running.json_log import BoundedLines
+from hpcosim_scenarios.running.status import BoundedLines
 from hpcosim_server import log
 from hpcosim_server.service.status import Progress, ProgressLog
 from hpcosim_server.wire.log_rate import LogRate

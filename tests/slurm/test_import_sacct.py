@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from hpcosim_protocol.hosts import NodeNames
-from hpcosim_scenarios.running.chosen import chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.policies import chosen_by
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport

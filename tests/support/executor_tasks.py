@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from hpcosim_experiments.executors import InputFiles
-from hpcosim_experiments.executors.slurm_element import Element, run_element
+from hpcosim_experiments.executors.slurm_executor import Element, run_element
 
 
 def square(number: int, _: InputFiles) -> int:

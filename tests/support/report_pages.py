@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hpcosim_view.report.write import write_report
+from hpcosim_view.report import write_report
 from support.commands import SCENARIO, invoke
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import IO, Any
 
 import pytest
 
-from hpcosim_view.export.batsim import FILES
+from hpcosim_view.export.outputs import FILES
 from hpcosim_workloads.logs.swf import read_swf
 from support.commands import command, invoke, written
 from support.full_disk import files_up_to

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_view.drafts import Drafts
 from hpcosim_view.errors import ExportError, NoRegularFileError, NotWrittenError
-from hpcosim_view.export.drafts import Drafts
 
 
 def contents(folder: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.service import Service
 from hpcosim_view.live.app import MAX_BODY_BYTES, make_app
 from hpcosim_view.live.hub import Hub
-from hpcosim_view.live.in_thread import sources_of
+from hpcosim_view.live.page_process import sources_of
 from hpcosim_view.run.frame import decode_frame
 from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in

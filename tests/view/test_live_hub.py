@@ -11,18 +11,16 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-import hpcosim_view.live.feed
+import hpcosim_view.live.hub
 import hpcosim_view.live.source
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
 from hpcosim_view.live.app import registry_of
-from hpcosim_view.live.feed import Feed, History
-from hpcosim_view.live.hub import Hub
-from hpcosim_view.live.in_thread import sources_of
-from hpcosim_view.live.source import QUEUE
-from hpcosim_view.live.sources import MAX_CLOSED
+from hpcosim_view.live.hub import Feed, History, Hub
+from hpcosim_view.live.page_process import sources_of
+from hpcosim_view.live.source import MAX_CLOSED, QUEUE
 from hpcosim_view.run.frame import Frame, append, decode_frame, encode_frame, frame
 from hpcosim_view.run.recording import RecordingReader
 from support.live_sessions import Player, scenario_in
@@ -324,16 +322,16 @@ def test_old_closed_sessions_are_forgotten_but_counted(tmp_path: Path) -> None:
 
 def test_a_long_history_is_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Merged frames have the same rows; a viewer within them starts again."""
-    monkeypatch.setattr(hpcosim_view.live.feed, "MAX_ENTRIES", 4)
+    monkeypatch.setattr(hpcosim_view.live.hub, "MAX_ENTRIES", 4)
     history = History()
     for job in range(6):
         one = frame({"now_s": float(job)}, {"job.id": [job]} | {f"job.{name}": [0] for name in JOB})
         history.add(encode_frame(one))
         if older := history.older_half():
-            history.replace(older, hpcosim_view.live.feed.merged(older))
+            history.replace(older, hpcosim_view.live.hub.merged(older))
     assert len(history.entries) <= 5
     assert history.last == 6
-    whole = decode_frame(hpcosim_view.live.feed.merged(history.entries))
+    whole = decode_frame(hpcosim_view.live.hub.merged(history.entries))
     assert whole.columns["job.id"].tolist() == list(range(6))
     within = history.entries[0]
     assert within.last > 1

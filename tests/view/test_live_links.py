@@ -17,8 +17,7 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.observer import Watch
 from hpcosim_server.service.pace import PaceState
 from hpcosim_server.service.service import Service
-from hpcosim_view.live.feed import Feed
-from hpcosim_view.live.hub import GONE, Hub
+from hpcosim_view.live.hub import GONE, Feed, Hub
 from hpcosim_view.live.messages import (
     ChangePace,
     FrameMade,

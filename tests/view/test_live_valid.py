@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpcosim_view.errors import FrameError
-from hpcosim_view.live.valid import check_run
+from hpcosim_view.live.client import check_run
 from hpcosim_view.run.frame import Frame
 from support.frames_by_hand import small_run
 

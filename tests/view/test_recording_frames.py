@@ -27,11 +27,11 @@ from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_sim.record.results import Run, write_results
+from hpcosim_view.run.extracts import states_of
 from hpcosim_view.run.folder import read_folder
 from hpcosim_view.run.frame import COLUMNS, Frame, append
 from hpcosim_view.run.moment import moment
 from hpcosim_view.run.recording import RecordingReader
-from hpcosim_view.runs import states_of
 from support import site_scenes
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hpcosim_view import report as bundling
 from hpcosim_view.errors import BundleError
-from hpcosim_view.report import write as bundling
-from hpcosim_view.report.write import bundle, web_file
+from hpcosim_view.report import bundle, web_file
 
-WEB = Path(bundling.__file__).parents[1] / "web"
+WEB = Path(bundling.__file__).parent / "web"
 
 
 def test_all_modules_of_the_page_join_into_one() -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hpcosim_view.errors import ReportError
-from hpcosim_view.report.write import different_settings
+from hpcosim_view.report import different_settings
 from support.simulating import cluster_of
 
 ABOUT = {

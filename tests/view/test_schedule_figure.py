@@ -13,10 +13,10 @@ from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.results import Run, write_results
 from hpcosim_view import draw_schedule
 from hpcosim_view.errors import FigureError
-from hpcosim_view.figures.schedule import PALETTE, job_colours
+from hpcosim_view.figure import PALETTE, job_colours
+from hpcosim_view.run.extracts import ENERGY_UNITS, POWER_UNITS, unit_for, with_unit
 from hpcosim_view.run.frame import Frame
 from hpcosim_view.run.recording import RecordingReader
-from hpcosim_view.units import ENERGY_UNITS, POWER_UNITS, unit_for, with_unit
 from hpcosim_workloads.table import JobTable
 from support.power_states_runs import play, scenes
 from support.random_scenes import Scene

@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from hpcosim_view.errors import SelectionError
-from hpcosim_view.terminal.sinfo import nodes_at, sinfo
-from hpcosim_view.terminal.squeue import queue_at, squeue, states_named, time_in
-from hpcosim_view.terminal.text import duration, intervals_of, node_list
+from hpcosim_view.terminal.tables import (
+    duration,
+    intervals_of,
+    node_list,
+    nodes_at,
+    queue_at,
+    sinfo,
+    squeue,
+    states_named,
+    time_in,
+)
 from support.frames_by_hand import small_run
 
 

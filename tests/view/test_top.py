@@ -10,17 +10,16 @@ from typing import Any
 import pytest
 
 from hpcosim_view.live.client import LiveView
-from hpcosim_view.live.top.app import Order, running_rows, waiting_rows
-from hpcosim_view.live.top.following import Following
-from hpcosim_view.live.top.source import Playback
 from hpcosim_view.run.frame import frame
 from hpcosim_view.run.moment import moment
+from hpcosim_view.terminal.session import Following, Playback
+from hpcosim_view.terminal.top import Order, running_rows, waiting_rows
 from support.frames_by_hand import HOSTILE, small_run
 from support.live_app import LiveServer
 from support.processes import SOON_S
 
 pytest.importorskip("textual", reason="needs textual")
-from hpcosim_view.live.top.app import Top
+from hpcosim_view.terminal.top import Top
 
 Pilot = Any
 

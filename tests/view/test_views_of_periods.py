@@ -10,15 +10,12 @@ import pytest
 from hpcosim_sim.record.recording import STATES
 from hpcosim_view.export.parquet import write_parquet
 from hpcosim_view.export.swf import swf_lines
-from hpcosim_view.figures.schedule import _rectangles
-from hpcosim_view.live.top.app import Order, running_rows
-from hpcosim_view.run.frame import Frame, frame
+from hpcosim_view.figure import _rectangles
+from hpcosim_view.run.extracts import TIME_UNITS, job_changes, queue_of, states_of, used_cores_of
+from hpcosim_view.run.frame import Frame, frame, periods_of
 from hpcosim_view.run.moment import moment
-from hpcosim_view.run.periods import periods_of
-from hpcosim_view.runs import job_changes, states_of
-from hpcosim_view.steps import queue_of, used_cores_of
-from hpcosim_view.terminal.squeue import queue_at, squeue
-from hpcosim_view.units import TIME_UNITS
+from hpcosim_view.terminal.tables import queue_at, squeue
+from hpcosim_view.terminal.top import Order, running_rows
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from hpcosim_batsim.inputs.xml_tree import read_xml
 from hpcosim_client.errors import PolicyError
 from hpcosim_protocol.files import open_regular, read_regular
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model import yaml_lines
-from hpcosim_scenarios.model.yaml_file import read_tree
+from hpcosim_scenarios.model import yaml_tree
+from hpcosim_scenarios.model.yaml_tree import read_tree
 from hpcosim_schedulers.heuristics.recorded import read_recorded
 from hpcosim_schedulers.heuristics.scripted import read_schedule
 from hpcosim_schedulers.power.adaptive import load_rule
@@ -115,11 +115,11 @@ def test_aliases_and_merge_keys_are_counted(line: str, tmp_path: Path) -> None:
 def test_expanded_size_counts_each_use_of_an_alias(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every use of an alias counts as what it names: 11 values here, and the bound is exact."""
     text = "a: &a [1, 2]\nb: [*a, *a]"  # the mapping, 2 keys, 1 + 2, 1 + 2 * 3
-    monkeypatch.setattr(yaml_lines, "MOST_NODES", 13)
-    assert yaml_lines.parse_yaml(text) == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
-    monkeypatch.setattr(yaml_lines, "MOST_NODES", 12)
-    with pytest.raises(yaml_lines.ExpansionError):
-        yaml_lines.parse_yaml(text)
+    monkeypatch.setattr(yaml_tree, "MOST_NODES", 13)
+    assert yaml_tree.parse_yaml(text) == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+    monkeypatch.setattr(yaml_tree, "MOST_NODES", 12)
+    with pytest.raises(yaml_tree.ExpansionError):
+        yaml_tree.parse_yaml(text)
 
 
 def test_alias_of_what_it_is_in(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 from typer.testing import CliRunner
 
-from hpcosim.cli.traces import app
+from hpcosim.cli.catalogue import app
 from hpcosim_workloads.errors import DownloadError, WorkloadError
 from hpcosim_workloads.logs import download as download_module
 from hpcosim_workloads.logs.catalogue import KNOWN, KnownTrace, find_trace, locate

@@ -9,8 +9,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from hpcosim.cli.errors import errors_in_one_line
-from hpcosim.cli.usage import convert_plainly
+from hpcosim.cli.usage import convert_plainly, errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
 Verbosity = Literal["quiet", "network-only", "information", "debug"]

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.checks import listening_address, output_file, scheduler_name
-from hpcosim.cli.errors import errors_in_one_line
-from hpcosim.cli.examples import EXAMPLES
-from hpcosim.cli.options import SERVER, Insecure, ServerKeys
-from hpcosim.cli.usage import help_of
+from hpcosim.cli.options import (
+    SERVER,
+    Insecure,
+    ServerKeys,
+    listening_address,
+    output_file,
+    scheduler_name,
+)
+from hpcosim.cli.usage import EXAMPLES, errors_in_one_line, help_of
 
 if TYPE_CHECKING:
-    from hpcosim_experiments.benchmark.submission import Author, Information
-    from hpcosim_experiments.benchmark.verify import Verified
+    from hpcosim_experiments.benchmark.submission import Author, Information, Verified
 
 app = typer.Typer(
     help="Run schedulers on fixed instances, verify submissions, and rank them.",
@@ -51,7 +54,7 @@ def list_suites() -> None:
 def show(suite: SuiteArgument) -> None:
     """Show a suite: its score, its bound, and the hash, jobs and bound of each instance."""
     with errors_in_one_line():
-        from hpcosim_experiments.benchmark.page import sentence
+        from hpcosim_experiments.benchmark.leaderboard import sentence
         from hpcosim_experiments.benchmark.suite import find_suite
 
         found = find_suite(suite)
@@ -126,12 +129,11 @@ def run(
 ) -> None:
     """Run all instances of a suite with a scheduler, and write a submission."""
     with errors_in_one_line():
-        from hpcosim_conformance.clients.program import split_command
+        from hpcosim_conformance.clients.connection import split_command
         from hpcosim_experiments.benchmark.carry_out import run_policy, run_served
-        from hpcosim_experiments.benchmark.errors import BenchmarkError
-        from hpcosim_experiments.benchmark.suite import find_suite
+        from hpcosim_experiments.benchmark.suite import BenchmarkError, find_suite
         from hpcosim_protocol.keys import read_server_keys
-        from hpcosim_scenarios.running.compared import parse_power_list
+        from hpcosim_scenarios.running.policies import parse_power_list
         from hpcosim_server.service.keys import Access
 
         if (scheduler is None) == (not client and bind is None):
@@ -160,7 +162,7 @@ def run(
 def verify(paths: Submissions, suite: OwnSuite = "") -> None:
     """Run the journals of submissions again, without a scheduler, and compute their scores."""
     with errors_in_one_line():
-        from hpcosim_experiments.benchmark.boards import submissions_in, verified_in
+        from hpcosim_experiments.benchmark.leaderboard import submissions_in, verified_in
 
         for verified in verified_in(submissions_in(paths), suite):
             _print(verified)
@@ -181,8 +183,13 @@ def leaderboard(
 ) -> None:
     """Verify submissions, and rank those of each suite."""
     with errors_in_one_line():
-        from hpcosim_experiments.benchmark.boards import boards_of, submissions_in, verified_in
-        from hpcosim_experiments.benchmark.page import markdown, page
+        from hpcosim_experiments.benchmark.leaderboard import (
+            boards_of,
+            markdown,
+            page,
+            submissions_in,
+            verified_in,
+        )
         from hpcosim_experiments.whole_files import write_whole
 
         boards = boards_of(verified_in(submissions_in(paths), suite))
@@ -198,7 +205,7 @@ def seal(
 ) -> None:
     """Write the hashes, bounds and reference scores of a new suite beside its file."""
     with errors_in_one_line():
-        from hpcosim_experiments.benchmark.sealing import seals_of
+        from hpcosim_experiments.benchmark.bounds import seals_of
         from hpcosim_experiments.benchmark.suite import read_suite, write_seals
 
         suite = read_suite(path)
@@ -217,8 +224,8 @@ def _author(name: str, author: str, source: str, information: str) -> Author:
     """
     from typing import get_args
 
-    from hpcosim_experiments.benchmark.errors import BenchmarkError
     from hpcosim_experiments.benchmark.submission import Author, Information
+    from hpcosim_experiments.benchmark.suite import BenchmarkError
 
     if not name:
         raise BenchmarkError("the scheduler has no name; add --name")

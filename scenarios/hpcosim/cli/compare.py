@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.checks import scenario_file
-from hpcosim.cli.errors import errors_in_one_line
 from hpcosim.cli.options import (
     Explain,
     Force,
@@ -23,8 +21,10 @@ from hpcosim.cli.options import (
     TransportOption,
     names_of,
     overrides_of,
+    scenario_file,
     workload_override,
 )
+from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
     from hpcosim_scenarios.model.overrides import Overrides
@@ -96,13 +96,11 @@ def compare(
 ) -> None:
     """Run a scenario under several schedulers, power managers or platforms; compare the metrics."""
     with errors_in_one_line():
-        from hpcosim.cli.formats import formats_of
-        from hpcosim.cli.groups import grouped_by
-        from hpcosim.cli.report import print_warning
+        from hpcosim.cli.printing import grouped_by, print_warning
         from hpcosim_client import PolicyError
-        from hpcosim_scenarios.running.compare import compare_policies
-        from hpcosim_scenarios.running.compared import parse_power_list
-        from hpcosim_scenarios.running.platforms import compare_platforms
+        from hpcosim_scenarios.running.compare import compare_platforms, compare_policies
+        from hpcosim_scenarios.running.policies import parse_power_list
+        from hpcosim_scenarios.running.results import formats_of
 
         if schedulers is None and power is None and platforms is None:
             raise PolicyError(
@@ -140,8 +138,7 @@ def _run_and_print(
     run: Callable[..., Comparison], scenario: Path, overrides: Overrides, *, as_json: bool
 ) -> None:
     """Run a comparison and print it; if a run fails, print the metrics of those before it."""
-    from hpcosim.cli.groups import print_groups
-    from hpcosim.cli.report import print_comparison
+    from hpcosim.cli.printing import print_comparison, print_groups
     from hpcosim_scenarios.model.file import load_scenario
     from hpcosim_scenarios.running.compare import Comparison
 

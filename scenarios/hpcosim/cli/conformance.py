@@ -6,9 +6,8 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.checks import optional_server_address
-from hpcosim.cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim.cli.options import Json, Keys, ServerKey
+from hpcosim.cli.options import Json, Keys, ServerKey, optional_server_address
+from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 Client = Annotated[
     str,

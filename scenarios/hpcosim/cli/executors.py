@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -16,26 +17,6 @@ SLURM = "Execution on Slurm"
 
 Engine = Literal["local", "ray", "slurm"]
 
-ExecutorOption = Annotated[
-    Engine,
-    typer.Option(
-        "--executor",
-        rich_help_panel=EXECUTION,
-        help="local: processes on this machine; ray: a Ray cluster (extra `ray`); slurm: jobs of "
-        "Slurm (extra `slurm`). The results are identical.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        "--workers",
-        "-j",
-        min=1,
-        rich_help_panel=EXECUTION,
-        help="Largest number of tasks at a time. Default: the cores of this machine, the CPUs of "
-        "the Ray cluster, or --array-size.",
-    ),
-]
 AddressOption = Annotated[
     str | None,
     typer.Option(
@@ -46,98 +27,101 @@ AddressOption = Annotated[
         "cluster on this machine.",
     ),
 ]
-PartitionOption = Annotated[
-    str | None,
-    typer.Option(
-        "--partition", rich_help_panel=SLURM, help="Partition. Default: that of the cluster."
-    ),
-]
-TimeOption = Annotated[
-    str | None,
-    typer.Option(
-        "--time",
-        metavar="TIME",
-        rich_help_panel=SLURM,
-        help="Time limit of a job, such as 90 (minutes), 1:30:00 or 2-00:00:00. Default: 1:00:00.",
-    ),
-]
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        rich_help_panel=SLURM,
-        help="Memory of a job, such as 4G or 512M. Default: that of the cluster.",
-    ),
-]
-ArraySizeOption = Annotated[
-    int | None,
-    typer.Option(
-        "--array-size",
-        min=1,
-        rich_help_panel=SLURM,
-        help="Largest number of jobs of an array; each job runs several tasks. Default: 100.",
-    ),
-]
-JobsFolderOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--jobs-folder",
-        rich_help_panel=SLURM,
-        help="Folder for scripts, logs and results of the jobs, on a file system that all nodes "
-        "share. Default: slurm-jobs.",
-    ),
-]
 
 
-def executor_of(
-    executor: Engine,
-    workers: int | None,
-    address: str | None = None,
-    *,
-    partition: str | None = None,
-    time: str | None = None,
-    memory: str | None = None,
-    array_size: int | None = None,
-    jobs_folder: Path | None = None,
-) -> ExecutorSettings:
-    """Return the settings of the executor that the options of a command describe.
+@dataclass(frozen=True)
+class Execution:
+    """The options that choose an executor. None: the default."""
 
-    Args:
-        executor: value of `--executor`.
-        workers: value of `--workers`; None: the default, as for the others.
-        address: value of `--address`.
-        partition: value of `--partition`.
-        time: value of `--time`.
-        memory: value of `--memory`.
-        array_size: value of `--array-size`.
-        jobs_folder: value of `--jobs-folder`.
+    executor: Annotated[
+        Engine,
+        typer.Option(
+            rich_help_panel=EXECUTION,
+            help="local: processes on this machine; ray: a Ray cluster (extra `ray`); slurm: jobs "
+            "of Slurm (extra `slurm`). The results are identical.",
+        ),
+    ] = "local"
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers",
+            "-j",
+            min=1,
+            rich_help_panel=EXECUTION,
+            help="Largest number of tasks at a time. Default: the cores of this machine, the CPUs "
+            "of the Ray cluster, or --array-size.",
+        ),
+    ] = None
+    address: AddressOption = None
+    partition: Annotated[
+        str | None,
+        typer.Option(rich_help_panel=SLURM, help="Partition. Default: that of the cluster."),
+    ] = None
+    time: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            rich_help_panel=SLURM,
+            help="Time limit of a job, such as 90 (minutes), 1:30:00 or 2-00:00:00. "
+            "Default: 1:00:00.",
+        ),
+    ] = None
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            rich_help_panel=SLURM,
+            help="Memory of a job, such as 4G or 512M. Default: that of the cluster.",
+        ),
+    ] = None
+    array_size: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=SLURM,
+            help="Largest number of jobs of an array; each job runs several tasks. Default: 100.",
+        ),
+    ] = None
+    jobs_folder: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=SLURM,
+            help="Folder for scripts, logs and results of the jobs, on a file system that all "
+            "nodes share. Default: slurm-jobs.",
+        ),
+    ] = None
 
-    Raises:
-        BadParameter: an option belongs to another executor, or a time or a size is invalid.
-    """
-    from hpcosim_experiments.executors import Local, Ray, Slurm
+    def settings(self) -> ExecutorSettings:
+        """Return the settings of the executor.
 
-    slurm: dict[str, Any] = {
-        "partition": partition,
-        "time_min": None if time is None else minutes_of(time),
-        "memory_mb": None if memory is None else megabytes_of(memory),
-        "array_size": array_size,
-        "folder": jobs_folder,
-    }
-    names = ("--partition", "--time", "--memory", "--array-size", "--jobs-folder")
-    if executor != "slurm":
-        _check_absent(dict(zip(names, slurm.values(), strict=True)), "slurm")
-    if executor != "ray":
-        _check_absent({"--address": address}, "ray")
-    match executor:
-        case "local":
-            return Local(workers=workers)
-        case "ray":
-            return Ray(address=address, workers=workers)
-        case "slurm":
-            given = {name: value for name, value in slurm.items() if value is not None}
-            return Slurm(workers=workers, **given)
+        Raises:
+            BadParameter: an option belongs to another executor, or a time or a size is invalid.
+        """
+        from hpcosim_experiments.executors import Local, Ray, Slurm
+
+        slurm: dict[str, Any] = {
+            "partition": self.partition,
+            "time_min": None if self.time is None else minutes_of(self.time),
+            "memory_mb": None if self.memory is None else megabytes_of(self.memory),
+            "array_size": self.array_size,
+            "folder": self.jobs_folder,
+        }
+        names = ("--partition", "--time", "--memory", "--array-size", "--jobs-folder")
+        if self.executor != "slurm":
+            _check_absent(dict(zip(names, slurm.values(), strict=True)), "slurm")
+        if self.executor != "ray":
+            _check_absent({"--address": self.address}, "ray")
+        match self.executor:
+            case "local":
+                return Local(workers=self.workers)
+            case "ray":
+                return Ray(address=self.address, workers=self.workers)
+            case "slurm":
+                given = {name: value for name, value in slurm.items() if value is not None}
+                return Slurm(workers=self.workers, **given)
+
+
+DEFAULT = Execution()
 
 
 def minutes_of(time: str) -> int:

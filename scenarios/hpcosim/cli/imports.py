@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.errors import errors_in_one_line
-from hpcosim.cli.examples import EXAMPLES
-from hpcosim.cli.usage import CommandGroup, help_of
+from hpcosim.cli.usage import EXAMPLES, CommandGroup, errors_in_one_line, help_of
 
 if TYPE_CHECKING:
     from hpcosim_slurm.files.report import ImportReport

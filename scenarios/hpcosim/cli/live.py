@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from hpcosim_scenarios.running.status import StatusReader
-    from hpcosim_scenarios.running.transport import Transport
-    from hpcosim_scenarios.running.watched import WatchedRun
+    from hpcosim_scenarios.running import Transport
+    from hpcosim_scenarios.running.status import StatusReader, WatchedRun
     from hpcosim_server.service.observer import LiveProcess, Watch
     from hpcosim_server.service.status import Status
 
@@ -143,10 +142,9 @@ def serving_live(
             raise ScenariosError("live.token needs --http HOST:PORT")
         yield ServedLive()
         return
-    from hpcosim_scenarios.running.json_log import log_as_json
+    from hpcosim_scenarios.running.status import log_as_json
     from hpcosim_server.service.status import LivePage
-    from hpcosim_view.live.address import http_address
-    from hpcosim_view.live.opening import live_page, live_view
+    from hpcosim_view.live.address import http_address, live_page, live_view
 
     log_as_json()
     token = token or os.environ.get(TOKEN_VARIABLE, "")
@@ -189,9 +187,8 @@ def watched_run(
         transport: the value of `--transport`.
         realtime: the value of `--realtime`, which sets the pace.
     """
-    from hpcosim_scenarios.running.watched import WatchedRun
-    from hpcosim_view.live.address import HttpAddress, new_token
-    from hpcosim_view.live.opening import check_extra, live_view
+    from hpcosim_scenarios.running.status import WatchedRun
+    from hpcosim_view.live.address import HttpAddress, check_extra, live_view, new_token
 
     check_extra()
     speed, token = speed or ("max" if realtime else "auto"), new_token()

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hpcosim.cli.examples import EXAMPLES
-from hpcosim.cli.usage import CommandGroup, help_of
+from hpcosim.cli.usage import EXAMPLES, CommandGroup, help_of
 
 if TYPE_CHECKING:
     app: typer.Typer
@@ -73,7 +72,17 @@ PANELS: Mapping[str, Mapping[str, str]] = {
 
 COMMANDS = {name: panel for panel, commands in PANELS.items() for name in commands}
 
-MODULES: Mapping[str, str] = {"import": "imports", "report": "report_page"}
+MODULES: Mapping[str, str] = {
+    "import": "imports",
+    "oracle": "run",
+    "replay": "run",
+    "reproduce": "experiment",
+    "export": "report",
+    "ping": "status",
+    "keygen": "status",
+    "forecast": "slurm",
+    **dict.fromkeys(("scenarios", "schedulers", "validate", "traces"), "catalogue"),
+}
 """The module of each command whose name is not that of its module."""
 
 GROUPS = ("benchmark", "import", "show", "slurm", "traces", "train")

@@ -1,224 +1,88 @@
-"""Metrics as tables for people and as JSON for programs."""
+"""The commands `hpcosim report` and `hpcosim export`: a run as a web page, or as files."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Annotated
 
-from hpcosim.cli.plain_table import is_plain, plain_table
+import typer
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from hpcosim_scenarios.planning.cheapest_switching import CheapestPlan
-    from hpcosim_scenarios.running.compare import Comparison
-
-Metrics = Mapping[str, int | float]
-
-MAX_COLUMNS = 8
-MAIN_METRICS = (
-    "makespan_s",
-    "mean_wait_s",
-    "mean_bounded_slowdown",
-    "energy_kwh",
-    "energy_cost",
-    "co2_kg",
-    "edp_js",
-    "jobs_timed_out",
-)
-MAIN_SAVINGS = (
-    "saved_energy_kwh",
-    "saved_energy_cost",
-    "saved_co2_kg",
-    "extra_mean_wait_s",
-    "jobs_delayed",
-    "longest_delay_s",
-)
-UNITS = {"s": "s", "w": "W", "j": "J", "js": "J s", "kwh": "kWh", "kg": "kg"}
-DAY_S = 86_400.0
-UNBOUNDED = 10_000  # characters: wider than any table
+from hpcosim.cli.options import output_file, results_folder, results_folders
+from hpcosim.cli.usage import errors_in_one_line
 
 
-def print_metrics(metrics: Metrics, currency: str = "", *, as_json: bool) -> None:
-    """Print the metrics of a run; the currency is the unit of costs."""
-    if as_json:
-        from hpcosim_sim.record.results import to_json
+def report(
+    results: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RESULTS...",
+            help="Results folders of one to four runs on equal platforms.",
+            callback=results_folders,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The page. Default: report.html in the first results folder.",
+            callback=output_file,
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a file in --out that is no report.")
+    ] = False,
+) -> None:
+    """Write a web page that shows a run, or compares two to four, in one file without a network."""
+    with errors_in_one_line():
+        from hpcosim.cli.printing import print_warning
+        from hpcosim_scenarios.running.results import why_incomplete
+        from hpcosim_view.report import write_report
 
-        sys.stdout.write(to_json(metrics))
-        return
-    rows = [(name, unit(name, currency), _shown(name, value)) for name, value in metrics.items()]
-    text = plain_table(("metric", "unit", "value"), rows)
-    if is_plain(sys.stdout, text):
-        sys.stdout.write(text)
-    else:
-        print_table(_by_metric({"value": metrics}, currency))
-    if outcome := _outcome(metrics):
-        sys.stdout.write(f"{outcome}\n")
-
-
-OUTCOMES = {
-    "jobs_timed_out": "killed at their requested time",
-    "jobs_killed": "killed",
-    "jobs_failed": "failed",
-    "jobs_cancelled": "cancelled",
-    "jobs_preempted": "preempted",
-    "jobs_deadline": "past their deadline",
-    "jobs_rejected": "rejected",
-}
-"""How jobs ended that were not completed, by metric."""
-
-
-def _outcome(metrics: Metrics) -> str:
-    """Return the sentence on jobs that were not completed or overran; empty: there are none."""
-    counts = {name: int(metrics.get(name, 0)) for name in OUTCOMES}
-    counts["jobs_killed"] -= counts["jobs_timed_out"]
-    parts = [f"{count:,} {OUTCOMES[name]}" for name, count in counts.items() if count]
-    jobs, completed = int(metrics.get("jobs", 0)), int(metrics.get("jobs_completed", 0))
-    if left := jobs - completed - sum(counts.values()):
-        parts.append(f"{left:,} not over")
-    sentences = []
-    if parts:
-        sentences.append(f"{completed:,} of {jobs:,} jobs completed; {', '.join(parts)}.")
-    if over := metrics.get("jobs_over_requested_time"):
-        sentences.append(f"{over:,} of {jobs:,} jobs ran longer than requested.")
-    return " ".join(sentences)
+        for folder in results:
+            if reason := why_incomplete(folder):
+                print_warning(f"{folder} has incomplete results: {reason}")
+        page = out or results[0] / "report.html"
+        typer.echo(write_report(results, page, force=force, warn=print_warning))
 
 
-def print_warning(warning: str) -> None:
-    """Print a warning on standard error."""
-    sys.stderr.write(f"warning: {warning}\n")
+def export(
+    results: Annotated[
+        Path,
+        typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
+    ],
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Trace for the viewer at ui.perfetto.dev."),
+    ] = None,
+    parquet: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Typed tables of jobs, nodes, power and explanations."),
+    ] = None,
+    swf: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The schedule as a job log, for other simulators."),
+    ] = None,
+    batsim: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Batsim's files, such as for Evalys, of a run with `--format batsim`.",
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Write the results of a run for other tools."""
+    with errors_in_one_line():
+        from hpcosim.cli.printing import print_warning
+        from hpcosim_scenarios.running.results import why_incomplete
+        from hpcosim_view.errors import ExportError
+        from hpcosim_view.export.outputs import Outputs, export_run
 
-
-def print_plan(plan: CheapestPlan, *, as_json: bool) -> None:
-    """Print the energies of an oracle's plan, named like the metrics of a run that follows it."""
-    from hpcosim_sim.record.economics import J_PER_KWH
-
-    metrics: Metrics = {
-        "wasted_energy_j": plan.wasted_j,
-        "wasted_energy_kwh": plan.wasted_j / J_PER_KWH,
-        "idle_energy_j": plan.idle_j,
-        "sleeping_energy_j": plan.sleeping_j,
-        "switching_on_energy_j": plan.switching_on_j,
-        "switching_off_energy_j": plan.switching_off_j,
-        "node_shutdowns": plan.shutdowns,
-    }
-    print_metrics(metrics, as_json=as_json)
-
-
-def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool) -> None:
-    """Print the metrics of several runs, and their savings if there is a baseline.
-
-    The tables have a column per run. For many runs, or a terminal that is too narrow, a table has a
-    row per run with the main metrics. In JSON, savings and groups are beside the metrics.
-
-    Args:
-        compared: the comparison.
-        currency: unit of costs.
-        as_json: print JSON instead of tables.
-    """
-    metrics = compared.metrics
-    if as_json:
-        from hpcosim_sim.record.results import to_json
-
-        both: dict[str, dict[str, object]] = {
-            name: {**each, **compared.savings.get(name, {})} for name, each in metrics.items()
-        }
-        for name, groups in compared.groups.items():
-            both[name]["by"] = groups
-        sys.stdout.write(to_json(both))
-        return
-    _print_runs(metrics, MAIN_METRICS, currency)
-    if compared.savings:
-        sys.stdout.write(f"\n{_scaling(compared)}\n")
-        _print_runs(compared.savings, MAIN_SAVINGS, currency)
-
-
-def _print_runs(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> None:
-    """Print the table of all metrics if it fits, or that of the main ones if it is narrower."""
-    from rich.console import Console
-
-    table, short = _by_metric(runs, currency), _by_run(runs, main, currency)
-    fits = not sys.stdout.isatty() or _width(table) <= max(Console().width, _width(short))
-    print_table(table if fits and len(runs) <= MAX_COLUMNS else short)
-
-
-def number(value: float) -> str:
-    """Return a number with four significant digits or more; an integer as it is."""
-    if isinstance(value, int) or value == 0:
-        return f"{value:,.0f}"
-    size = abs(value)
-    if not 1e-3 <= size < 1e15:
-        return f"{value:.4g}"
-    decimals = next((places for places, least in enumerate((1000, 100, 10)) if size >= least), 3)
-    return f"{value:,.{decimals}f}"
-
-
-def _shown(metric: str, value: float) -> str:
-    """Return the value of a metric as it is shown."""
-    return str(value) if metric.endswith("_id") else number(value)
-
-
-def unit(metric: str, currency: str = "") -> str:
-    """Return the unit that the suffix of a metric's name states; empty: it has none.
-
-    Args:
-        metric: name of the metric.
-        currency: unit of costs.
-    """
-    total, yearly, _ = metric.partition("_per_year")
-    suffix = total.rpartition("_")[2]
-    return UNITS.get(suffix, currency if suffix == "cost" else "") + ("/year" if yearly else "")
-
-
-def _scaling(compared: Comparison) -> str:
-    """Return the sentence that says how savings are scaled to a year."""
-    days = compared.metrics[compared.baseline]["makespan_s"] / DAY_S
-    year = f"; a year is {365 / days:,.3g} times the {days:,.3g} days of its run" if days else ""
-    return f"Compared with {compared.baseline}, job by job{year}."
-
-
-def _by_metric(columns: Mapping[str, Metrics], currency: str = "") -> Table:
-    """Return a table with a row per metric and a column per run."""
-    from rich.table import Table
-
-    table = Table("metric", "unit")
-    for name in columns:
-        table.add_column(name, justify="right", no_wrap=True)
-    for metric in dict.fromkeys(name for metrics in columns.values() for name in metrics):
-        values = (_shown(metric, run[metric]) if metric in run else "" for run in columns.values())
-        table.add_row(metric, unit(metric, currency), *values)
-    return table
-
-
-def _by_run(runs: Mapping[str, Metrics], main: Sequence[str], currency: str) -> Table:
-    """Return a table with a row per run and a column per main metric."""
-    from rich.table import Table
-
-    table = Table("policy")
-    shown = [metric for metric in main if any(metric in metrics for metrics in runs.values())]
-    for metric in shown:
-        heading = f"{metric}, {currency}" if metric.endswith("_cost") else metric
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, metrics in runs.items():
-        values = (number(metrics[metric]) if metric in metrics else "" for metric in shown)
-        table.add_row(name, *values)
-    return table
-
-
-def print_table(table: Table) -> None:
-    """Print a table at its full width: names and numbers are never cut off."""
-    from rich.console import Console
-
-    console = Console()
-    console.width = max(_width(table), 1)
-    console.print(table)
-
-
-def _width(table: Table) -> int:
-    """Return the width of a table in which nothing is cut off or wrapped, in characters."""
-    from rich.console import Console
-    from rich.measure import Measurement
-
-    console = Console(width=UNBOUNDED)
-    return Measurement.get(console, console.options, table).maximum
+        outputs = Outputs(perfetto, parquet, swf, batsim)
+        if not any(outputs):
+            raise ExportError("nothing to write; expected --perfetto, --parquet, --swf or --batsim")
+        if reason := why_incomplete(results):
+            print_warning(f"{results} has incomplete results: {reason}")
+        for path in export_run(results, outputs, force=force):
+            typer.echo(path)

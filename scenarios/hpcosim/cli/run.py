@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.errors import errors_in_one_line
 from hpcosim.cli.live import Realtime, Speed, WatchRun
 from hpcosim.cli.options import (
     Explain,
@@ -20,8 +19,12 @@ from hpcosim.cli.options import (
     Seed,
     Set,
     TransportOption,
+    output_file,
     overrides_of,
+    scenario_file,
+    scheduler_name,
 )
+from hpcosim.cli.usage import errors_in_one_line
 
 
 def run(
@@ -54,11 +57,11 @@ def run(
     with errors_in_one_line():
         from contextlib import nullcontext
 
-        from hpcosim.cli.formats import formats_of
         from hpcosim.cli.live import watched_run
-        from hpcosim.cli.report import print_metrics, print_warning
+        from hpcosim.cli.printing import print_metrics, print_warning
         from hpcosim_scenarios.errors import ScenariosError
         from hpcosim_scenarios.model.file import load_scenario
+        from hpcosim_scenarios.running.results import formats_of
         from hpcosim_scenarios.running.run import run_scenario
         from hpcosim_sim.errors import ResultsError
 
@@ -94,3 +97,97 @@ def run(
         print_metrics(metrics, read.currency, as_json=as_json)
         if not as_json:
             typer.echo(f"results: {folder}")
+
+
+def oracle(
+    scenario: ScenarioFile,
+    scheduler: Scheduler = None,
+    seed: Seed = None,
+    changes: Set = None,
+    lenient: Lenient = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            callback=output_file,
+            help="Plan file (JSON) for the power manager `oracle`. Default: none.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Plan the node switching that wastes the least energy, and print its energies.
+
+    The schedule is the scheduler's own with every node always on; no job starts later. The plan is
+    optimal for that schedule.
+    """
+    with errors_in_one_line():
+        from hpcosim.cli.printing import print_plan
+        from hpcosim_scenarios.running.oracle import plan_scenario
+
+        overrides = overrides_of(changes, seed, lenient)
+        plan = plan_scenario(scenario, out, scheduler=scheduler, overrides=overrides)
+        print_plan(plan, as_json=as_json)
+        if out is not None and not as_json:
+            typer.echo(f"plan: {out}")
+
+
+def _named_scenario(value: Path | None) -> Path | None:
+    return None if value is None else scenario_file(value)
+
+
+def replay(
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="Journal of a session.")],
+    until: Annotated[
+        float | None,
+        typer.Option(
+            metavar="T",
+            min=0.0,
+            help="End at this simulated time, in s. Default: the journal's end.",
+        ),
+    ] = None,
+    from_here: Annotated[
+        str | None,
+        typer.Option(
+            metavar="POLICY",
+            callback=scheduler_name,
+            help="Scheduler that takes over at the end of the replay.",
+        ),
+    ] = None,
+    scenario: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="SCENARIO",
+            callback=_named_scenario,
+            help="Scenario file. Default: the file that the server had.",
+        ),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for results. Default: none.")] = None,
+    force: Force = False,
+    formats: Formats = None,
+    as_json: Json = False,
+) -> None:
+    """Run a session again from its journal, without its scheduler, and verify each reply."""
+    with errors_in_one_line():
+        from hpcosim.cli.printing import print_metrics, print_warning
+        from hpcosim_scenarios.running.replayed import replay as run_again
+        from hpcosim_scenarios.running.results import formats_of
+
+        replayed = run_again(
+            journal,
+            scenario=scenario,
+            until_s=until,
+            policy=from_here,
+            out=out,
+            force=force,
+            formats=formats_of(formats),
+            warn=print_warning,
+        )
+        if replayed.fault:
+            print_warning(f"{journal}: {replayed.fault}; it is replayed up to there")
+        print_metrics(replayed.metrics, replayed.currency, as_json=as_json)
+        if not as_json:
+            typer.echo(
+                f"replayed: {replayed.part}, up to {replayed.replayed_s} s, all with "
+                "the recorded replies"
+            )
+            if out is not None:
+                typer.echo(f"results: {out}")

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.errors import errors_in_one_line
-from hpcosim.cli.options import SERVER, Connect, Explain, Keys, Seed, ServerKey
-from hpcosim.cli.parent import Parent, end_with
+from hpcosim.cli.options import SERVER, Connect, Explain, Keys, Parent, Seed, ServerKey, end_with
+from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -126,7 +125,7 @@ def _settings(path: Path) -> dict[str, object]:
         ScenarioError: the file cannot be read, or has no mapping.
     """
     from hpcosim_scenarios.errors import ScenarioError
-    from hpcosim_scenarios.model.yaml_file import read_tree
+    from hpcosim_scenarios.model.yaml_tree import read_tree
 
     tree = read_tree(path, "mapping of settings")
     if not isinstance(tree, dict):
@@ -136,8 +135,8 @@ def _settings(path: Path) -> dict[str, object]:
 
 def _print_end(name: str, welcome: Welcome, metrics: Mapping[str, int | float]) -> None:
     """Print how a simulation ended; the server has the results, and knows where they are."""
-    from hpcosim.cli.report import number
-    from hpcosim_view.runs import printable
+    from hpcosim.cli.printing import number
+    from hpcosim_view.run.extracts import printable
 
     label = welcome.session[:LABEL]
     parts = []

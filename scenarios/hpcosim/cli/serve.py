@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.errors import RUN_FAILED, errors_in_one_line
 from hpcosim.cli.live import Http, Speed
 from hpcosim.cli.options import (
     SERVER,
@@ -16,11 +15,12 @@ from hpcosim.cli.options import (
     Formats,
     Insecure,
     Lenient,
+    Parent,
     Seed,
     ServerKeys,
     overrides_of,
 )
-from hpcosim.cli.parent import Parent
+from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 
 def _files(paths: list[Path]) -> list[Path]:
@@ -95,12 +95,11 @@ def serve(
     be written, and with --once or --sessions also if a session failed before.
     """
     with errors_in_one_line(sigterm_interrupts=False):
-        from hpcosim.cli.formats import formats_of
         from hpcosim.cli.live import serving_live
         from hpcosim.cli.server_file import read_settings, split_changes
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_scenarios.errors import ScenariosError
-        from hpcosim_scenarios.running.formats import writers_of
+        from hpcosim_scenarios.running.results import formats_of, writers_of
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.keys import Access

@@ -12,13 +12,12 @@ import msgspec
 import typer
 from msgspec import Meta, Struct
 
-from hpcosim.cli.checks import PLATFORM, head_of, scenario_file
+from hpcosim.cli.options import PLATFORM, head_of, scenario_file
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
 from hpcosim_scenarios.model.messages import nearest, scenario_error
 from hpcosim_scenarios.model.overrides import Overrides, apply, blame_override
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.yaml_file import read_text, read_tree
-from hpcosim_scenarios.model.yaml_lines import line_of
+from hpcosim_scenarios.model.yaml_tree import line_of, read_text, read_tree
 from hpcosim_scenarios.running.serving import JournalFolder
 from hpcosim_scenarios.shipped import find_scenario
 from hpcosim_server.service.limits import Limits

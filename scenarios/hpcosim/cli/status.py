@@ -3,21 +3,58 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.asking import TIMEOUT_S, Address, Timeout, asking
-from hpcosim.cli.errors import RUN_FAILED, errors_in_one_line
-from hpcosim.cli.options import SERVER, Connect, Json, Keys, ServerKey
+from hpcosim.cli.options import SERVER, Connect, Json, Keys, ServerKey, optional_server_address
+from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 if TYPE_CHECKING:
+    from hpcosim_client import Connection
     from hpcosim_protocol import ServerStatus
+
+
+Address = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="ADDRESS",
+        help="Address of the server, instead of --connect.",
+        callback=optional_server_address,
+    ),
+]
+Timeout = Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")]
+
+TIMEOUT_S = 3.0
+
 
 DAY_S = 86_400
 UNIX_TIMES_S = 1e9
 """Times from which on a time is a Unix time: that of a live cluster, s."""
+
+
+@contextmanager
+def asking(
+    address: str, timeout_s: float, keys: Path | None, server_key: Path | None
+) -> Iterator[Connection]:
+    """Yield a connection for one request.
+
+    Args:
+        address: address of the server.
+        timeout_s: timeout of the reply, s.
+        keys: folder of the client's keys, or its secret key; None: the server has no keys.
+        server_key: public key of the server; None: that beside the secret key.
+    """
+    from hpcosim_client import Connection, Timeouts
+    from hpcosim_protocol.keys import client_keys
+
+    timeouts = Timeouts(min(1.0, timeout_s / 2), reply_s=timeout_s, hello_s=timeout_s)
+    with Connection(address, timeouts, keys=client_keys(keys, server_key)) as connection:
+        yield connection
 
 
 def status(
@@ -56,8 +93,8 @@ def _print_json(found: ServerStatus, problems: list[str]) -> None:
 def _print_tables(found: ServerStatus, problems: list[str]) -> None:
     from rich.table import Table
 
-    from hpcosim.cli.report import print_table
-    from hpcosim_view.runs import printable
+    from hpcosim.cli.printing import print_table
+    from hpcosim_view.run.extracts import printable
 
     table = Table(show_header=False)
     for name, value in _rows(found, problems):
@@ -115,3 +152,35 @@ def _duration(time_s: float) -> str:
     days, rest_s = divmod(int(time_s), DAY_S)
     clock = f"{rest_s // 3600:02}:{rest_s // 60 % 60:02}:{rest_s % 60:02}"
     return f"{days}-{clock}" if days else clock
+
+
+def ping(
+    address: Address = None,
+    connect: Connect = SERVER,
+    timeout_s: Timeout = TIMEOUT_S,
+    keys: Keys = None,
+    server_key: ServerKey = None,
+) -> None:
+    """Check that a server answers: exit status 0 if it does, 1 if not."""
+    server = address or connect
+    with errors_in_one_line(), asking(server, timeout_s, keys, server_key) as connection:
+        connection.ping()
+
+
+def keygen(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder for the keys of all.")],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the client, and of its folder in DIR.")
+    ] = "client",
+) -> None:
+    """Make the keys of a server and of a client, and admit the client to the server.
+
+    DIR/server is for `hpcosim serve --keys`, DIR/NAME for `hpcosim schedule --keys`: copy that
+    folder to the machine of the client. Existing keys are kept. A server that runs admits a new
+    client at once; remove DIR/server/clients/NAME.key to admit it no more.
+    """
+    with errors_in_one_line():
+        from hpcosim_protocol.keys import make_keys
+
+        for path in make_keys(folder, name):
+            typer.echo(str(path))

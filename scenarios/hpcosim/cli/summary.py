@@ -10,12 +10,15 @@ import msgspec
 import numpy as np
 from rich.table import Table
 
-from hpcosim.cli.economics_summary import economics_lines, economics_of
-from hpcosim.cli.report import print_table, print_warning
-from hpcosim.cli.site_summary import site_lines, site_of
-from hpcosim_scenarios.model.load import offered_load
+from hpcosim.cli.printing import print_table, print_warning
+from hpcosim_protocol import Platform
+from hpcosim_protocol.hosts import NodeNames
+from hpcosim_protocol.node_access import numbers_in
+from hpcosim_scenarios.model.jobs import offered_load
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.series import Economics
 from hpcosim_scenarios.model.workload import Workload
-from hpcosim_scenarios.running.progress import span
+from hpcosim_scenarios.running.in_process import span
 from hpcosim_scenarios.running.run import Checked
 from hpcosim_schedulers.catalogue.site_policies import unstartable_jobs
 from hpcosim_sim.engine.jobs import submission_of
@@ -23,9 +26,20 @@ from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.record.metrics import TIMER_ERROR_S
 from hpcosim_sim.record.results import KEPT_RULES, WorkloadSource, to_json
+from hpcosim_workloads.table import NAMED, JobTable
 
 MOST_NAMED = 5  # jobs that a warning lists
 MOST_REASONS = 3  # reasons that a warning lists
+
+
+RATES = (
+    ("electricity price", "price_per_kwh", "tariff", "{currency}/kWh"),
+    ("carbon intensity", "co2_g_per_kwh", "series", "g/kWh"),
+)
+"""Label, key of the constant, key of the file, and unit of each rate."""
+
+
+MOST_SHOWN = 60  # characters of a host list
 
 
 def print_summary(checked: Checked, *, as_json: bool) -> None:
@@ -164,3 +178,86 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
         for rule, count in summary[f"{kind}_jobs"].items():
             lines[f"{kind} jobs, {rule}"] = f"{count:,}"
     return lines | economics_lines(summary["economics"]) | site_lines(summary["site"])
+
+
+def economics_of(economics: Economics | None) -> dict[str, Any]:
+    """Return the given keys of the section by name; empty: the scenario has none."""
+    if economics is None:
+        return {}
+    given = ((key, getattr(economics, key)) for key in Economics.__struct_fields__)
+    return {key: value for key, value in given if value is not None}
+
+
+def economics_lines(given: dict[str, Any]) -> dict[str, str]:
+    """Return the lines of the table, by label."""
+    lines = {}
+    for label, constant, file, unit in RATES:
+        unit = unit.format(currency=given.get("currency", ""))
+        if constant in given:
+            lines[label] = f"{given[constant]:g} {unit}"
+        elif file in given:
+            lines[label] = f"{given[file]}, {unit}"
+            if period_s := given.get(f"{file}_repeat_s"):
+                lines[label] += f", repeated every {period_s:,g} s"
+    if "start" in given:
+        lines["date of time 0"] = given["start"]
+    return lines
+
+
+def site_of(scenario: Scenario, jobs: JobTable) -> dict[str, Any]:
+    """Return partitions, reservations, resources, failures and actions by name.
+
+    Args:
+        scenario: the scenario.
+        jobs: the jobs of the run.
+    """
+    platform, failures = scenario.platform, scenario.failures
+    names = NodeNames(platform)
+    return {
+        "consumable": list(platform.consumable),
+        "gres": _gres(platform),
+        "licenses": dict(platform.licenses),
+        "partitions": {
+            each.name: names.text(numbers_in(each.nodes)) for each in platform.partitions
+        },
+        "reservations": {
+            each.name: names.text(numbers_in(each.nodes)) for each in platform.reservations
+        },
+        "switches": len(platform.switches),
+        "node_events": len(failures.events) if failures else 0,
+        "random_failures": len(failures.random) if failures else 0,
+        "actions": len(scenario.actions),
+        "jobs_with_requests": int((jobs.request >= 0).sum()),
+        "names_in_jobs": {name: _used(jobs, name) for name in NAMED},
+    }
+
+
+def _gres(platform: Platform) -> dict[str, int]:
+    """Return the number of devices of each generic resource on the whole platform."""
+    total: dict[str, int] = {}
+    for group in platform.nodes:
+        for name, count in group.gres.items():
+            total[name] = total.get(name, 0) + count * group.count
+    return total
+
+
+def _used(jobs: JobTable, column: str) -> int:
+    """Return how many names of a column the jobs have."""
+    return len(set(getattr(jobs, column).tolist()) - {0})
+
+
+def site_lines(site: dict[str, Any]) -> dict[str, str]:
+    """Return the lines of the table by label; what the scenario does not have is left out."""
+    lines = {}
+    if site["consumable"] != ["cores"]:
+        lines["consumable"] = ", ".join(site["consumable"]) or "nodes"
+    for kind, label in (("gres", "devices"), ("licenses", "licences")):
+        for name, count in site[kind].items():
+            lines[f"{label} {name}"] = f"{count:,}"
+    for kind in ("partition", "reservation"):
+        for name, nodes in site[f"{kind}s"].items():
+            more = "..." if len(nodes) > MOST_SHOWN else ""
+            lines[f"{kind} {name}"] = f"{nodes[:MOST_SHOWN]}{more}"
+    counts = {key.replace("_", " "): value for key, value in site.items() if isinstance(value, int)}
+    counts |= {f"{name} names in jobs": n for name, n in site["names_in_jobs"].items()}
+    return lines | {label: f"{count:,}" for label, count in counts.items() if count}

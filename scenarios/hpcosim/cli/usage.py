@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import inspect
 import itertools
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin
+from types import FrameType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperGroup
 
-from hpcosim.cli.errors import BAD_INPUT
+from hpcosim_protocol.errors import HpcosimError
 
 # Older versions of typer take this class from click, newer ones have their own copy.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -37,10 +44,46 @@ _WORDINGS = (
 )
 
 
+RUN_FAILED = 1
+BAD_INPUT = 2
+
+
 def help_of(command: Callable[..., Any]) -> str:
     """Return the docstring of a command with one line per paragraph, as typer keeps line breaks."""
     paragraphs = (inspect.getdoc(command) or "").split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+
+
+def with_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take groups of options: dataclasses, each field of which is an option."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {
+        name: kind for name, kind in hints.items() if dataclasses.is_dataclass(kind)
+    }
+    parameters: list[inspect.Parameter] = []
+    for each in inspect.signature(command).parameters.values():
+        if each.name not in groups:
+            parameters.append(each.replace(annotation=hints[each.name]))
+            continue
+        kind = groups[each.name]
+        of_fields = get_type_hints(kind, include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, each.kind, default=field.default, annotation=of_fields[field.name]
+            )
+            for field in dataclasses.fields(kind)
+        ]
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        for name, kind in groups.items():
+            names = [field.name for field in dataclasses.fields(kind)]
+            values[name] = kind(**{each: values.pop(each) for each in names})
+        command(**values)
+
+    run.__dict__["__signature__"] = inspect.Signature(parameters)
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 class CommandGroup(TyperGroup):
@@ -167,3 +210,168 @@ def _joined(error: Any, words: Sequence[str]) -> str:
 
 def _has_option(error: Any, name: str) -> bool:
     return error.ctx is not None and any(name in each.opts for each in error.ctx.command.params)
+
+
+@contextmanager
+def errors_in_one_line(*, sigterm_interrupts: bool = True) -> Iterator[None]:
+    """Report the errors of hpcosim's packages and of files in one line, then exit.
+
+    Other exceptions are bugs: they keep their traceback.
+
+    Args:
+        sigterm_interrupts: whether SIGTERM is handled like Ctrl-C. A command that handles signals
+            itself says no: until it does, SIGTERM ends the process. Python can lose the exception
+            of a handler while it imports modules, and the command would never end.
+    """
+    if sigterm_interrupts:
+        _stop_on_sigterm()
+    try:
+        with _warnings_in_one_line():
+            yield
+    except KeyboardInterrupt as stopped:
+        number = stopped.args[0] if stopped.args else signal.SIGINT
+        sys.stderr.write(f"error: stopped by {signal.Signals(number).name}\n")
+        raise typer.Exit(128 + number) from None
+    except BrokenPipeError:
+        raise  # typer ends the command in silence
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        sys.stderr.write(f"error: {where}{error.strerror or error}\n")
+        raise typer.Exit(RUN_FAILED) from None
+    except HpcosimError as error:
+        sys.stderr.write(f"error: {' '.join(str(error).split())}\n")
+        raise typer.Exit(error.exit_status) from None
+
+
+@contextmanager
+def _warnings_in_one_line() -> Iterator[None]:
+    """Write each `FutureWarning`, such as that of an old name, once as one line."""
+
+    def write(message: Warning | str, *_: object, **__: object) -> None:
+        sys.stderr.write(f"warning: {message}\n")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", FutureWarning)
+        warnings.showwarning = write
+        yield
+
+
+def _stop_on_sigterm() -> None:
+    """Handle SIGTERM like Ctrl-C, so that the results recorded so far are written."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
+
+
+def _examples(*commands: str) -> str:
+    lines = "\n".join(commands)
+    return f"Examples:\n\n\b{lines}"  # \b: the documentation shows the paragraph as code
+
+
+EXAMPLES: Mapping[str, str] = {
+    "run": _examples(
+        "hpcosim run my_cluster.yaml",
+        "hpcosim run demo --scheduler conservative --out results/a",
+        "hpcosim run demo --set workload.load=2 --seed 3 --json",
+        "hpcosim run demo --watch --speed 3600",
+    ),
+    "compare": _examples(
+        "hpcosim compare demo --schedulers fcfs,sjf,easy",
+        "hpcosim compare demo --schedulers all-heuristics --json",
+        "hpcosim compare demo --platforms demo,larger.yaml --schedulers fcfs,easy",
+        "hpcosim compare office-hours --baseline always-on \\\n"
+        "    --power 'always-on, {name: timeout, timeout_s: 900}'",
+    ),
+    "experiment": _examples(
+        "hpcosim experiment backfilling --dry-run",
+        "hpcosim experiment my_study.yaml --out results/study -j 8",
+    ),
+    "serve": _examples(
+        "hpcosim serve demo --once --out results/mine",
+        "hpcosim serve demo --bind tcp://127.0.0.1:5555 --sessions 2",
+        "hpcosim serve demo --http 127.0.0.1:8080 --speed 3600",
+    ),
+    "slurm": _examples(
+        "hpcosim slurm --journal watched.jsonl",
+        "hpcosim slurm --partition batch --poll-s 5",
+        "hpcosim slurm --mode place --partition main --waiting-partition queue --dry-run",
+        "hpcosim slurm report watched.jsonl --out watched",
+    ),
+    "keygen": _examples(
+        "hpcosim keygen keys",
+        "hpcosim keygen keys --name laptop",
+        "hpcosim serve demo --bind 'tcp://*:28080' --keys keys/server",
+        "hpcosim schedule easy --connect tcp://simulator:28080 --keys keys/laptop",
+    ),
+    "schedule": _examples(
+        "hpcosim schedule easy",
+        "hpcosim schedule easy --name student7",
+        "hpcosim schedule easy --connect tcp://127.0.0.1:5555 --scenario demo",
+    ),
+    "replay": _examples(
+        "hpcosim replay out/.journal/ended/demo-easy-1f3a9c02.journal",
+        "hpcosim replay easy.journal --until 86400 --from-here fcfs --out results/what-if",
+    ),
+    "ping": _examples("hpcosim ping tcp://127.0.0.1:28080 --timeout-s 10"),
+    "status": _examples("hpcosim status", "hpcosim status --connect tcp://127.0.0.1:5555 --json"),
+    "forecast": _examples(
+        "hpcosim forecast",
+        "hpcosim forecast --samples 100 --workers 0 --json",
+        "hpcosim forecast --record queue.json",
+        "hpcosim forecast --state queue.json --history sacct.psv",
+    ),
+    "conformance": _examples(
+        "hpcosim conformance --client 'python my_scheduler.py {address}'",
+        "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",
+    ),
+    "validate": _examples(
+        "hpcosim validate demo",
+        "hpcosim validate demo --set workload.load=0.8",
+    ),
+    "scenarios": _examples("hpcosim scenarios", "hpcosim scenarios demo > my_cluster.yaml"),
+    "draw": _examples("hpcosim show draw results/demo-easy"),
+    "squeue": _examples(
+        "hpcosim show squeue results/demo-easy --at 2d",
+        "hpcosim show squeue --server http://127.0.0.1:8080 --start",
+    ),
+    "sinfo": _examples(
+        "hpcosim show sinfo results/demo-easy --at 50%",
+        "hpcosim show sinfo --server http://127.0.0.1:8080",
+    ),
+    "top": _examples(
+        "hpcosim show top results/demo-easy --speed 7200",
+        "hpcosim show top --server http://127.0.0.1:8080",
+    ),
+    "export": _examples(
+        "hpcosim export results/demo-easy --perfetto demo.pftrace",
+        "hpcosim export results/demo-easy --parquet tables --swf demo.swf",
+    ),
+    "report": _examples(
+        "hpcosim report results/demo-easy",
+        "hpcosim report results/compared/fcfs results/compared/easy -o compared.html",
+    ),
+    "import slurm": _examples(
+        "hpcosim import slurm --conf slurm.conf --sacctmgr dump.cfg -o cluster.yaml",
+        "hpcosim import slurm --conf slurm.conf --reservations reservations.txt "
+        "--start 2026-03-02T08:00:00 -o cluster.yaml",
+    ),
+    "import sacct": _examples(
+        "hpcosim import sacct sacct.psv -o jobs.jsonl --time-zone Europe/Berlin",
+        "hpcosim import sacct sacct.psv.gz -o jobs.jsonl --anonymize --names private.json",
+    ),
+    "import kubernetes": _examples(
+        "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
+    ),
+    "benchmark run": _examples(
+        "hpcosim benchmark run backfilling-1 --scheduler easy --out easy.zip",
+        "hpcosim benchmark run backfilling-1 --client 'python mine.py --connect {address}' \\\n"
+        "    --name mine --out mine.zip",
+    ),
+    "benchmark verify": _examples("hpcosim benchmark verify mine.zip"),
+    "benchmark leaderboard": _examples("hpcosim benchmark leaderboard easy.zip mine.zip"),
+    "reproduce": _examples("hpcosim reproduce", "hpcosim reproduce ineps --out results/ineps"),
+}
+"""The epilog of a command's help text, by command."""

@@ -9,12 +9,10 @@ import msgspec
 import zmq
 
 from hpcosim_conformance.clients import replies
-from hpcosim_conformance.clients.connection import ClientConnection
+from hpcosim_conformance.clients.connection import ClientConnection, split_command, started
 from hpcosim_conformance.clients.conversation import Conversation
-from hpcosim_conformance.clients.program import split_command, started
 from hpcosim_conformance.clients.replies import Map
-from hpcosim_conformance.clients.script import Script
-from hpcosim_conformance.clients.small_scenarios import (
+from hpcosim_conformance.clients.script import (
     CANCELLED,
     EVERY_PLACEMENT,
     LARGE_NUMBERS,
@@ -22,11 +20,11 @@ from hpcosim_conformance.clients.small_scenarios import (
     NOT_ELIGIBLE,
     REQUEUED,
     TWO_AT_ONCE,
+    Script,
 )
 from hpcosim_conformance.encodings import integers_for_floats, widest
 from hpcosim_conformance.errors import BrokenRuleError
-from hpcosim_conformance.rules import rules
-from hpcosim_conformance.verdict import Verdict, run_checks
+from hpcosim_conformance.verdict import Verdict, rules, run_checks
 
 MIDDLE = 2  # number of a reply in the middle of a session
 

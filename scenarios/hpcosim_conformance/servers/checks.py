@@ -8,19 +8,9 @@ from functools import partial
 from typing import NamedTuple
 
 from hpcosim_conformance.errors import BrokenRuleError, NoServerError, NotTriedError
-from hpcosim_conformance.rules import rules
-from hpcosim_conformance.servers import (
-    decisions,
-    job_runs,
-    messages,
-    power,
-    sessions,
-    signals,
-    site,
-    timing,
-)
-from hpcosim_conformance.servers.server import ServerUnderTest, connected
-from hpcosim_conformance.verdict import Verdict, run_checks
+from hpcosim_conformance.servers import decisions, messages, site, timing
+from hpcosim_conformance.servers.session import ServerUnderTest, connected
+from hpcosim_conformance.verdict import Verdict, rules, run_checks
 from hpcosim_protocol.keys import ClientKeys
 
 KEEP_SERVING = "the server must run until it is stopped, without --once and --sessions"
@@ -48,8 +38,8 @@ CHECKS: Sequence[Check] = (
     Check("welcome", "R-hello", messages.welcome),
     Check("unknown_scenario", "R-unknown-scenario", messages.unknown_scenario),
     Check("policy", "R-policy", messages.policy),
-    Check("hello_again", "R-nonce", sessions.hello_again),
-    Check("other_nonces", "R-nonce-differs", sessions.other_nonces),
+    Check("hello_again", "R-nonce", messages.hello_again),
+    Check("other_nonces", "R-nonce-differs", messages.other_nonces),
     Check("frames_come_back", "R-envelope", messages.frames_come_back),
     Check("no_delimiter", "R-no-delimiter", messages.no_delimiter),
     Check("too_many_frames", "R-long-message", messages.too_many_frames),
@@ -58,40 +48,40 @@ CHECKS: Sequence[Check] = (
     Check("unknown_fields", "R-unknown-fields", messages.unknown_fields),
     Check("too_large", "R-too-large", messages.too_large),
     Check("too_many_decisions", "R-too-many-decisions", messages.too_many_decisions),
-    Check("resend", "R-resend", sessions.resend),
-    Check("out_of_order", "R-out-of-order", sessions.out_of_order),
-    Check("unknown_session", "R-unknown-session", sessions.unknown_session),
-    Check("bye", "R-bye", sessions.bye),
-    Check("coming_back", "R-coming-back", sessions.coming_back),
-    Check("history", "R-history", sessions.history),
-    Check("status", "R-status", sessions.status),
+    Check("resend", "R-resend", messages.resend),
+    Check("out_of_order", "R-out-of-order", messages.out_of_order),
+    Check("unknown_session", "R-unknown-session", messages.unknown_session),
+    Check("bye", "R-bye", messages.bye),
+    Check("coming_back", "R-coming-back", messages.coming_back),
+    Check("history", "R-history", messages.history),
+    Check("status", "R-status", messages.status),
     Check("first_events", "R-first-events", decisions.first_events),
     Check("rejected_decisions", "R-rejected", decisions.rejected_decisions),
     Check("decisions_in_turn", "R-in-turn", decisions.decisions_in_turn),
     Check("reject_job", "R-in-turn", decisions.reject_job),
     Check("submit_job", "R-submit-job", decisions.submit_job),
     Check("explain", "R-explain", decisions.explain),
-    Check("node_power", "R-power-states", power.node_power),
-    Check("allocation_of_a_sleeping_node", "R-allocated", power.allocation_of_a_sleeping_node),
-    Check("signals", "R-signals", signals.signals),
+    Check("node_power", "R-power-states", timing.node_power),
+    Check("allocation_of_a_sleeping_node", "R-allocated", timing.allocation_of_a_sleeping_node),
+    Check("signals", "R-signals", timing.signals),
     Check("workload_manager", "R-workload-manager", site.workload_manager),
     Check("partitions", "R-constraints", site.partitions),
     Check("devices", "R-gres", site.devices),
     Check("memory", "R-memory", site.memory),
     Check("licenses", "R-licenses", site.licenses),
     Check("reservations", "R-reserved", site.reservations),
-    Check("not_eligible", "R-eligible", job_runs.not_eligible),
-    Check("dependencies", "R-job-eligible", job_runs.dependencies),
-    Check("suspension", "R-suspended", job_runs.suspension),
-    Check("requeue", "R-requeued", job_runs.requeue),
-    Check("rejection_at_end", "R-at-end", job_runs.rejection_at_end),
-    Check("node_failure", "R-node-failed", job_runs.node_failure),
-    Check("basic_profile", "R-basic-profile", job_runs.basic_profile),
+    Check("not_eligible", "R-eligible", decisions.not_eligible),
+    Check("dependencies", "R-job-eligible", decisions.dependencies),
+    Check("suspension", "R-suspended", decisions.suspension),
+    Check("requeue", "R-requeued", decisions.requeue),
+    Check("rejection_at_end", "R-at-end", decisions.rejection_at_end),
+    Check("node_failure", "R-node-failed", decisions.node_failure),
+    Check("basic_profile", "R-basic-profile", decisions.basic_profile),
     Check("alarms", "R-alarm", timing.alarms),
     Check("wake_on", "R-not-lost", timing.wake_on),
     Check("elapsed", "R-elapsed", timing.elapsed),
-    Check("same_again", "R-same-again", sessions.same_again),
-    Check("sessions_apart", "R-apart", sessions.sessions_apart),
+    Check("same_again", "R-same-again", messages.same_again),
+    Check("sessions_apart", "R-apart", messages.sessions_apart),
     Check("end", "R-end", timing.end),
     Check("stuck", "R-stuck", timing.stuck),
 )

@@ -6,8 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.server import ServerUnderTest
-from hpcosim_conformance.servers.session import Map, OpenSession, of_kind, rejection_codes
+from hpcosim_conformance.servers.session import (
+    Map,
+    OpenSession,
+    ServerUnderTest,
+    of_kind,
+    rejection_codes,
+)
 from hpcosim_protocol import NodeReservation
 from hpcosim_protocol.node_access import first_window
 from hpcosim_protocol.resources import provides

@@ -1,5 +1,5 @@
 """A public benchmark: suites of fixed instances, submissions that are verified, leaderboards."""
 
-from hpcosim_experiments.benchmark.errors import BenchmarkError, SuiteError, VerificationError
+from hpcosim_experiments.benchmark.suite import BenchmarkError, SuiteError, VerificationError
 
 __all__ = ["BenchmarkError", "SuiteError", "VerificationError"]

@@ -10,6 +10,7 @@ from typing import Any
 
 from hpcosim_experiments.executors.calls import (
     ONE_THREAD,
+    ChildProcess,
     FilesInPlace,
     outcome_of,
     packed,
@@ -17,13 +18,18 @@ from hpcosim_experiments.executors.calls import (
     set_environment,
     unpacked_outcome,
 )
-from hpcosim_experiments.executors.child_process import ChildProcess
-from hpcosim_experiments.executors.interface import MAX_TRIES, Done, Executor, WaitingTasks
-from hpcosim_experiments.executors.settings import Local, cores
+from hpcosim_experiments.executors.interface import (
+    MAX_TRIES,
+    Done,
+    Executor,
+    Local,
+    WaitingTasks,
+    cores,
+)
 
 
 @contextmanager
-def local_executor(settings: Local, folders: Mapping[str, Path]) -> Iterator[Executor]:
+def open_local(settings: Local, folders: Mapping[str, Path]) -> Iterator[Executor]:
     """Open an executor of processes on this machine, or of this process.
 
     Args:

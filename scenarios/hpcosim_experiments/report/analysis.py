@@ -5,12 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.settings import METRIC_KEYS, REPEATS, ReportSettings
-from hpcosim_experiments.report.units import measure_of
+from hpcosim_experiments.report.units import Measure, measure_of
 from hpcosim_experiments.statistics.bootstrap import Bootstrap
-from hpcosim_experiments.statistics.repeats import Identical, without_copies
-from hpcosim_experiments.statistics.rows import Label, Labels, Row, Rows, groups, where
+from hpcosim_experiments.statistics.rows import (
+    Identical,
+    Label,
+    Labels,
+    Row,
+    Rows,
+    groups,
+    where,
+    without_copies,
+)
 from hpcosim_experiments.statistics.summary import (
     Comparison,
     Plan,

@@ -7,26 +7,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from hpcosim_experiments.report.analysis import Analysis
-from hpcosim_experiments.report.captions import (
-    averaged_text,
-    interval_text,
-    listed,
-    sentence,
-    statistic_text,
-)
 from hpcosim_experiments.report.cells import (
     Cell,
     Table,
+    averaged_text,
     column_of,
+    interval_text,
     label_cells,
     labels_text,
+    listed,
     part_of,
     rows_of,
+    sentence,
+    statistic_text,
 )
-from hpcosim_experiments.report.figures import DrawnFigure, Figures
-from hpcosim_experiments.report.limits import cut, listed_labels
-from hpcosim_experiments.report.measures import Measure
-from hpcosim_experiments.report.units import measure_of
+from hpcosim_experiments.report.figures import DrawnFigure, Figures, cut, listed_labels
+from hpcosim_experiments.report.units import Measure, measure_of
 from hpcosim_experiments.statistics.bootstrap import Estimate
 from hpcosim_experiments.statistics.rows import Rows, groups
 from hpcosim_experiments.statistics.summary import succeeded, summaries

@@ -12,8 +12,7 @@ from hpcosim_experiments.report.analysis import Results, analysis_of
 from hpcosim_experiments.report.cells import Cell, Table
 from hpcosim_experiments.report.content import Content, content_of
 from hpcosim_experiments.report.figures import ENDINGS, DrawnFigure, draw_figures
-from hpcosim_experiments.report.latex import latex
-from hpcosim_experiments.report.markdown import document, escape, table
+from hpcosim_experiments.report.markup import document, escape, latex, table
 from hpcosim_experiments.report.settings import ReportSettings
 from hpcosim_experiments.whole_files import write_whole
 

@@ -9,23 +9,22 @@ import traceback
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+from msgspec import Raw, Struct
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import InputFiles
-from hpcosim_experiments.runs.result import RunResult, Simulated
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_scenarios.model.files import TRACES, with_files
+from hpcosim_scenarios.model.file import TRACES, with_files
 from hpcosim_scenarios.model.jobs import source_jobs
+from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.source import sha256_of
-from hpcosim_scenarios.running.chosen import Chosen
-from hpcosim_scenarios.running.in_process import run_in_process
+from hpcosim_scenarios.running.in_process import Report, ignore, run_in_process
 from hpcosim_scenarios.running.library import load_with
-from hpcosim_scenarios.running.progress import Report, ignore
+from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_sim.record.results import warnings_of
 from hpcosim_sim.record.run_record import RunRecord
@@ -34,6 +33,9 @@ from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
 from hpcosim_workloads.table import JobTable
 
 # The check that the files of a run are those of its key.
+
+
+Status = Literal["ok", "failed"]
 
 
 def check_unchanged(checksums: Mapping[Path, str], files: InputFiles) -> None:
@@ -189,3 +191,52 @@ def _line(error: Exception) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {text}{where}"
+
+
+class RunResult(Struct, frozen=True, kw_only=True):
+    """The stored result of a run.
+
+    Attributes:
+        key: the key of the run.
+        status: `ok` or `failed`.
+        error: one line: why the run failed. Empty: it did not.
+        metrics: metrics by name. Empty: the run failed.
+        breakdowns: metrics by class of jobs, as of `Measured`.
+        warnings: sentences about a run that is probably not what the user wanted.
+        hpcosim: version of hpcosim that simulated the run.
+        python: version of Python that simulated the run.
+        git_commit: commit of the checkout that hpcosim ran from, with `-dirty` if files were
+            changed. Null: hpcosim was installed from a package.
+        policy_name: name of the policy, as in `run.json`.
+        workload_sha256: SHA-256 of the file of the workload. Null: there is none.
+        wall_s: time that the run took, s; it is in no table.
+        jobs_sha256: SHA-256 of the table of jobs. Empty: there is none.
+        inputs: JSON of which the key is the checksum.
+    """
+
+    key: str
+    status: Status
+    error: str = ""
+    metrics: dict[str, int | float | None] = {}
+    breakdowns: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    hpcosim: str
+    python: str = ""
+    git_commit: str | None = None
+    policy_name: str
+    workload_sha256: str | None = None
+    wall_s: float = 0.0
+    jobs_sha256: str = ""
+    inputs: Raw = Raw(b"{}")
+
+
+class Simulated(NamedTuple):
+    """What a task returns.
+
+    Attributes:
+        result: the result.
+        jobs: the table of jobs as a Parquet file. Empty: the run failed, or no table is wanted.
+    """
+
+    result: RunResult
+    jobs: bytes = b""

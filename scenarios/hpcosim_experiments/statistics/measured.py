@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_protocol.platform import NotNegative
-from hpcosim_scenarios.running.groups import GROUPED_BY, NO_NAME, GroupedBy
+from hpcosim_scenarios.running.compare import GROUPED_BY, NO_NAME, GroupedBy
 from hpcosim_sim.record.metrics import (
     OVERRUNS,
     Mask,

@@ -13,16 +13,21 @@ from hpcosim_experiments.statistics.bootstrap import (
     Floats,
     Statistic,
     estimate,
-)
-from hpcosim_experiments.statistics.repeats import distinct, metrics_in
-from hpcosim_experiments.statistics.rows import Label, Labels, Row, Rows, groups
-from hpcosim_experiments.statistics.statistic import (
     interquartile_difference,
     interquartile_mean,
     interquartile_ratio,
     mean,
     paired_difference,
     paired_ratio,
+)
+from hpcosim_experiments.statistics.rows import (
+    Label,
+    Labels,
+    Row,
+    Rows,
+    distinct,
+    groups,
+    metrics_in,
 )
 
 StatisticName = Literal["mean", "interquartile_mean"]

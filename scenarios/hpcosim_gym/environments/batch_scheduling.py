@@ -22,16 +22,19 @@ from hpcosim_gym.environments.arguments import (
     task_and_jobs,
     totals,
 )
-from hpcosim_gym.environments.batch_costs import BatchEpisode, Cost, Objective, new_cost
 from hpcosim_gym.environments.batch_task import (
     MAX_DRAWS,
+    BatchEpisode,
     BatchTask,
+    Cost,
     Invalid,
+    Objective,
     check_forms,
     check_task,
     choice_of,
     episode_jobs,
     first_job,
+    new_cost,
     task_of,
 )
 from hpcosim_scenarios.model.scenario import Scalar

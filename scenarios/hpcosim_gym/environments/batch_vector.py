@@ -14,9 +14,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_gym.environments.batch_costs import Cost, Objective
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv, Observation
-from hpcosim_gym.environments.batch_task import BatchTask, Invalid
+from hpcosim_gym.environments.batch_task import BatchTask, Cost, Invalid, Objective
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_schedulers.agents.batch.scene import Form
 from hpcosim_workloads.table import JobTable

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_gym.errors import CheckpointError
-from hpcosim_gym.learning.weights import arrays_of, tensors_of
+from hpcosim_gym.learning.networks import arrays_of, tensors_of
 from hpcosim_schedulers.agents.networks import (
     CHECKPOINT,
     CHECKPOINT_FORM,

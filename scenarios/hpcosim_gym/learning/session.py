@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from hpcosim_gym.learning.agent import Agent, weights_of
 from hpcosim_gym.learning.checkpoint import TrainingProgress, read_checkpoint, write_checkpoint
 from hpcosim_gym.learning.curve import Iteration, LearningCurve
 from hpcosim_gym.learning.settings import SWA_FROM, TrainingSettings
-from hpcosim_gym.learning.update import Losses
+from hpcosim_gym.learning.update import Agent, Losses, weights_of
 
 OnIteration = Callable[[Iteration], None]
 

@@ -8,14 +8,13 @@ import numpy as np
 
 from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.benchmark.bounds import Bound
-from hpcosim_experiments.benchmark.errors import BenchmarkError
-from hpcosim_experiments.benchmark.suite import InstanceFile, Suite
+from hpcosim_experiments.benchmark.suite import BenchmarkError, InstanceFile, Suite
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import weights
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of, step_jobs
 from hpcosim_scenarios.errors import OracleError
 from hpcosim_scenarios.model.workload import Bernoulli
-from hpcosim_scenarios.planning.solver import scipy_for
+from hpcosim_scenarios.planning.cheapest_switching import scipy_for
 from hpcosim_scenarios.running.library import LoadedScenario
 
 MOST_SOLVED = 13

@@ -18,7 +18,7 @@ from hpcosim_experiments.executors import (
 )
 from hpcosim_experiments.statistics.rows import Row, read_rows, write_rows
 from hpcosim_papers.studies.study import StudyError
-from hpcosim_scenarios.running.progress import shown
+from hpcosim_scenarios.running.in_process import shown
 
 # Parallel execution of the runs of a study, with progress.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hpcosim_experiments.report.panels import PALE, READABLE
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 from hpcosim_view.run.recording import recorded_boxes
 
 if TYPE_CHECKING:

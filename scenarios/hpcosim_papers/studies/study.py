@@ -13,26 +13,25 @@ from typing import Any, NamedTuple
 
 from hpcosim_client.errors import rl_extra
 from hpcosim_experiments.carry_out import Say, simulate_plan
+from hpcosim_experiments.definition import Combinations
 from hpcosim_experiments.executors import ExecutorSettings, Local
-from hpcosim_experiments.model.combinations import Combinations
 from hpcosim_experiments.output import MARKER
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, plan_of
-from hpcosim_experiments.runs.result import RunResult
-from hpcosim_experiments.runs.task import Measures
+from hpcosim_experiments.runs.task import Measures, RunResult
 from hpcosim_experiments.statistics.rows import Labels, Row, Rows, write_rows
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, LoadedScenario
+from hpcosim_scenarios.running.policies import Chosen, chosen_by
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_scenarios.shipped import EXPERIMENTS, PAPERS, shipped_folder
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.folder import prepare
-from hpcosim_view.figures.style import drawing
+from hpcosim_view.figure import drawing
 from hpcosim_workloads.table import JobTable
 
 Tables = Mapping[str, Callable[[Rows], str]]

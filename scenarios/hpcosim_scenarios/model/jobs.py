@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
+import hashlib
+from collections import OrderedDict
 from pathlib import Path
 
+import msgspec
+import msgspec.structs
 import numpy as np
 from msgspec.structs import asdict
 
+from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.host_lists import lookup
-from hpcosim_scenarios.model.logs import check_jobs_left, imitated_jobs, log_jobs
+from hpcosim_scenarios.model.logs import check_jobs_left, imitated_jobs, log_jobs, log_path
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.series import draws_forecasts
 from hpcosim_scenarios.model.workload import Bernoulli, Imitated, Lublin, Poisson, Workload
 from hpcosim_workloads import shaping
-from hpcosim_workloads.errors import LineError
+from hpcosim_workloads.errors import LineError, WorkloadError
 from hpcosim_workloads.logs.catalogue import KNOWN
 from hpcosim_workloads.logs.job_lines import (
     LOG_FIELDS,
@@ -27,9 +33,18 @@ from hpcosim_workloads.logs.swf import SwfFields
 from hpcosim_workloads.synthetic.bernoulli import bernoulli
 from hpcosim_workloads.synthetic.imitation import MAX_JOBS
 from hpcosim_workloads.synthetic.lublin import lublin, poisson
-from hpcosim_workloads.table import PLACEMENTS, JobTable
+from hpcosim_workloads.table import DROPS, PLACEMENTS, JobTable
 
 PROFILES = "$.workload.profiles"
+
+
+LOW, HIGH = 0.01, 1.0  # offered loads outside are probably a mistake
+USUAL = 0.7  # the load that a warning recommends
+MOST_DROPPED = 0.05  # share of the jobs of a log that may be dropped without a warning
+
+
+MOST_JOBS = 2_000_000
+"""Maximum number of jobs in all cached tables."""
 
 
 def jobs_of(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTable:
@@ -59,7 +74,7 @@ def source_jobs(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTa
     if workload.synthetic is not None:
         table = _drawn(workload.synthetic, rng, most)
         code = PLACEMENTS.index(workload.placement)
-        return replace(table, placement=np.full(len(table), code, dtype=np.int8))
+        return dataclasses.replace(table, placement=np.full(len(table), code, dtype=np.int8))
     if workload.inline is not None:
         return inline_jobs(scenario)
     if workload.json is not None:
@@ -185,3 +200,131 @@ def check_profiles(workload: Workload) -> None:
         for field in LOG_FIELDS:
             if getattr(profile, field) is not None:
                 raise ScenarioError(log_field_message(field), field=f'{PROFILES}["{name}"].{field}')
+
+
+def offered_load(jobs: JobTable, platform: Platform, reference_ghz: float | None) -> float | None:
+    """Return the offered load: requested core-seconds / (cores x span of submissions).
+
+    Above 1 the platform cannot keep up with the submissions. Run times that depend on the node are
+    those on a core of average speed.
+
+    Args:
+        jobs: the jobs, in order of submission.
+        platform: the cluster.
+        reference_ghz: clock at which run times hold; None: they hold on every node.
+
+    Returns:
+        The load, a share of 1; None: all jobs are submitted at one instant.
+    """
+    span_s = float(jobs.submit_s[-1] - jobs.submit_s[0]) if len(jobs) else 0.0
+    if not span_s:
+        return None
+    ghz = np.where(jobs.ops > 0.0, 1.0, reference_ghz or np.nan)  # nan: the same on every node
+    scale = np.nan_to_num(ghz * 1e9 / _mean_ops_per_s(platform), nan=1.0)
+    return float(jobs.cores @ (jobs.run_s * scale)) / (platform.core_count * span_s)
+
+
+def load_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
+    """Return a warning if the offered load is below `LOW` or above `HIGH`.
+
+    Jobs that the scenario lists have none: such examples are often short on purpose.
+    """
+    if scenario.workload.inline is not None:
+        return []
+    load = offered_load(jobs, scenario.platform, scenario.workload.reference_clock_ghz)
+    if load is None or LOW <= load <= HIGH:
+        return []
+    factor = float(f"{scenario.workload.load * USUAL / load:.2g}") if load else 0.0
+    change = f"; --set workload.load={factor:g} makes it about {USUAL:g}" if factor else ""
+    if load < LOW:
+        return [f"the offered load is {load:.2g}, so jobs rarely wait{change}"]
+    return [f"the offered load is {load:.3g}, so the queue grows until the last submission{change}"]
+
+
+def drop_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
+    """Return a warning if the reader dropped more than `MOST_DROPPED` of the selected jobs."""
+    if scenario.workload.synthetic is not None:  # the counts are those of the whole log
+        return []
+    dropped = sum(count for rule, count in jobs.skipped.items() if rule in DROPS)
+    total = dropped + len(jobs)
+    if dropped <= MOST_DROPPED * total:
+        return []
+    return [f"{dropped} of {total} jobs of the log were dropped: {jobs.rules.drops()}"]
+
+
+def draws_numbers(scenario: Scenario) -> bool:
+    """Return whether jobs, switching times, forecasts or failures depend on the seed."""
+    if scenario.workload.synthetic is not None or draws_forecasts(scenario.signals):
+        return True
+    if scenario.failures is not None and scenario.failures.random:
+        return True
+    states = [group.power_states for group in scenario.platform.nodes if group.power_states]
+    return any(each.switch_on_sd_s > 0.0 or each.switch_off_sd_s > 0.0 for each in states)
+
+
+def _mean_ops_per_s(platform: Platform) -> float:
+    """Return the mean speed of all cores, operations per second."""
+    total = sum(
+        group.count * each.cores * each.ops_per_s
+        for group in platform.nodes
+        for each in group.processors
+    )
+    return total / platform.core_count
+
+
+class SourceCache:
+    """The results of `source_jobs` that were used last.
+
+    A table is the same if the platform, the settings of the reader or model, and the file (by size
+    and time of change) are the same; for a model, also the seed. Selections and load come later.
+
+    Args:
+        most_jobs: maximum number of jobs per table.
+        most_cached: maximum number of jobs in all tables.
+    """
+
+    def __init__(self, most_jobs: int, most_cached: int = MOST_JOBS) -> None:
+        self._most_jobs = most_jobs
+        self._most_cached = most_cached
+        self._tables: OrderedDict[bytes, JobTable] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Return the number of jobs in all tables."""
+        return sum(map(len, self._tables.values()))
+
+    def jobs(self, scenario: Scenario, folder: Path) -> JobTable:
+        """Return the jobs of the source of a scenario; errors are those of `source_jobs`."""
+        if scenario.workload.inline is not None:  # they are in memory
+            return source_jobs(scenario, folder, self._most_jobs)
+        key = _key(scenario, folder)
+        table = self._tables.pop(key, None)
+        if table is None:
+            table = source_jobs(scenario, folder, self._most_jobs)
+        self._tables[key] = table
+        while len(self) > self._most_cached and len(self._tables) > 1:
+            self._tables.popitem(last=False)
+        return table
+
+
+def _key(scenario: Scenario, folder: Path) -> bytes:
+    workload = scenario.workload
+    reading = msgspec.structs.replace(
+        workload, window_s=None, jobs=None, divide_cores=1, max_cores=None, load=1.0
+    )
+    seed = None if workload.synthetic is None else scenario.seed
+    parts = (scenario.platform, reading, seed, *_file_state(scenario, folder))
+    return hashlib.sha256(msgspec.json.encode(parts)).digest()
+
+
+def _file_state(scenario: Scenario, folder: Path) -> tuple[str | int, ...]:
+    """Return the path, size and time of change of the file of jobs; empty: there is none."""
+    workload = scenario.workload
+    which = workload.synthetic if isinstance(workload.synthetic, Imitated) else workload
+    if workload.json is None and which.swf is None and which.trace is None:
+        return ()
+    try:
+        path = folder / workload.json if workload.json else log_path(which, folder)
+        state = path.stat()
+    except (OSError, ValueError, WorkloadError):  # reading it reports the error
+        return ()
+    return (str(path), state.st_size, state.st_mtime_ns, state.st_ino)

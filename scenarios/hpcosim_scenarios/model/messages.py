@@ -7,15 +7,14 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from hpcosim_protocol.units import unit_hint
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.bounds import CURRENCY_PATTERN, NAME_PATTERN
-from hpcosim_scenarios.model.yaml_lines import steps_of
+from hpcosim_scenarios.model.yaml_tree import steps_of
 
 Kinds = Sequence[type[Struct]]
 
@@ -38,6 +37,22 @@ SYNONYMS = {
     "jobs": "workload",
 }
 """Keys of a scenario by the names of the same values in other formats."""
+
+
+Count = Annotated[int, Meta(ge=0, lt=2**31)]
+Cores = Annotated[int, Meta(gt=0, le=1_000_000)]
+Clock = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
+Seconds = Annotated[float, Meta(gt=0, le=1e12)]
+WholeSeconds = Annotated[int, Meta(gt=0, le=10**12)]
+Jobs = Annotated[int, Meta(gt=0, le=100_000_000)]
+Days = Annotated[int, Meta(gt=0, le=36_525)]
+Steps = Annotated[int, Meta(gt=0, le=100_000_000)]
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+CURRENCY_PATTERN = r"^[A-Z]{3}$"
+Currency = Annotated[str, Meta(pattern=CURRENCY_PATTERN)]
+Name = Annotated[str, Meta(pattern=NAME_PATTERN)]
 
 
 def scenario_error(error: msgspec.ValidationError, tree: Any, kinds: Kinds) -> ScenarioError:

@@ -11,7 +11,7 @@ import yaml
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.messages import shown, value_at
-from hpcosim_scenarios.model.yaml_lines import parse_yaml, steps_of
+from hpcosim_scenarios.model.yaml_tree import parse_yaml, steps_of
 
 Overrides = Mapping[str, Any]
 """Values to change in a scenario, by dotted path; a value is plain data of any kind."""

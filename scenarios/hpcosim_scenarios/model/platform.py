@@ -17,9 +17,8 @@ from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.features import mentioned
 from hpcosim_protocol.node_access import numbers_in
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.bounds import NAME_PATTERN
 from hpcosim_scenarios.model.host_lists import check_ranges, names_of
-from hpcosim_scenarios.model.messages import known_keys, unknown_key
+from hpcosim_scenarios.model.messages import NAME_PATTERN, known_keys, unknown_key
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_sim.physics.execution import check_contention
 

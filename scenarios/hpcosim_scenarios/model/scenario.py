@@ -16,11 +16,9 @@ from hpcosim_protocol import (
     Processor,
     Switch,
 )
-from hpcosim_scenarios.model.actions import Action
-from hpcosim_scenarios.model.bounds import Count, Name
-from hpcosim_scenarios.model.economics import Economics
-from hpcosim_scenarios.model.failures import Failures, NodeEvent, RandomFailures, Times
-from hpcosim_scenarios.model.signals import Signals, SignalSource
+from hpcosim_scenarios.model.events import Action, Failures, NodeEvent, RandomFailures, Times
+from hpcosim_scenarios.model.messages import Count, Name
+from hpcosim_scenarios.model.series import Economics, Signals, SignalSource
 from hpcosim_scenarios.model.workload import Bernoulli, Lublin, Poisson, Sampled, Seasonal, Workload
 from hpcosim_workloads.logs.job_lines import JobLine, JobProfile
 from hpcosim_workloads.logs.requirements import JobCheckpoints

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 
 from hpcosim_protocol import Placement
 from hpcosim_protocol.platform import Fraction, NotNegative
-from hpcosim_scenarios.model.bounds import (
+from hpcosim_scenarios.model.messages import (
     Clock,
     Cores,
     Count,

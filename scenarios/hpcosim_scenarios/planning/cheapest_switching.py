@@ -34,8 +34,9 @@ is too short for both transitions, two medium gaps can cost less than this gap a
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -43,10 +44,15 @@ from numpy.typing import NDArray
 
 from hpcosim_protocol import NodeGroup, Platform, PowerStates
 from hpcosim_scenarios.errors import OracleError
-from hpcosim_scenarios.planning.solver import scipy_for
 from hpcosim_schedulers.power.oracle import NodeSwitch, State
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_sim.record.recording import Recording
+from hpcosim_workloads.table import PLACEMENTS
 
 # Checks of the nodes that the oracle plans for.
+
+
+WHOLE_NODES = PLACEMENTS.index("whole_nodes")
 
 
 class EveryNode(NamedTuple):
@@ -319,3 +325,57 @@ def _solve(flow: _Flow) -> Ints:
     assert abs(cost_j - result.fun) <= COST_TOLERANCE * max(cost_j, 1.0)
     whole: Ints = count.astype(np.int64)
     return whole
+
+
+def scipy_for(what: str) -> tuple[Any, Any]:
+    """Return the modules `scipy.optimize` and `scipy.sparse`.
+
+    Args:
+        what: the feature that needs them, for the message.
+
+    Raises:
+        OracleError: SciPy is not installed.
+    """
+    try:
+        from scipy import optimize, sparse
+    except ImportError:
+        raise OracleError(f"{what} needs SciPy: pip install 'hpcosim[oracle]'") from None
+    return optimize, sparse
+
+
+def starts_of(simulation: Simulation) -> dict[int, float]:
+    """Return the start of each job that started, s, by its number."""
+    recording = simulation.recording
+    starts_s = zip(recording.job_id, recording.start_s, strict=True)
+    return {job_id: start_s for job_id, start_s in starts_s if not math.isnan(start_s)}
+
+
+def schedule_of(simulation: Simulation) -> Schedule:
+    """Return the schedule of a complete simulation.
+
+    Raises:
+        OracleError: a job does not hold whole nodes.
+    """
+    recording, capacity = simulation.recording, simulation.cluster.capacity
+    start_s = np.array(recording.start_s)
+    ran = np.flatnonzero(~np.isnan(start_s))
+    for row in ran.tolist():
+        _check_holds_whole_nodes(recording, row, int(capacity[0]))
+    return Schedule(
+        nodes=len(capacity),
+        start_s=simulation.start_s,
+        end_s=simulation.now_s,
+        job_start_s=start_s[ran],
+        job_end_s=np.array(recording.end_s)[ran],
+        job_nodes=np.array([len(recording.nodes_of(row)) for row in ran.tolist()], np.int64),
+    )
+
+
+def _check_holds_whole_nodes(recording: Recording, row: int, node_cores: int) -> None:
+    if recording.placement[row] == WHOLE_NODES:
+        return
+    if any(tasks < node_cores for tasks in recording.tasks_of(row)):
+        raise OracleError(
+            f"the oracle plans for jobs that hold whole nodes, and job {recording.job_id[row]} "
+            f"leaves cores of a node free; set workload.placement: whole_nodes"
+        )

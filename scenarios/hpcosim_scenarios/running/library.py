@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -13,23 +14,28 @@ import numpy as np
 
 from hpcosim_protocol import Hello
 from hpcosim_scenarios.errors import ScenarioError
-from hpcosim_scenarios.model.dates import check_dates, moved_warnings, series_of
-from hpcosim_scenarios.model.economics import LoadedEconomics, load_economics
+from hpcosim_scenarios.model.events import check_actions, failure_models, job_actions, node_changes
 from hpcosim_scenarios.model.file import load_scenario, located
-from hpcosim_scenarios.model.jobs import moved_s, shape
-from hpcosim_scenarios.model.load import drop_warnings, load_warnings
+from hpcosim_scenarios.model.host_lists import names_of
+from hpcosim_scenarios.model.jobs import SourceCache, drop_warnings, load_warnings, moved_s, shape
+from hpcosim_scenarios.model.logs import source_of
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.model.signals import FILES, signals_of
-from hpcosim_scenarios.model.site import check_site_events, site_events_of
-from hpcosim_scenarios.model.site_warnings import site_warnings
-from hpcosim_scenarios.model.source import source_of
+from hpcosim_scenarios.model.series import (
+    FILES,
+    LoadedEconomics,
+    check_dates,
+    load_economics,
+    moved_warnings,
+    series_of,
+    signals_of,
+)
 from hpcosim_scenarios.model.workload import Lublin, Poisson, Sampled
-from hpcosim_scenarios.running.source_cache import SourceCache
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.signals import Signal
 from hpcosim_sim.engine.simulation import Rules, Simulation
+from hpcosim_sim.engine.site_events import NO_SITE_EVENTS, SiteEvents
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_sim.record.results import Run, WorkloadSource
 from hpcosim_sim.record.versions import hpcosim_version
@@ -59,6 +65,11 @@ SERVER_ONLY_LISTS = (
     "failures.",
     "actions.",
 )
+
+
+ALWAYS = "normal"  # the QOS that exists even if it is not named
+ROOT = "root"
+MOST_NAMED = 5
 
 
 def check_overrides(paths: Iterable[str], allowed: Sequence[str] | None) -> None:
@@ -342,3 +353,102 @@ def rules_of(scenario: Scenario, max_jobs: int = 2_000_000) -> Rules:
         stuck_after_wakeups=scenario.stuck_after_wakeups,
         max_jobs=max_jobs,
     )
+
+
+def site_events_of(scenario: Scenario, jobs: JobTable) -> SiteEvents:
+    """Return the failures and actions of a scenario.
+
+    Args:
+        scenario: the scenario.
+        jobs: the jobs of the run; actions on other jobs are left out.
+
+    Raises:
+        ScenarioError: a host list is invalid; has the field, not file and line.
+    """
+    failures = scenario.failures
+    if failures is None and not scenario.actions:
+        return NO_SITE_EVENTS
+    actions = tuple(job_actions(scenario.actions, jobs))
+    if failures is None:
+        return SiteEvents(job_actions=actions)
+    names = names_of(scenario.platform)
+    return SiteEvents(
+        tuple(node_changes(failures, names)), actions, tuple(failure_models(failures, names))
+    )
+
+
+def check_site_events(scenario: Scenario, jobs: JobTable) -> None:
+    """Check that failures name nodes of the platform, and actions jobs of the workload.
+
+    Args:
+        scenario: the scenario.
+        jobs: the jobs of the source, before a selection.
+
+    Raises:
+        ScenarioError: one does not; has the field, not file and line.
+    """
+    if scenario.actions:
+        check_actions(scenario.actions, jobs)
+    if scenario.failures is not None:
+        site_events_of(scenario, jobs)
+
+
+def site_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
+    """Return warnings about accounts that nothing uses and QOS of partitions that do not exist.
+
+    Args:
+        scenario: the scenario after overrides.
+        jobs: the jobs of the run.
+    """
+    settings = scenario.scheduler.settings
+    if not settings:
+        return []
+    return [
+        *_unused_accounts(_mapping(settings, "accounts"), jobs),
+        *_unknown_qos(scenario, _mapping(settings, "qos")),
+    ]
+
+
+def _unused_accounts(accounts: Mapping[str, Any], jobs: JobTable) -> Iterator[str]:
+    """Yield a warning for the accounts without users, accounts below and jobs."""
+    parents = {_mapping(accounts, name).get("parent", ROOT) for name in accounts}
+    used = {jobs.names["account"][code] for code in set(jobs.account.tolist())}
+    idle = [
+        name
+        for name in accounts
+        if not _mapping(_mapping(accounts, name), "users")
+        and name not in parents
+        and name not in used
+        and name != ROOT
+    ]
+    if idle:
+        others = [name for name in accounts if name not in idle] + sorted(used - {""})
+        what = "an account has" if len(idle) == 1 else f"{len(idle)} accounts have"
+        yield f"scheduler.settings.accounts: {what} neither users nor jobs: {_few(idle, others)}"
+
+
+def _unknown_qos(scenario: Scenario, described: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a warning for each partition that names QOS without settings."""
+    known = (ALWAYS, *described)
+    for partition in scenario.platform.partitions:
+        own = (partition.qos, *partition.allow_qos, *partition.deny_qos)
+        unknown = [name for name in dict.fromkeys(own) if name and name not in known]
+        if unknown:
+            yield (
+                f"the partition {partition.name} names QOS that scheduler.settings.qos lacks, so "
+                f"that they have no limits: {_few(unknown, known)}"
+            )
+
+
+def _few(names: Collection[str], known: Collection[str]) -> str:
+    """Return some of the names, each with the one that is probably meant."""
+    texts = []
+    for name in list(names)[:MOST_NAMED]:
+        near = difflib.get_close_matches(name, known, n=1)
+        texts.append(f"{name!r}{f' (did you mean {near[0]!r}?)' if near else ''}")
+    return ", ".join(texts) + (", ..." if len(names) > MOST_NAMED else "")
+
+
+def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = values.get(name)
+    return found if isinstance(found, Mapping) else {}

@@ -15,11 +15,12 @@ from hpcosim_scenarios.planning.cheapest_switching import (
     CheapestPlan,
     cheapest_switching,
     every_node,
+    schedule_of,
+    starts_of,
 )
-from hpcosim_scenarios.planning.schedule import schedule_of, starts_of
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.policies import Chosen, chosen_by
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.oracle import SwitchingPlan, write_plan
 from hpcosim_schedulers.power.settings import Oracle

@@ -18,11 +18,10 @@ from hpcosim_protocol import (
     decode_server_message,
 )
 from hpcosim_scenarios.errors import ScenariosError
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by
-from hpcosim_scenarios.running.formats import Format, writers_of
 from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.incomplete import is_incomplete
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.policies import Chosen, chosen_by
+from hpcosim_scenarios.running.results import Format, is_incomplete, writers_of
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.journal_file import (

@@ -11,28 +11,31 @@ from hpcosim_client import Policy
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.model.overrides import Overrides, as_options
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.chosen import Chosen, chosen_by
-from hpcosim_scenarios.running.formats import Format, writers_of
-from hpcosim_scenarios.running.formats import as_options as formats_as_options
-from hpcosim_scenarios.running.in_process import run_in_process
-from hpcosim_scenarios.running.incomplete import incomplete_results_named, is_incomplete
+from hpcosim_scenarios.running import Transport as Transport
+from hpcosim_scenarios.running import Wire
+from hpcosim_scenarios.running.in_process import Report, ignore, run_in_process, shown
 from hpcosim_scenarios.running.library import (
     Library,
     LoadedScenario,
     open_loaded,
     scenario_warnings,
 )
-from hpcosim_scenarios.running.progress import Report, ignore, shown
-from hpcosim_scenarios.running.signal_warnings import signal_warnings
-from hpcosim_scenarios.running.transport import Transport as Transport
-from hpcosim_scenarios.running.transport import Wire
+from hpcosim_scenarios.running.policies import Chosen, chosen_by
+from hpcosim_scenarios.running.results import (
+    Format,
+    incomplete_results_named,
+    is_incomplete,
+    writers_of,
+)
+from hpcosim_scenarios.running.results import as_options as formats_as_options
+from hpcosim_scenarios.running.status import WatchedRun
 from hpcosim_scenarios.running.warnings import (
     Warn,
     check_seed,
     ignore_warning,
     recorded_warnings,
+    signal_warnings,
 )
-from hpcosim_scenarios.running.watched import WatchedRun
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file
 from hpcosim_schedulers.catalogue.schedulers import folder_name
 from hpcosim_server.service.session import Opened

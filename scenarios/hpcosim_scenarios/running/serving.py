@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import Overrides
-from hpcosim_scenarios.running.incomplete import is_incomplete
-from hpcosim_scenarios.running.json_log import log_as_json
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.results import is_incomplete
+from hpcosim_scenarios.running.status import log_as_json
 from hpcosim_server.errors import BindError
 from hpcosim_server.journal.journal_file import SyncPolicy
 from hpcosim_server.journal.store import Journals

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_view.export.batsim import batsim_files
-from hpcosim_view.export.drafts import Drafts, writing
+from hpcosim_view.drafts import Drafts, writing
+from hpcosim_view.errors import ExportError
 from hpcosim_view.export.parquet import TABLES, write_parquet
 from hpcosim_view.export.perfetto import write_perfetto
 from hpcosim_view.export.swf import swf_lines
 from hpcosim_view.run.folder import read_folder
+
+FILES = (
+    "out_jobs.csv",
+    "out_schedule.csv",
+    "out_machine_states.csv",
+    "out_pstate_changes.csv",
+    "out_consumed_energy.csv",
+)
 
 
 class Outputs(NamedTuple):
@@ -71,3 +80,22 @@ def export_run(results: Path, outputs: Outputs, *, force: bool = False) -> list[
             with writing(log), log.open("w", encoding="utf-8", newline="") as text:
                 text.writelines(swf_lines(frame))
     return written
+
+
+def batsim_files(results: Path) -> Mapping[str, Path]:
+    """Return the files by name.
+
+    Args:
+        results: a results folder.
+
+    Raises:
+        ExportError: the run did not write them.
+    """
+    found = {name: results / name for name in FILES}
+    if missing := [name for name, file in found.items() if not file.is_file()]:
+        raise ExportError(
+            f"--batsim: {results / missing[0]} is missing; Batsim's files need the order of events "
+            "within an instant, which a results folder does not have: simulate with "
+            "`hpcosim run SCENARIO --format batsim`, which writes them"
+        )
+    return found

@@ -18,11 +18,9 @@ import numpy as np
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.record.periods import PERIOD_ENDS
 from hpcosim_sim.record.recording import POWER_STATES
+from hpcosim_view.drafts import writing
 from hpcosim_view.errors import ExportError
-from hpcosim_view.export.drafts import writing
-from hpcosim_view.run.frame import Frame
-from hpcosim_view.run.periods import periods_of
-from hpcosim_view.runs import (
+from hpcosim_view.run.extracts import (
     Floats,
     Placements,
     by_job,
@@ -34,6 +32,7 @@ from hpcosim_view.runs import (
     starts_of,
     states_of,
 )
+from hpcosim_view.run.frame import Frame, periods_of
 from hpcosim_workloads.table import PLACEMENTS
 
 if TYPE_CHECKING:

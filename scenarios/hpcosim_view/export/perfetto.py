@@ -17,19 +17,19 @@ from typing import IO, Any
 from hpcosim_sim.record.periods import PERIOD_ENDS
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_view.errors import ExportError
-from hpcosim_view.run.frame import Frame
-from hpcosim_view.run.periods import periods_of
-from hpcosim_view.runs import (
+from hpcosim_view.run.extracts import (
+    Counter,
     Node,
     Placements,
     by_job,
     clean,
+    counters_of,
     job_changes,
     named,
     nodes_of,
     states_of,
 )
-from hpcosim_view.steps import Counter, counters_of
+from hpcosim_view.run.frame import Frame, periods_of
 
 NS_PER_S = 10**9
 MAX_S = 2**63 / NS_PER_S

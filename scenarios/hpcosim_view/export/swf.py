@@ -13,9 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from hpcosim_view.run.frame import Frame
-from hpcosim_view.run.periods import periods_of
-from hpcosim_view.runs import (
+from hpcosim_view.run.extracts import (
     Placements,
     by_job,
     clean,
@@ -24,6 +22,7 @@ from hpcosim_view.runs import (
     starts_of,
     states_of,
 )
+from hpcosim_view.run.frame import Frame, periods_of
 
 STATUS: Mapping[str, int] = {
     "completed": 1,

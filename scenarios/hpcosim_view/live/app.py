@@ -28,10 +28,9 @@ from hpcosim_server.service.status import Cause
 from hpcosim_server.service.vitals import MB
 from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_view.errors import PaceError
-from hpcosim_view.live.control import pace_change
-from hpcosim_view.live.feed import Feed
-from hpcosim_view.live.hub import MAX_VIEWERS, EventStream, Hub
-from hpcosim_view.runs import printable
+from hpcosim_view.live.hub import MAX_VIEWERS, EventStream, Feed, Hub
+from hpcosim_view.live.messages import pace_change
+from hpcosim_view.run.extracts import printable
 
 # The figures under `/metrics`, in the text format of Prometheus.
 

@@ -6,6 +6,8 @@ between processes each is a message of msgpack, see `encode_report`.
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,8 +16,15 @@ import numpy as np
 from msgspec import UNSET, Struct, UnsetType
 
 from hpcosim_protocol import ServerStatus
-from hpcosim_server.service.pace import PaceState
+from hpcosim_server.service.pace import Pace, PaceState
+from hpcosim_view.errors import PaceError
 from hpcosim_view.run.frame import COLUMNS, Frame, frame
+
+EXAMPLE = '{"speed": 3600}, {"speed": null}, {"paused": true} or {"step": 1}'
+
+
+LENGTH_BYTES = 4
+MOST_BYTES = 2**31 - 1
 
 
 class Stats(NamedTuple):
@@ -255,3 +264,86 @@ def decode_command(data: bytes) -> Command:
         msgspec.MsgspecError: they are none.
     """
     return _commands.decode(data)
+
+
+def pace_change(body: bytes) -> PaceChange:
+    """Return the change in a request.
+
+    Args:
+        body: the request as JSON.
+
+    Raises:
+        PaceError: the request is invalid.
+    """
+    try:
+        change = msgspec.json.decode(body, type=PaceChange)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise PaceError(f"{error}; expected {EXAMPLE}") from None
+    if sum(value is not UNSET for value in (change.speed, change.paused, change.step)) != 1:
+        raise PaceError(f"expected one of {EXAMPLE}")
+    apply(change, Pace())
+    return change
+
+
+def apply(change: PaceChange, pace: Pace) -> None:
+    """Change a pace.
+
+    Raises:
+        PaceError: a value is out of range, or the pace cannot be changed.
+    """
+    try:
+        if not isinstance(change.speed, UnsetType):
+            pace.change_speed(change.speed)
+        elif not isinstance(change.paused, UnsetType):
+            pace.pause() if change.paused else pace.resume()
+        elif not isinstance(change.step, UnsetType):
+            pace.step(change.step)
+    except ValueError as error:
+        raise PaceError(str(error)) from None
+
+
+def changed(state: PaceState, change: PaceChange) -> PaceState:
+    """Return the settings of a pace after a change."""
+    if not isinstance(change.speed, UnsetType):
+        return state._replace(speed=change.speed)
+    paused = True if isinstance(change.paused, UnsetType) else change.paused
+    return state._replace(paused=paused)
+
+
+def framed(data: bytes) -> bytes:
+    """Return a message with its length.
+
+    Raises:
+        ValueError: it is too long.
+    """
+    if len(data) > MOST_BYTES:
+        raise ValueError(f"expected a message of at most {MOST_BYTES} bytes, got {len(data)}")
+    return len(data).to_bytes(LENGTH_BYTES) + data
+
+
+async def read_message(stream: asyncio.StreamReader) -> bytes:
+    """Return the next message of a stream.
+
+    Raises:
+        asyncio.IncompleteReadError: the stream has ended.
+    """
+    return await stream.readexactly(int.from_bytes(await stream.readexactly(LENGTH_BYTES)))
+
+
+def receive_message(connection: socket.socket) -> bytes:
+    """Return the next message of a blocking socket.
+
+    Raises:
+        ConnectionError: it is closed.
+    """
+    return _receive(connection, int.from_bytes(_receive(connection, LENGTH_BYTES)))
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < size:
+        part = connection.recv(min(2**20, size - len(parts)))
+        if not part:
+            raise ConnectionResetError("the other process has closed the connection")
+        parts += part
+    return bytes(parts)

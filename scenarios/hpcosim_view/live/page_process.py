@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import select
 import shutil
 import socket
@@ -22,7 +23,6 @@ from hpcosim_server.service.pace import Speed
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.status import LivePage
 from hpcosim_view.live.address import Page
-from hpcosim_view.live.framing import framed, receive_message
 from hpcosim_view.live.hub import Hub
 from hpcosim_view.live.messages import (
     Report,
@@ -32,9 +32,10 @@ from hpcosim_view.live.messages import (
     WorkerRestored,
     decode_command,
     encode_report,
+    framed,
+    receive_message,
 )
-from hpcosim_view.live.source import FrameReader
-from hpcosim_view.live.sources import Sources
+from hpcosim_view.live.source import FrameReader, Sources
 from hpcosim_view.live.web_server import WebServer
 from hpcosim_view.run.recording import RecordingReader
 
@@ -272,3 +273,22 @@ def page_process(page: Page, speed: Speed) -> Iterator[PageProcess]:
     finally:
         listener.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def sources_of(
+    hub: Hub, loop: asyncio.AbstractEventLoop, reader: Callable[[Opened], FrameReader]
+) -> Sources:
+    """Return the observer of a service, which reports to a hub.
+
+    Args:
+        hub: the hub.
+        loop: its event loop, in a thread of its own.
+        reader: makes the reader of a session's simulation.
+    """
+
+    def deliver(report: Report) -> None:
+        with suppress(RuntimeError):  # the loop is closed: there are no viewers
+            loop.call_soon_threadsafe(hub.take, report, sources.obey)
+
+    sources = Sources(reader, deliver)
+    return sources

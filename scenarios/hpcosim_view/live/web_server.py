@@ -21,9 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from hpcosim_server import log
 from hpcosim_view.live.address import Page
 from hpcosim_view.live.app import make_app
-from hpcosim_view.live.feed import Feed
-from hpcosim_view.live.framing import framed, read_message
-from hpcosim_view.live.hub import Hub
+from hpcosim_view.live.hub import Feed, Hub
 from hpcosim_view.live.messages import (
     Command,
     Obey,
@@ -32,6 +30,8 @@ from hpcosim_view.live.messages import (
     WorkerRestored,
     decode_report,
     encode_command,
+    framed,
+    read_message,
 )
 
 # The reports of workers in the process of the page.

@@ -36,8 +36,7 @@ from hpcosim_view.run.job_columns import (
     read_starts,
     starts_of,
 )
-from hpcosim_view.run.lanes import Lanes
-from hpcosim_view.run.layout import Ends, LayoutError, Starts, boxes_of
+from hpcosim_view.run.lanes import Ends, Lanes, LayoutError, Starts, boxes_of
 
 # The columns of a frame that `nodes.csv` has: power states and power of the nodes.
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hpcosim_sim.record.recording import STATES
 from hpcosim_view.run import csv_columns as read
-from hpcosim_view.run.layout import Starts
+from hpcosim_view.run.lanes import Starts
 from hpcosim_workloads.table import PLACEMENTS
 
 Ints = NDArray[np.int64]

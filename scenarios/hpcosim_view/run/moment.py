@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_view.errors import ReadResultsError
-from hpcosim_view.run.frame import Frame
-from hpcosim_view.run.periods import SUSPENDED, JobPeriods, periods_of
+from hpcosim_view.run.frame import SUSPENDED, Frame, JobPeriods, periods_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -30,11 +30,9 @@ from hpcosim_sim.record.replay import (
 from hpcosim_sim.record.results import metrics_of, warnings_of
 from hpcosim_view.run.csv_columns import Names
 from hpcosim_view.run.folder import first_about
-from hpcosim_view.run.frame import Frame, frame
+from hpcosim_view.run.frame import SUSPENDED, Frame, frame
 from hpcosim_view.run.job_columns import WHOLE_NODES
-from hpcosim_view.run.lanes import Lanes
-from hpcosim_view.run.layout import Ends, Starts, boxes_of
-from hpcosim_view.run.periods import SUSPENDED
+from hpcosim_view.run.lanes import Ends, Lanes, Starts, boxes_of
 
 # Periods that a reader returned as suspended, and whose jobs were requeued afterwards.
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from hpcosim_experiments.benchmark.bounds import bound_of
-from hpcosim_experiments.benchmark.bounds.response import mean_busy_times
-from hpcosim_experiments.benchmark.errors import BenchmarkError, SuiteError
-from hpcosim_experiments.benchmark.instances import digest_of, load_instance
-from hpcosim_experiments.benchmark.sealing import seals_of
+from hpcosim_experiments.benchmark.bounds import bound_of, mean_busy_times, seals_of
 from hpcosim_experiments.benchmark.suite import (
+    BenchmarkError,
     Suite,
+    SuiteError,
+    digest_of,
     find_suite,
+    load_instance,
     read_suite,
     shipped_suites,
 )

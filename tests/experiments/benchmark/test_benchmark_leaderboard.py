@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_experiments.benchmark.boards import SUFFIX, boards_of
-from hpcosim_experiments.benchmark.leaderboard import ranked
-from hpcosim_experiments.benchmark.page import markdown, page
+from hpcosim_experiments.benchmark.leaderboard import SUFFIX, boards_of, markdown, page, ranked
 from hpcosim_experiments.benchmark.suite import SUBMISSIONS, shipped_suites
 from support.benchmark_suites import submitted, tiny_suite
 from support.commands import command

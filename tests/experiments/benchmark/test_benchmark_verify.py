@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 
 from hpcosim_experiments.benchmark.carry_out import run_policy, run_served
-from hpcosim_experiments.benchmark.errors import VerificationError
-from hpcosim_experiments.benchmark.submission import read_submission
-from hpcosim_experiments.benchmark.suite import Suite
-from hpcosim_experiments.benchmark.verify import Verifier
+from hpcosim_experiments.benchmark.submission import Verifier, read_submission
+from hpcosim_experiments.benchmark.suite import Suite, VerificationError
 from hpcosim_scenarios.errors import RunError
 from hpcosim_server.service.keys import LOCAL_ONLY
 from support.benchmark_suites import (

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("submitit", reason="the Slurm executor needs the extra slurm")
 
 from hpcosim_experiments.executors import Done, ExecutorError, Slurm, open_executor, slurm_executor
-from hpcosim_experiments.executors.slurm_element import new_records
+from hpcosim_experiments.executors.slurm_executor import new_records
 from support import executor_tasks as given
 from support.processes import eventually
 from support.slurm import skip_without_slurm

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.report import ReportSettings, Results, write_report
 from hpcosim_experiments.report.cells import Cell, column_of
-from hpcosim_experiments.report.measures import Measure
 from hpcosim_experiments.report.settings import BoxFigure
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.bootstrap import Estimate
 from hpcosim_experiments.statistics.rows import Label, Row
 

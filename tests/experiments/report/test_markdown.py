@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.markup import document, table
 
 
 def test_a_document_is_made_of_parts() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.units import Measure
 
 
 def test_a_measure_converts_units() -> None:

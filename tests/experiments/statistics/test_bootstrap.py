@@ -12,8 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_experiments.statistics import bootstrap
-from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, Strata, estimate
-from hpcosim_experiments.statistics.statistic import interquartile_mean, mean, paired_ratio
+from hpcosim_experiments.statistics.bootstrap import (
+    Bootstrap,
+    Estimate,
+    Strata,
+    estimate,
+    interquartile_mean,
+    mean,
+    paired_ratio,
+)
 from support.examples import examples
 
 VALUES = st.lists(st.floats(-1e3, 1e3, width=32), min_size=2, max_size=8)

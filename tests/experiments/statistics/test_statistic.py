@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_experiments.statistics.statistic import (
+from hpcosim_experiments.statistics.bootstrap import (
     interquartile_difference,
     interquartile_mean,
     interquartile_ratio,

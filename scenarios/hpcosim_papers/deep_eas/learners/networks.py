@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hpcosim_client.job import Ints
-from hpcosim_gym.learning.agent import Agent
-from hpcosim_gym.learning.distributions import Evaluation, categorical
-from hpcosim_gym.learning.weights import with_weights
+from hpcosim_gym.learning.networks import Evaluation, categorical, with_weights
+from hpcosim_gym.learning.update import Agent
 from hpcosim_papers.deep_eas.agent.network import (
     FILTERS,
     SIDE,

@@ -18,14 +18,11 @@ from safetensors.torch import load, save
 
 from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import ParallelMap, parallel_map
-from hpcosim_gym.learning.agent import weights_of
-from hpcosim_gym.learning.distributions import sample_categorical
+from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import Rollout, Sample, collect, joined, parts_of, play
 from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import description, flat_settings
-from hpcosim_gym.learning.threads import use_one_thread
-from hpcosim_gym.learning.update import learn
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.update import learn, weights_of
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs

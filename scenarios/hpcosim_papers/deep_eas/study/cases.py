@@ -12,7 +12,7 @@ import torch
 
 from hpcosim_experiments.statistics.rows import Row
 from hpcosim_gym.learning.curve import CURVE, read_curve
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
 from hpcosim_papers.deep_eas.learners.networks import initialise, network_of
 from hpcosim_papers.deep_eas.learners.settings import FORMS

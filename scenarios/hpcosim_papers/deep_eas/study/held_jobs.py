@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from hpcosim_client import View
 from hpcosim_client.job import Floats
 from hpcosim_client.view import Policy
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_papers.deep_eas.agent.network import NEVER, Scene, joined, load_deep_eas, network_of
 from hpcosim_papers.deep_eas.agent.policy import DeepEasRounds
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 Steps = NDArray[np.int16]
 

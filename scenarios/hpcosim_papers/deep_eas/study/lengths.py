@@ -16,10 +16,9 @@ import numpy as np
 import torch
 
 from hpcosim_client.job import Floats
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
+from hpcosim_experiments.report.markup import document, table
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate, paired_ratio
 from hpcosim_experiments.statistics.rows import Row, Rows
-from hpcosim_experiments.statistics.statistic import paired_ratio
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import normalised_edps
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv

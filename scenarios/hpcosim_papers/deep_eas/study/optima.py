@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
@@ -35,7 +35,7 @@ from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_papers.studies.study import change
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.library import Library
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 from hpcosim_workloads.table import JobTable
 
 PAIRS, QUEUE = "Deep-EAS, pairs (ours)", "Deep-EAS, queue (ours)"

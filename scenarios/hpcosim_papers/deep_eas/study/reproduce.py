@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcosim_experiments.statistics.rows import read_rows
-from hpcosim_gym.learning.threads import use_one_thread
+from hpcosim_gym.learning.networks import use_one_thread
 from hpcosim_papers.deep_eas.study import held_jobs, lengths, optima
 from hpcosim_papers.deep_eas.study.cases import (
     BUSIEST,

@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from hpcosim_experiments.model.axes import AxisValue
-from hpcosim_experiments.model.combinations import Combination, Combinations
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.definition import AxisValue, Combination, Combinations
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, read_rows, where
 from hpcosim_papers.deep_eas.study.cases import (
@@ -24,7 +23,7 @@ from hpcosim_papers.deep_eas.study.cases import (
     Sweep,
 )
 from hpcosim_papers.studies.study import Study, change, experiment_file
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,7 +20,7 @@ from hpcosim_gym.environments.arguments import (
     task_and_jobs,
     totals,
 )
-from hpcosim_gym.environments.batch_costs import energy_j
+from hpcosim_gym.environments.batch_task import energy_j
 from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
 from hpcosim_papers.ineps.agent.policy import PairingRounds, features_of
 from hpcosim_papers.ineps.agent.site import Kind, kind_of

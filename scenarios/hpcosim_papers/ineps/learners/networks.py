@@ -24,10 +24,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from hpcosim_gym.learning.agent import Agent
-from hpcosim_gym.learning.distributions import Evaluation, categorical
-from hpcosim_gym.learning.layers import dense
-from hpcosim_gym.learning.weights import with_weights
+from hpcosim_gym.learning.networks import Evaluation, categorical, dense, with_weights
+from hpcosim_gym.learning.update import Agent
 from hpcosim_papers.ineps.agent.forecast_features import Choices
 from hpcosim_papers.ineps.agent.policy import (
     PAPER_WIDTHS,

@@ -17,8 +17,7 @@ from safetensors.torch import load, save
 from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.environments.arguments import check_power
-from hpcosim_gym.learning.agent import weights_of
-from hpcosim_gym.learning.distributions import sample_categorical
+from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import (
     Rollout,
     Sample,
@@ -30,9 +29,7 @@ from hpcosim_gym.learning.rollout import (
 )
 from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import checksum, description, flat_settings
-from hpcosim_gym.learning.threads import use_one_thread
-from hpcosim_gym.learning.update import behaviour_cloning, learn
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.update import behaviour_cloning, learn, weights_of
 from hpcosim_papers.ineps.agent.policy import RULES, PairingMetadata, Rule, best, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.agent.site import Kind, kind_of

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, groups
 from hpcosim_papers.studies.figures import horizontal_bars
 from hpcosim_papers.studies.study import (
@@ -27,7 +27,7 @@ from hpcosim_papers.studies.study import (
     only,
 )
 from hpcosim_schedulers import expand
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 EXPERIMENTS = ("exp1", "exp2", "exp3", "exp4_mem", "exp4_comp", "exp4_mixed")
 SEEDS = 30

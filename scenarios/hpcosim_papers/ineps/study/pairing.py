@@ -53,11 +53,10 @@ from hpcosim_papers.studies.study import (
     scenario_path,
     simulate,
 )
-from hpcosim_scenarios.planning.optimum import find_optimum
-from hpcosim_scenarios.planning.optimum.moves import Placements
+from hpcosim_scenarios.planning.optimum import Placements, find_optimum
 from hpcosim_scenarios.running.library import Library, rules_of
 from hpcosim_sim.record.metrics import energies
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple
 
 from msgspec.structs import replace as changed
 
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import document, table
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
 from hpcosim_papers.ineps.environments.pairing_task import default_reward

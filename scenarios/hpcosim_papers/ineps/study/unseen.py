@@ -14,15 +14,12 @@ import numpy as np
 import torch
 
 from hpcosim_client import Policy
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate
+from hpcosim_experiments.report.markup import document, table
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate, mean
 from hpcosim_experiments.statistics.rows import Row, Rows, where, write_rows
-from hpcosim_experiments.statistics.statistic import mean
-from hpcosim_gym.learning.agent import weights_of
+from hpcosim_gym.learning.networks import arrays_of, use_one_thread
 from hpcosim_gym.learning.rollout import Rollout, joined
-from hpcosim_gym.learning.threads import use_one_thread
-from hpcosim_gym.learning.update import behaviour_cloning
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.update import behaviour_cloning, weights_of
 from hpcosim_papers.ineps.agent.plan_search import PlanSearch
 from hpcosim_papers.ineps.agent.policy import PairingMetadata, Rule, pairing_rule, save_pairing
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
@@ -32,8 +29,8 @@ from hpcosim_papers.ineps.learners.networks import PairBatch, batch_of, join, ne
 from hpcosim_papers.ineps.learners.settings import FORESEEING
 from hpcosim_papers.studies.agents import in_parallel
 from hpcosim_papers.studies.study import Request, papers_folder, scenario_path
-from hpcosim_scenarios.planning.optimum.bound import lower_bound
-from hpcosim_scenarios.planning.optimum.instance import Instance
+from hpcosim_scenarios.planning.instance import Instance
+from hpcosim_scenarios.planning.lower_bound import lower_bound
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy

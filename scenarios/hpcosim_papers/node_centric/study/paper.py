@@ -10,7 +10,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Rows, groups, where
 from hpcosim_protocol import Platform
 from hpcosim_sim.record.run_record import RunRecord, node_spans

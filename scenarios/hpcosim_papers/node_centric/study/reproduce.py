@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import PALE, box_plots, panels
 from hpcosim_experiments.runs.plan import Plan, PlannedRun
 from hpcosim_experiments.statistics.rows import Label, Rows, where
@@ -47,8 +47,8 @@ from hpcosim_papers.studies.study import (
 )
 from hpcosim_scenarios.model.jobs import jobs_of
 from hpcosim_sim.record.run_record import node_spans
-from hpcosim_view.figures.style import COLOURS
-from hpcosim_view.steps import sums
+from hpcosim_view.figure import COLOURS
+from hpcosim_view.run.extracts import sums
 from hpcosim_workloads.table import JobTable
 
 if TYPE_CHECKING:

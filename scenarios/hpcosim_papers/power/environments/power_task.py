@@ -15,8 +15,8 @@ from hpcosim_client import Policy
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.library import rules_of
+from hpcosim_scenarios.running.policies import awareness_of
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.features import CALENDAR, FEATURES
 from hpcosim_sim.engine.simulation import Rules

@@ -18,9 +18,9 @@ from hpcosim_experiments.executors import IN_THIS_PROCESS, ExecutorSettings, par
 from hpcosim_gym.learning.cross_entropy import Generations, generations
 from hpcosim_gym.learning.curve import CURVE
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
-from hpcosim_scenarios.running.chosen import awareness_of
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from hpcosim_scenarios.running.policies import awareness_of
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.power.adaptive import FEATURES, TimeoutRule, adaptive, save_rule
 from hpcosim_schedulers.power.manager import managed

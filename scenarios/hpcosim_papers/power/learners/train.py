@@ -16,10 +16,15 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hpcosim_client.job import Ints
-from hpcosim_gym.learning.agent import Agent, weights_of
 from hpcosim_gym.learning.curve import Iteration
-from hpcosim_gym.learning.distributions import Evaluation, sample_switches, switches
-from hpcosim_gym.learning.layers import dense
+from hpcosim_gym.learning.networks import (
+    Evaluation,
+    arrays_of,
+    dense,
+    sample_switches,
+    switches,
+    use_one_thread,
+)
 from hpcosim_gym.learning.rollout import Sample, SideBySide, collect
 from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import (
@@ -29,9 +34,7 @@ from hpcosim_gym.learning.settings import (
     description,
     flat_settings,
 )
-from hpcosim_gym.learning.threads import use_one_thread
-from hpcosim_gym.learning.update import learn, mean_losses
-from hpcosim_gym.learning.weights import arrays_of
+from hpcosim_gym.learning.update import Agent, learn, mean_losses, weights_of
 from hpcosim_papers.power.agent import HEAD, NodePowerMetadata, Shape, save_actor
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
 from hpcosim_papers.power.environments.power_task import (

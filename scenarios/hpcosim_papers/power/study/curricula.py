@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import PALE, panels
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, read_rows, where
 from hpcosim_papers.power.study.paper import (
     AGENTS_AWARENESS,
@@ -28,7 +28,7 @@ from hpcosim_papers.power.study.paper import (
     percent,
 )
 from hpcosim_papers.studies.study import StudyError, change
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

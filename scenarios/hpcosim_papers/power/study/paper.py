@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpcosim_experiments.report.markdown import table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import table
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.runs.plan import PlannedRun
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_papers.studies.study import change, scenario_path
 from hpcosim_schedulers.power.settings import Awareness, KeepIdle, Power, Rl, Timeout
-from hpcosim_view.figures.style import COLOURS
+from hpcosim_view.figure import COLOURS
 
 AWARENESSES: tuple[Awareness, ...] = ("unaware", "aware", "planned")
 """Power awareness of the job schedulers. The paper does not specify it."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_experiments.report.markdown import document, table
+from hpcosim_experiments.report.figures import front as undominated
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import GREY, PALE, panels, text_on_white
-from hpcosim_experiments.statistics.pareto import front as undominated
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
 from hpcosim_papers.power.study.paper import (
     ALWAYS_ON,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Rows, groups
 from hpcosim_papers.power.study.paper import RULE, run_table
 from hpcosim_papers.studies.figures import radar

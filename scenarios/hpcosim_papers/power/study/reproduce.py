@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from hpcosim_experiments.model.combinations import combinations_of
-from hpcosim_experiments.model.file import load_experiment
+from hpcosim_experiments.definition import combinations_of, load_experiment
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.power.study import curricula, pareto_figure, radar, sensitivity, timeouts
 from hpcosim_papers.power.study import pareto_figure as pareto

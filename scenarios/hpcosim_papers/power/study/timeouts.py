@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcosim_experiments.report.markdown import document, table
-from hpcosim_experiments.report.measures import Measure
+from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import GREY, PALE, panels, titled
+from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, where
 from hpcosim_papers.power.study.paper import (
     ALWAYS_ON,

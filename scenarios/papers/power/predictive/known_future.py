@@ -21,8 +21,8 @@ from numpy.random import Generator
 from hpcosim_client import Policy
 from hpcosim_client.arrays import Floats, Ints
 from hpcosim_client.view import View
-from hpcosim_experiments.model.file import load_experiment
-from hpcosim_gym.learners.spare_nodes.train import true_future
+from hpcosim_experiments.definition import load_experiment
+from hpcosim_gym.learners.power_forecasts import true_future
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import run_in_process

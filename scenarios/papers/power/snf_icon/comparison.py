@@ -21,8 +21,7 @@ from msgspec.structs import replace
 
 from hpcosim_client import View, play
 from hpcosim_protocol import NodeGroup, Platform, PowerStates, Processor
-from hpcosim_scenarios.planning.cheapest_switching import Schedule, cheapest_switching
-from hpcosim_scenarios.planning.schedule import schedule_of
+from hpcosim_scenarios.planning.cheapest_switching import Schedule, cheapest_switching, schedule_of
 from hpcosim_schedulers.catalogue.power import with_power
 from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, Icon, Power, Timeout
 from hpcosim_sim.engine.simulation import Rules, Simulation

@@ -1,1 +1,0 @@
-"""The experiment file: its types, its reader, and the combinations of its axes."""

@@ -1,1 +1,0 @@
-"""The tables of results, as Parquet and CSV files."""

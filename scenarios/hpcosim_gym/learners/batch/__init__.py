@@ -1,1 +1,0 @@
-"""The agent that chooses the next job of the queue: a search for its rule."""

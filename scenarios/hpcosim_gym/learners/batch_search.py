@@ -1,0 +1,274 @@
+"""Search for a rule that chooses the next job, by the cross-entropy method."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from hpcosim_client import PolicyError
+from hpcosim_client.job import Floats
+from hpcosim_experiments.executors import (
+    IN_THIS_PROCESS,
+    ExecutorSettings,
+    ParallelMap,
+    parallel_map,
+)
+from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
+from hpcosim_gym.environments.batch_task import MAX_DRAWS, BatchTask, Objective, check_task, task_of
+from hpcosim_gym.learning.cross_entropy import Costs, Generations, generations
+from hpcosim_gym.learning.curve import CURVE
+from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers.agents.batch.policy import SHAPE, BatchRule, best, save_batch
+from hpcosim_schedulers.agents.batch.scene import JOB_COLUMNS
+from hpcosim_schedulers.heuristics.easy import WINDOW_JOBS
+from hpcosim_sim.record.metrics import jobs_that_ran, waits
+from hpcosim_workloads.shaping import scale_load, window_by_number
+from hpcosim_workloads.table import JobTable
+
+RULE = "agent.safetensors"
+
+INITIAL: Mapping[str, float] = {"requested_area": -1.0}
+"""Weights of the columns at the start: the smallest area first (`easy-saf`). The others are 0."""
+
+SPREADS: Mapping[str, float] = {
+    "requested_area": 0.04,
+    "requested_time": 0.02,
+    "wait": 0.02,
+    "long_wait": 0.06,
+}
+"""Standard deviations of weights in the first generation; `SPREAD` for the other columns."""
+
+SPREAD = 0.012
+
+STATE_SPREAD = 0.5
+"""Factor of the standard deviations of how much a weight depends on the state of the cluster."""
+
+Workload = tuple[BatchTask, JobTable]
+"""A cluster and jobs for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSearch:
+    """Settings of the search.
+
+    Attributes:
+        objective: the cost that the agent reduces.
+        window_jobs: number of visible jobs.
+        generations: number of generations.
+        candidates: rules in a generation; one of them is the mean of the distribution.
+        elite: number of best candidates that update the distribution.
+        episodes: number of windows on which all rules of a generation run; the workloads take
+            turns.
+        episode_jobs: number of consecutive jobs of a window, from a random position.
+        least_load, most_load: bounds of the factor on the arrival rate of a window, which is
+            log-uniform.
+        longest_wait_weight: weight of the logarithm of the longest wait in the score of a rule,
+            beside that of the cost; >= 0.
+        seed: seed of the windows and of the candidates.
+        executor: where the candidates are evaluated; default: in this process.
+    """
+
+    objective: Objective = "bounded_slowdown"
+    window_jobs: int = WINDOW_JOBS
+    generations: int = 10
+    candidates: int = 16
+    elite: int = 4
+    episodes: int = 16
+    episode_jobs: int = 800
+    least_load: float = 0.8
+    most_load: float = 1.6
+    longest_wait_weight: float = 0.3
+    seed: int = 0
+    executor: ExecutorSettings = IN_THIS_PROCESS
+
+
+class BatchGeneration(NamedTuple):
+    """The scores of a generation, divided by those of the initial rule (geometric means).
+
+    A score is cost x (longest wait)^longest_wait_weight, on the same windows.
+
+    Attributes:
+        number: number of the generation, from 1.
+        mean: score of the mean of its distribution.
+        best: score of its best candidate.
+        median: median score of its candidates.
+        seconds: wall-clock time, s.
+    """
+
+    number: int
+    mean: float
+    best: float
+    median: float
+    seconds: float
+
+
+def train_batch(
+    path: Path,
+    out: Path,
+    search: BatchSearch,
+    *,
+    also: Sequence[Path] = (),
+    overrides: Mapping[str, Scalar] | None = None,
+    on_generation: Callable[[BatchGeneration], None] = lambda _: None,
+) -> Path:
+    """Search for the rule with the least cost on windows of the workloads of scenarios.
+
+    The search starts at the rule `easy-saf`. The rules of a generation run on the same windows;
+    each generation has other windows. The score of a rule is its mean over the windows of
+    log(1 + cost) + longest_wait_weight x log(1 + longest wait in s), so that windows with long
+    queues do not outweigh the others. Each generation adds a row to `curve.csv` and writes its new
+    mean to `agent.safetensors`. The same arguments give the same bytes for any number of workers.
+
+    Args:
+        path: the scenario file; its scheduler is ignored.
+        out: the output folder.
+        search: settings of the search.
+        also: files of more scenarios.
+        overrides: values that replace those of the scenarios, by dotted path.
+        on_generation: called after each generation.
+
+    Returns:
+        Path of the rule, for the scheduler `batch`.
+
+    Raises:
+        ScenarioError, WorkloadError: a scenario is invalid.
+        PolicyError: a workload has no decisions.
+        ValueError: a setting is out of range, such as an episode longer than a workload.
+        OSError: the folder cannot be written.
+    """
+    _check_weight(search.longest_wait_weight)
+    workloads = [_workload(each, search, overrides) for each in (path, *also)]
+    sizes, rng = Generations(search.candidates, search.elite), np.random.default_rng(search.seed)
+    out.mkdir(parents=True, exist_ok=True)
+    with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(BatchGeneration._fields)
+        new_costs = partial(_new_costs, workloads, search, rng, parallel)
+        distribution = np.zeros(SHAPE), np.ones(SHAPE)
+        for each in islice(generations(*distribution, sizes, rng, new_costs), search.generations):
+            done = BatchGeneration(each.number, *each.figures, each.seconds)
+            lines.writerow(done)
+            file.flush()
+            save_batch(out / RULE, BatchRule(weights_of(each.mean), search.window_jobs))
+            on_generation(done)
+    return out / RULE
+
+
+def _check_weight(weight: float) -> None:
+    if not 0.0 <= weight < math.inf:
+        raise ValueError(f"longest_wait_weight: expected a finite number >= 0, got {weight}")
+
+
+def _workload(path: Path, search: BatchSearch, overrides: Mapping[str, Scalar] | None) -> Workload:
+    """Return the task and the jobs of a scenario."""
+    library = Library([path], overrides)
+    changes = {"window_jobs": search.window_jobs, "reward": search.objective}
+    task, jobs = task_of(changes, library.first), library.first_jobs
+    check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
+    return task, jobs
+
+
+def _new_costs(
+    workloads: Sequence[Workload],
+    search: BatchSearch,
+    rng: np.random.Generator,
+    parallel: ParallelMap,
+) -> Costs:
+    """Return what evaluates candidates on new windows; the initial rule has cost 1."""
+    windows = draw_windows(workloads, search, rng)
+    score = partial(rule_score, windows, search.longest_wait_weight)
+    initial = score(initial_weights())
+    return lambda drawn: np.exp(np.array(parallel(score, weights_of(drawn))) - initial)
+
+
+def initial_weights() -> Floats:
+    """Return the weights from which the search starts."""
+    weights = np.zeros(SHAPE)
+    weights[0] = [INITIAL.get(name, 0.0) for name in JOB_COLUMNS]
+    return weights
+
+
+def weights_of(drawn: Floats) -> Floats:
+    """Return the weights of candidates.
+
+    Args:
+        drawn: float64[..., SHAPE], distances from the initial weights, in their standard deviations
+            in the first generation.
+    """
+    columns = np.array([SPREADS.get(name, SPREAD) for name in JOB_COLUMNS])
+    spread = np.vstack([columns, *[STATE_SPREAD * columns] * (SHAPE[0] - 1)])
+    found: Floats = initial_weights() + spread * drawn
+    return found
+
+
+def draw_windows(
+    workloads: Sequence[Workload],
+    search: BatchSearch,
+    rng: np.random.Generator,
+) -> list[Workload]:
+    """Return random windows of workloads at random loads, each with a decision to take.
+
+    Raises:
+        PolicyError: a workload has too few.
+    """
+    return [
+        (task, draw_window(task, jobs, search, rng))
+        for task, jobs in islice(cycle(workloads), search.episodes)
+    ]
+
+
+def draw_window(
+    task: BatchTask, jobs: JobTable, search: BatchSearch, rng: np.random.Generator
+) -> JobTable:
+    """Return a random window of a workload at a random load, with a decision to take.
+
+    Raises:
+        PolicyError: there are too few.
+    """
+    for _ in range(MAX_DRAWS):
+        first = int(rng.integers(len(jobs) - search.episode_jobs + 1))
+        load = float(np.exp(rng.uniform(np.log(search.least_load), np.log(search.most_load))))
+        window = scale_load(window_by_number(jobs, first, first + search.episode_jobs), load)
+        if has_decision(task, window):
+            return window
+    raise PolicyError(
+        f"nearly all windows of {search.episode_jobs} jobs have no decision to take; expected a "
+        "workload with a higher load"
+    )
+
+
+def has_decision(task: BatchTask, jobs: JobTable) -> bool:
+    """Return whether a workload has a decision to take."""
+    try:
+        BatchSchedulingEnv(task=task, jobs=jobs).reset()
+    except PolicyError:
+        return False
+    return True
+
+
+def rule_score(windows: Sequence[Workload], longest_wait_weight: float, weights: Floats) -> float:
+    """Return the score of a rule on windows; see `train_batch`."""
+    scores = []
+    for task, jobs in windows:
+        env = BatchSchedulingEnv(task=task, jobs=jobs)
+        cost = rule_cost(env, weights)
+        longest_s = waits(jobs_that_ran(env.simulation.record()))["max_wait_s"]
+        scores.append(math.log1p(cost) + longest_wait_weight * math.log1p(longest_s))
+    return float(np.mean(scores))
+
+
+def rule_cost(env: BatchSchedulingEnv, weights: Floats) -> float:
+    """Return the cost of an episode of a rule."""
+    env.reset()
+    while not env.done:
+        env.choose(best(weights, env.choices.scene))
+    return env.cost
