@@ -51,12 +51,7 @@ WINDOWS = ("workload.window_s", "workload.jobs")
 
 
 def overlap_warnings(axes: Axes, over: Iterable[str]) -> Iterator[str]:
-    """Yield a warning for each axis of repeats with windows that overlap.
-
-    Args:
-        axes: the axes.
-        over: the axes of repeats.
-    """
+    """Yield a warning for each axis of repeats with windows that overlap."""
     for name in over:
         if pair := _overlapping(axes[name]):
             first, second = pair
@@ -96,14 +91,7 @@ Say = Callable[[str], None]
 
 
 class CarriedOut(NamedTuple):
-    """A completed experiment.
-
-    Attributes:
-        folder: the output folder.
-        plan: the experiment.
-        results: the results by key.
-        files: the tables and the files of the report.
-    """
+    """A completed experiment."""
 
     folder: Path
     plan: Plan
@@ -313,12 +301,6 @@ def simulate_runs(
     title: str, runs: Sequence[PlannedRun], store: RunStore, settings: ExecutorSettings
 ) -> dict[str, RunResult]:
     """Simulate runs, store each result as soon as it is there, and return the results by key.
-
-    Args:
-        title: title of the progress bar.
-        runs: the runs, with different keys.
-        store: where the results are stored.
-        settings: the executor.
 
     Raises:
         ExecutorError: the executor cannot start, or an input file is missing.

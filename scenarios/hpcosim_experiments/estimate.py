@@ -45,11 +45,6 @@ def estimate(missing: Sequence[PlannedRun], jobs: Mapping[str, int], stored: Res
 
     The mean is over the stored runs or, without them, over up to `SAMPLES` runs that are spread
     evenly over the missing ones and simulated for `SAMPLE_S` each, in this process.
-
-    Args:
-        missing: the runs to simulate.
-        jobs: numbers of jobs of the missing runs by key.
-        stored: stored results by key.
     """
     total = sum(jobs[run.key] for run in missing)
     if not total:

@@ -61,13 +61,7 @@ class Rows(NamedTuple):
 
 
 def run_rows(plan: Plan, results: Mapping[str, RunResult], metrics: Columns) -> Rows:
-    """Return the table with a row per run, in the order of the experiment.
-
-    Args:
-        plan: the experiment.
-        results: the results by key.
-        metrics: columns of the metrics.
-    """
+    """Return the table with a row per run, in the order of the experiment."""
     rows = []
     for run in plan.runs:
         result = results[run.key]
@@ -136,12 +130,7 @@ def _parquet(table: Rows, about: Mapping[str, str]) -> bytes:
 
 
 def schema_of(columns: Columns, about: Mapping[str, str]) -> pa.Schema:
-    """Return the schema of a Parquet file.
-
-    Args:
-        columns: its columns.
-        about: its metadata.
-    """
+    """Return the schema of a Parquet file."""
     import pyarrow as pa
 
     types = {

@@ -18,9 +18,6 @@ def target_of(file: Path) -> Path:
 
     The file is not opened: a FIFO would block, and a device must never be replaced.
 
-    Args:
-        file: path that a user gave.
-
     Raises:
         NoRegularFileError: a folder, a device, a FIFO or a socket has this name.
     """
@@ -45,9 +42,6 @@ class Drafts:
 
     If the block fails or is interrupted, the drafts are removed, and so are folders that they
     needed.
-
-    Args:
-        force: replace files that exist.
 
     Raises:
         NotWrittenError: a file cannot be written; the files are as they were before.

@@ -43,10 +43,6 @@ def different_settings(folders: Sequence[Path], names: Sequence[str]) -> list[st
 
     Runs of older versions, which recorded no settings, count as equal.
 
-    Args:
-        folders: results folders.
-        names: name of each run for the text.
-
     Returns:
         A text for each run with other settings.
 
@@ -128,9 +124,6 @@ def different_jobs(runs: Sequence[tuple[str, Frame]]) -> str:
 
     Jobs are the same if id, time of submission, cores and requested time are; a requested time
     that is unknown in one of the runs does not count.
-
-    Args:
-        runs: name and whole run of each.
     """
     (name, first), *others = runs
     found = []
@@ -183,9 +176,6 @@ def web_file(name: str) -> str:
 
 def bundle(entry: str) -> str:
     """Return a module and all that it imports, directly or not, as one module.
-
-    Args:
-        entry: name of the file, such as `report_main.js`.
 
     Raises:
         BundleError: a module uses other module syntax, imports a name that is not exported, or

@@ -152,10 +152,7 @@ def minutes_of(time: str) -> int:
 
 
 def megabytes_of(memory: str) -> int:
-    """Return a size in Slurm's notation in MB.
-
-    Args:
-        memory: an integer with the unit M (default), G or T.
+    """Return a size in Slurm's notation, such as 4G, 512M or 700 (MB), in MB.
 
     Raises:
         BadParameter: the notation is invalid, or the size is 0.

@@ -218,12 +218,7 @@ def _is_viewed(status: StatusReader) -> bool:
 
 
 def wait_for_start(url: str, is_viewed: Callable[[], bool]) -> None:
-    """Print the URL of the page; wait until it is open, or for Enter on a terminal.
-
-    Args:
-        url: URL of the page.
-        is_viewed: whether the page is open.
-    """
+    """Print the URL of the page; wait until it is open, or for Enter on a terminal."""
     typer.echo(f"live view: {url}", err=True)
     if not sys.stdin.isatty():
         return

@@ -121,11 +121,6 @@ def print_comparison(compared: Comparison, currency: str = "", *, as_json: bool)
 
     The tables have a column per run. For many runs, or a terminal that is too narrow, a table has a
     row per run with the main metrics. In JSON, savings and groups are beside the metrics.
-
-    Args:
-        compared: the comparison.
-        currency: unit of costs.
-        as_json: print JSON instead of tables.
     """
     metrics = compared.metrics
     if as_json:
@@ -170,12 +165,7 @@ def _shown(metric: str, value: float) -> str:
 
 
 def unit(metric: str, currency: str = "") -> str:
-    """Return the unit that the suffix of a metric's name states; empty: it has none.
-
-    Args:
-        metric: name of the metric.
-        currency: unit of costs.
-    """
+    """Return the unit that the suffix of a metric's name states; empty: it has none."""
     total, yearly, _ = metric.partition("_per_year")
     suffix = total.rpartition("_")[2]
     return UNITS.get(suffix, currency if suffix == "cost" else "") + ("/year" if yearly else "")
@@ -235,12 +225,7 @@ def _width(table: Table) -> int:
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table with a frame; its last column is aligned to the right.
-
-    Args:
-        headings: a heading for each column.
-        rows: the cells of each row, as many as headings.
-    """
+    """Return a table with a frame; its last column is aligned to the right."""
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
 
     def line(edge: str, cells: Sequence[str]) -> str:

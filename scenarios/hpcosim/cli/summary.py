@@ -205,12 +205,7 @@ def economics_lines(given: dict[str, Any]) -> dict[str, str]:
 
 
 def site_of(scenario: Scenario, jobs: JobTable) -> dict[str, Any]:
-    """Return partitions, reservations, resources, failures and actions by name.
-
-    Args:
-        scenario: the scenario.
-        jobs: the jobs of the run.
-    """
+    """Return partitions, reservations, resources, failures and actions by name."""
     platform, failures = scenario.platform, scenario.failures
     names = NodeNames(platform)
     return {

@@ -114,10 +114,6 @@ def convert_plainly(command: Any, parent: typer.Context | None = None) -> None:
     """Convert the values of plain types without pydantic, which newer versions of typer import.
 
     It takes as long to import as NumPy. Typer converts all other values, and reports bad ones.
-
-    Args:
-        command: a command or a command group of typer.
-        parent: the context of the group of the command.
     """
     context = typer.Context(command, parent=parent, **command.context_settings)
     for each in getattr(command, "commands", {}).values():
@@ -169,12 +165,7 @@ def _converted(value: Any, kind: Any, described: Any) -> Any:
 
 
 def _line(error: Any, words: Sequence[str]) -> str:
-    """Return the message of a usage error; it is empty if the help text was printed.
-
-    Args:
-        error: the error.
-        words: the command line.
-    """
+    """Return the message of a usage error; it is empty if the help text was printed."""
     text = " ".join(error.format_message().split()).rstrip(".")
     if not text:
         return ""

@@ -46,12 +46,7 @@ class Request(NamedTuple):
 
 
 class ClientConnection:
-    """Receives the requests of a client and sends the replies.
-
-    Args:
-        socket: a bound ROUTER socket.
-        program: the client under test.
-    """
+    """Receives the requests of a client and sends the replies."""
 
     def __init__(self, socket: zmq.Socket[bytes], program: Program) -> None:
         self.program = program
@@ -59,9 +54,6 @@ class ClientConnection:
 
     def receive(self, wait_s: float) -> Request | None:
         """Return the next request; None: the timeout expired or the client has ended.
-
-        Args:
-            wait_s: timeout, wall s.
 
         Raises:
             BrokenRuleError: the request is not a message of a client.
@@ -165,11 +157,7 @@ class Program:
         self._process, self._output = process, output
 
     def status(self, wait_s: float = 0.0) -> int | None:
-        """Return the exit status, negative after a signal; None: the program still runs.
-
-        Args:
-            wait_s: timeout for the exit, wall s.
-        """
+        """Return the exit status, negative after a signal; None: the program still runs."""
         until_s = time.monotonic() + wait_s
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while True:

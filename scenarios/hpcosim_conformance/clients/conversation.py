@@ -286,9 +286,6 @@ def number_of(message: Hello | Decisions, last: ClientMessage | None, session: s
 class SimulatedServer:
     """Simulates the scenario of a script for one client and checks the decisions.
 
-    Args:
-        script: the script.
-
     Attributes:
         alarms: number of alarms that the client has set.
         explanations: number of explanations that the client has sent.

@@ -295,11 +295,7 @@ def connected(
 
 
 class ServerUnderTest:
-    """A connection to a server under test. See `connected`.
-
-    Attributes:
-        body: body of the last reply.
-    """
+    """A connection to a server under test. See `connected`."""
 
     def __init__(
         self, socket: zmq.Socket[bytes], address: str, scenario: str, timeout_s: float

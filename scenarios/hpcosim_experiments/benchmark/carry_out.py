@@ -264,13 +264,7 @@ class _InstanceService(Service):
 
 
 class _Programs:
-    """Starts the scheduler's command for each session.
-
-    Args:
-        stack: ends the program at the end of its block.
-        words: words of the command.
-        address: address of the server.
-    """
+    """Starts the scheduler's command for each session."""
 
     def __init__(self, stack: ExitStack, words: Sequence[str], address: str) -> None:
         self._stack = stack
@@ -281,10 +275,6 @@ class _Programs:
 
     def tend(self, over: int, sessions: int) -> str:
         """Start the program for the next session when it has ended.
-
-        Args:
-            over: number of sessions that are over.
-            sessions: number of sessions in all.
 
         Returns:
             Why it cannot be started again; empty: it runs.

@@ -103,11 +103,6 @@ def count_lines(data: bytes) -> int:
 def sealed(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> list[Line]:
     """Return the lines with checksums of the replies, from a simulation that they end.
 
-    Args:
-        opened: the simulation at its start.
-        lines: the requests of a scheduler.
-        allowed: the kinds of decisions of the suite.
-
     Raises:
         BenchmarkError: as `carry_out`.
     """
@@ -121,11 +116,6 @@ def sealed(opened: Opened, lines: Sequence[Line], allowed: Collection[str]) -> l
 
 def check(opened: Opened, data: bytes, allowed: Collection[str]) -> None:
     """Carry out a journal line by line, and compare the replies with its checksums.
-
-    Args:
-        opened: the simulation at its start.
-        data: the journal.
-        allowed: the kinds of decisions of the suite.
 
     Raises:
         BenchmarkError: a line is no request, a reply differs, or as `carry_out`.
@@ -202,14 +192,7 @@ def _essence(batch: Batch) -> bytes:
 
 
 class Recorded(NamedTuple):
-    """A recorded run of an instance.
-
-    Attributes:
-        journal: its journal.
-        requests: number of requests.
-        decision_s: wall-clock time of all decisions together, s.
-        longest_s: wall-clock time of the longest decision, s.
-    """
+    """A recorded run of an instance."""
 
     journal: bytes
     requests: int
@@ -218,12 +201,7 @@ class Recorded(NamedTuple):
 
 
 class Stopwatch:
-    """Measures the time that a scheduler takes between a reply and its next request.
-
-    Attributes:
-        total_s: the sum of the times, s.
-        longest_s: the longest of them, s.
-    """
+    """Measures the time that a scheduler takes between a reply and its next request."""
 
     def __init__(self) -> None:
         self.total_s = self.longest_s = 0.0
@@ -242,12 +220,6 @@ class Stopwatch:
 
 def record(suite: SuiteFile, name: str, loaded: LoadedScenario, chosen: Chosen) -> Recorded:
     """Run an instance with a policy in this process.
-
-    Args:
-        suite: the suite.
-        name: name of the instance, for errors.
-        loaded: the instance.
-        chosen: the policy.
 
     Raises:
         RunError: the policy failed.
@@ -278,13 +250,6 @@ def recorded(
 ) -> Recorded:
     """Return the requests of a scheduler as a journal with checksums.
 
-    Args:
-        suite: the suite.
-        name: name of the instance, for errors.
-        loaded: the instance.
-        lines: the requests.
-        stopwatch: has measured the decisions.
-
     Raises:
         BenchmarkError: the requests do not complete the instance, or contain decisions that the
             suite does not allow.
@@ -298,12 +263,7 @@ def recorded(
 
 
 class _RecordingLink:
-    """Passes decisions to a simulation, and keeps them.
-
-    Attributes:
-        lines: the requests so far.
-        stopwatch: measures the decisions.
-    """
+    """Passes decisions to a simulation, and keeps them."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.lines: list[Line] = []

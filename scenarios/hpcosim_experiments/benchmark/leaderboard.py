@@ -69,12 +69,7 @@ class Ranked(NamedTuple):
 
 
 def ranked(suite: Suite, submissions: Iterable[Verified]) -> list[Ranked]:
-    """Return the rows of the leaderboard of a suite, the best first.
-
-    Args:
-        suite: the suite.
-        submissions: verified submissions of the suite.
-    """
+    """Return the rows of the leaderboard of a suite, the best first."""
     rows = [_row(suite, each) for each in submissions]
     return sorted(rows, key=lambda row: (row.ratio, row.verified.about.name))
 

@@ -65,14 +65,7 @@ Time = Annotated[float, Meta(ge=0.0, le=1e9)]
 
 
 class Author(NamedTuple):
-    """What a submission says about a scheduler.
-
-    Attributes:
-        name: name of the scheduler in the leaderboard.
-        author: who wrote it.
-        source: where it is described, or its program.
-        information: what it knows.
-    """
+    """What a submission says about a scheduler."""
 
     name: str
     author: str
@@ -124,13 +117,7 @@ class About(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Submission(NamedTuple):
-    """A submission that was read, not verified.
-
-    Attributes:
-        path: its file.
-        about: what it states.
-        journals: the journals by instance.
-    """
+    """A submission that was read, not verified."""
 
     path: Path
     about: About
@@ -263,11 +250,7 @@ class Verified(NamedTuple):
 
 
 class Verifier:
-    """Verifies submissions of one suite. Each instance is loaded once.
-
-    Args:
-        suite: the suite.
-    """
+    """Verifies submissions of one suite. Each instance is loaded once."""
 
     def __init__(self, suite: Suite) -> None:
         self._suite = suite

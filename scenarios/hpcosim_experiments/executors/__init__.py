@@ -87,11 +87,7 @@ def results_of(
 
 
 class ParallelMap:
-    """Maps a function over items, on the workers of an executor.
-
-    Args:
-        executor: runs the calls.
-    """
+    """Maps a function over items, on the workers of an executor."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -104,9 +100,6 @@ class ParallelMap:
 @contextmanager
 def parallel_map(settings: ExecutorSettings) -> Iterator[ParallelMap]:
     """Yield a map over the workers of an executor.
-
-    Args:
-        settings: settings of the executor.
 
     Raises:
         ExecutorError: the executor cannot start.

@@ -142,9 +142,6 @@ class ChildProcess:
         serve: function that the process runs; its first argument is the process's connection.
         arguments: the other arguments.
         variables: environment variables of the process.
-
-    Attributes:
-        connection: the parent's end of the pipe.
     """
 
     def __init__(

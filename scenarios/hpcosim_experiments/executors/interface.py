@@ -25,9 +25,6 @@ class WaitingTasks:
     """The positions of the tasks that wait for a worker.
 
     Tasks of lost workers follow all others: memory that ran out may be free by then.
-
-    Args:
-        count: number of tasks.
     """
 
     def __init__(self, count: int) -> None:
@@ -62,11 +59,7 @@ class ExecutorError(ExperimentError):
 
 
 class LostTaskError(ExecutorError):
-    """A task has no result: every worker that ran it was lost.
-
-    Attributes:
-        completed: number of tasks that completed before.
-    """
+    """A task has no result: every worker that ran it was lost."""
 
     exit_status = 1
 

@@ -30,12 +30,7 @@ from hpcosim_experiments.executors.interface import (
 
 @contextmanager
 def open_local(settings: Local, folders: Mapping[str, Path]) -> Iterator[Executor]:
-    """Open an executor of processes on this machine, or of this process.
-
-    Args:
-        settings: the number of processes.
-        folders: environment variables that name folders.
-    """
+    """Open an executor of processes on this machine, or of this process."""
     files = FilesInPlace(Path.cwd())
     if settings.workers == 0:
         set_environment(folders, files)
@@ -49,11 +44,7 @@ def open_local(settings: Local, folders: Mapping[str, Path]) -> Iterator[Executo
 
 
 class InThisProcess:
-    """Executor that runs the tasks in this process, one after another.
-
-    Args:
-        files: the input files.
-    """
+    """Executor that runs the tasks in this process, one after another."""
 
     workers = 1
 
@@ -71,11 +62,6 @@ class WorkerPool:
 
     Each worker has one task at a time. A worker that dies therefore costs one task, which the
     executor knows, and 10,000 tasks need no more memory than the running ones.
-
-    Args:
-        workers: number of processes.
-        files: the input files.
-        folders: environment variables that name folders.
     """
 
     def __init__(self, workers: int, files: FilesInPlace, folders: Mapping[str, Path]) -> None:

@@ -210,44 +210,26 @@ def _last_line(log: Path) -> str:
 
 
 class Ready(NamedTuple):
-    """The cluster answers.
-
-    Attributes:
-        workers: number of tasks that can run at a time.
-    """
+    """The cluster answers."""
 
     workers: int
 
 
 class Failed(NamedTuple):
-    """The cluster cannot run tasks.
-
-    Attributes:
-        why: the reason, in one line.
-    """
+    """The cluster cannot run tasks."""
 
     why: str
 
 
 class Finished(NamedTuple):
-    """A task has been completed.
-
-    Attributes:
-        index: position of the task.
-        outcome: its packed outcome.
-    """
+    """A task has been completed."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index
     outcome: bytes
 
 
 class Lost(NamedTuple):
-    """A task has been given up.
-
-    Attributes:
-        index: position of the task.
-        error: how its workers were lost.
-    """
+    """A task has been given up."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index
     error: str
@@ -336,10 +318,6 @@ class RayDriver:
 
     def run(self, function: bytes, tasks: Sequence[bytes]) -> None:
         """Run tasks; send a message for each.
-
-        Args:
-            function: the pickled function.
-            tasks: the pickled tasks.
 
         Raises:
             ExecutorError: the cluster has no CPUs, or a node cannot run tasks of hpcosim.

@@ -55,10 +55,6 @@ LENGTH_BYTES = 8  # of the length of a record, big-endian, before the record
 class SlurmJobs:
     """The jobs of an executor.
 
-    Args:
-        settings: parameters of the jobs.
-        folder: folder for scripts and logs of submitit.
-
     Raises:
         ExecutorError: submitit is not installed, or this machine has no Slurm.
     """
@@ -212,10 +208,6 @@ def _remove(folder: Path) -> None:
 class ArrayElement:
     """An array element, as the driver sees it.
 
-    Args:
-        job: its submitit job.
-        element: its tasks.
-
     Attributes:
         missing: positions of the tasks without an outcome, in the order of execution.
         started: position of the last task that has started.
@@ -332,11 +324,7 @@ class SlurmExecutor:
 
 
 class StateWatch:
-    """Finds the elements whose jobs are over without all outcomes.
-
-    Args:
-        jobs: the jobs.
-    """
+    """Finds the elements whose jobs are over without all outcomes."""
 
     def __init__(self, jobs: SlurmJobs) -> None:
         self._jobs = jobs
@@ -380,16 +368,7 @@ class StateWatch:
 
 
 class Element(NamedTuple):
-    """The work of an array element.
-
-    Attributes:
-        function: the pickled function.
-        tasks: positions of tasks with the pickled tasks.
-        results: file of the outcomes.
-        folder: the driver's current folder.
-        folders: environment variables that name folders.
-        path: the driver's `sys.path`.
-    """
+    """The work of an array element."""
 
     function: bytes
     tasks: Sequence[tuple[int, bytes]]

@@ -24,11 +24,6 @@ Axes = Mapping[str, Sequence[Label]]
 def check(settings: ReportSettings, axes: Axes, metrics: Collection[str]) -> None:
     """Check the settings of a report against an experiment.
 
-    Args:
-        settings: the section `report` of the experiment file.
-        axes: labels of each axis, by its name.
-        metrics: names of all metrics of the runs.
-
     Raises:
         ExperimentError: an axis, a label or a metric is unknown, the baseline is not among the
             runs, or a figure needs an axis with several labels or with numbers. The message begins

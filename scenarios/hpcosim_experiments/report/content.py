@@ -283,12 +283,7 @@ class Content(NamedTuple):
 
 
 def content_of(analysis: Analysis, figures: Figures) -> Content:
-    """Return the content of a report.
-
-    Args:
-        analysis: the results.
-        figures: the figures.
-    """
+    """Return the content of a report."""
     failed = len(analysis.failed)
     axes = [f"{len(labels)} x {axis}" for axis, labels in analysis.axes.items() if len(labels) > 1]
     facts = [

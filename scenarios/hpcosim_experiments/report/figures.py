@@ -278,10 +278,6 @@ class Figures(NamedTuple):
 def draw_figures(folder: Path, analysis: Analysis) -> Figures:
     """Draw the figures of a report as SVG and PDF; none if all runs failed.
 
-    Args:
-        folder: existing output folder.
-        analysis: the results.
-
     Raises:
         FigureError: matplotlib is missing.
         StoreError: a file cannot be written.

@@ -26,10 +26,6 @@ SVG_ID = re.compile(r'(\bid="|href="#|url\(#)')
 def html(content: Content, figures: Sequence[str]) -> str:
     """Return a report as a page.
 
-    Args:
-        content: the report.
-        figures: the text of the SVG file of each figure.
-
     Raises:
         ExperimentError: Jinja is missing.
     """

@@ -40,12 +40,7 @@ A cell that is empty in `jobs.csv` is null.
 
 
 def job_file(record: RunRecord, settings: MeasureSettings) -> bytes:
-    """Return the table of the jobs of a run as a Parquet file.
-
-    Args:
-        record: the run.
-        settings: the measured period.
-    """
+    """Return the table of the jobs of a run as a Parquet file."""
     sink = pa.BufferOutputStream()
     pq.write_table(job_rows(record, settings), sink, compression=COMPRESSION)
     content: bytes = sink.getvalue().to_pybytes()

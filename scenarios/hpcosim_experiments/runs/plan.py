@@ -179,11 +179,6 @@ def common_settings(
 def settings_of_run(common: Settings, run: Combination, folder: Path) -> Settings:
     """Return what a run sets. A value of an axis replaces a common one, and those below its path.
 
-    Args:
-        common: what all runs set.
-        run: the values of the axes.
-        folder: as for `common_settings`.
-
     Raises:
         ExperimentFileError: two axes set the same path.
     """
@@ -494,11 +489,6 @@ def count_jobs(
 
     The section `measure` is checked, too. A model is drawn with the seed of one run only, and the
     other seeds count as many jobs.
-
-    Args:
-        path: the experiment file.
-        runs: the runs.
-        stored: the results of the other runs.
 
     Raises:
         ExperimentFileError: a setting of the experiment leaves no job, or names an invalid file;

@@ -55,10 +55,6 @@ def write_rows(
 def read_rows(path: Path, columns: Sequence[str] = ()) -> list[Row]:
     """Return the rows of a CSV file. Numeric cells become int or float.
 
-    Args:
-        path: input file.
-        columns: required columns.
-
     Raises:
         ExperimentError: the file is not readable, is not a CSV file, or lacks a required column.
     """

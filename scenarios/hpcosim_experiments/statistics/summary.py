@@ -100,14 +100,7 @@ def succeeded(row: Row) -> bool:
 
 
 def summaries(rows: Rows, kept: Sequence[str], metrics: Sequence[str], plan: Plan) -> list[Summary]:
-    """Return the statistics of each combination, in order of first occurrence.
-
-    Args:
-        rows: the runs.
-        kept: axes whose labels are a combination.
-        metrics: names of the metrics.
-        plan: the repeats, the tasks and the statistic.
-    """
+    """Return the statistics of each combination, in order of first occurrence."""
     statistic = OF_VALUES[plan.statistic]
     return [
         Summary(

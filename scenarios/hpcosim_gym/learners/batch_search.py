@@ -95,13 +95,6 @@ class BatchGeneration(NamedTuple):
     """The scores of a generation, divided by those of the initial rule (geometric means).
 
     A score is cost x (longest wait)^longest_wait_weight, on the same windows.
-
-    Attributes:
-        number: number of the generation, from 1.
-        mean: score of the mean of its distribution.
-        best: score of its best candidate.
-        median: median score of its candidates.
-        seconds: wall-clock time, s.
     """
 
     number: int

@@ -260,14 +260,7 @@ class _Recorder:
 
 
 def true_future(view: View, jobs: JobTable, horizon_s: float, node_cores: int = 1) -> Futures:
-    """Return what comes, as a single sample.
-
-    Args:
-        view: the view.
-        jobs: all jobs, on whole nodes.
-        horizon_s: time to look ahead, s.
-        node_cores: number of cores of a node.
-    """
+    """Return what comes, as a single sample."""
     now_s = view.now_s
     low, high = jobs.submit_s.searchsorted((now_s, now_s + horizon_s), side="right").tolist()
     running = list(view.running.values())

@@ -26,13 +26,7 @@ LAST_MEASURES = ("mean_j", "mean_return")
 
 
 class SeedTask(NamedTuple):
-    """The training with one seed.
-
-    Attributes:
-        seed: seed of the training.
-        folder: output folder.
-        resume: resume from the checkpoint in the folder.
-    """
+    """The training with one seed."""
 
     seed: int
     folder: Path

@@ -54,12 +54,7 @@ class Learner(ABC):
 
     @abstractmethod
     def iterate(self, done: int, remaining: float) -> IterationOutcome:
-        """Collect a rollout and update the agent.
-
-        Args:
-            done: number of completed iterations.
-            remaining: remaining fraction of the training, 1 to 0.
-        """
+        """Collect a rollout and update the agent."""
 
 
 def _check_support(learner: Learner) -> None:
@@ -77,9 +72,6 @@ class TrainingSession:
         learner: the agent and its problem.
         out: folder for `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
         resume: resume from the checkpoint in the folder.
-
-    Attributes:
-        progress: the progress so far.
 
     Raises:
         CheckpointError: the checkpoint is missing or belongs to a different training.

@@ -136,15 +136,7 @@ def learn(
     rng: np.random.Generator,
     remaining: float,
 ) -> Losses:
-    """Update an agent from its own rollout.
-
-    Args:
-        agent: the agent.
-        rollout: the rollout, sampled with the current actor.
-        settings: settings of the training.
-        rng: generator that shuffles the minibatches.
-        remaining: remaining fraction of the training, 1 to 0.
-    """
+    """Update an agent from its own rollout."""
     values = _values(agent, rollout.observations, len(rollout))
     last = np.zeros(len(rollout.truncated))
     if rollout.final is not None:
@@ -314,11 +306,7 @@ class Agent(Generic[A, Observed]):
         return self._value(self.critic, observations)
 
     def set_learning_rates(self, factor: float) -> None:
-        """Set the learning rates to a multiple of those of the settings.
-
-        Args:
-            factor: the multiple, 0 to 1.
-        """
+        """Set the learning rates to a multiple of those of the settings."""
         for name, optimiser in self._optimisers.items():
             for group in optimiser.param_groups:
                 group["lr"] = factor * self._parts[name][1]

@@ -330,9 +330,6 @@ def _solve(flow: _Flow) -> Ints:
 def scipy_for(what: str) -> tuple[Any, Any]:
     """Return the modules `scipy.optimize` and `scipy.sparse`.
 
-    Args:
-        what: the feature that needs them, for the message.
-
     Raises:
         OracleError: SciPy is not installed.
     """

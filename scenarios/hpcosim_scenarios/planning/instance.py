@@ -255,11 +255,7 @@ def _run_key(job: JobSpec) -> tuple[float, ...]:
 
 
 def _instants(submits_s: list[list[float]]) -> list[Instant]:
-    """Return the submission times.
-
-    Args:
-        submits_s: submission times of the jobs of each kind, s.
-    """
+    """Return the submission times."""
     none = (0,) * len(submits_s)
     never, past = (math.inf,) * len(submits_s), (-math.inf,) * len(submits_s)
     instants = [Instant(math.inf, none, none, never, past)]

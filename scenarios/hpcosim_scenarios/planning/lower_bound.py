@@ -46,12 +46,7 @@ class Price(NamedTuple):
 
 
 def prices(model: NodeModel, most: Counts) -> dict[int, Price]:
-    """Return the price of each kind that fits on a node, by kind.
-
-    Args:
-        model: properties of the node.
-        most: number of jobs of each kind.
-    """
+    """Return the price of each kind that fits on a node, by kind."""
     mixes = [(mix, *_rates_and_power(model, mix)) for mix in _mixes(model, most)]
     able = [kind for kind, cores in enumerate(model.cores) if cores <= model.capacity]
     able.sort(key=lambda kind: -model.idle.start(kind, 0.0).extra_j(0.0))
@@ -149,12 +144,7 @@ class LowerBound:
         self._ends_s: dict[tuple[NodeState, int, float], float] = {}
 
     def value(self, extra_j: float, end_s: float) -> float:
-        """Return the objective of a run: energy, J, or EDP, J s.
-
-        Args:
-            extra_j: energy above idle power, J.
-            end_s: end of the last job, s.
-        """
+        """Return the objective of a run: energy, J, or EDP, J s."""
         makespan_s = end_s - self._instance.start_s
         energy_j = self._instance.idle_w * makespan_s + extra_j
         return energy_j * makespan_s if self._is_edp else energy_j

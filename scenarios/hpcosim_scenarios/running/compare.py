@@ -287,12 +287,7 @@ def _folders(
 
 
 class Outcome(NamedTuple):
-    """What a comparison needs of a run.
-
-    Attributes:
-        metrics: the metrics.
-        waits_s: wait of each job that started, s, by job id.
-    """
+    """What a comparison needs of a run."""
 
     metrics: Metrics
     waits_s: Mapping[int, float]
@@ -362,10 +357,6 @@ def _delays(outcome: Outcome, baseline: Outcome) -> dict[str, int | float]:
 
 def groups_of(folder: Path, by: Sequence[GroupedBy]) -> dict[str, dict[str, dict[str, float]]]:
     """Return figures of the jobs of a run, by user, account and so on.
-
-    Args:
-        folder: the results folder of the run.
-        by: kinds of groups.
 
     Returns:
         For each kind and each name:

@@ -235,11 +235,6 @@ class Library:
 def load_with(scenario: Scenario, folder: Path, table: JobTable) -> LoadedScenario:
     """Return a scenario with its jobs and the content of its files, without their origin.
 
-    Args:
-        scenario: the scenario after overrides.
-        folder: the folder of the scenario's file.
-        table: the jobs of the source, as of `source_jobs`.
-
     Raises:
         ScenarioError: a file is invalid, or no job is left; has the field, not file and line.
         WorkloadError: a file cannot be read, or no job is selected.
@@ -380,10 +375,6 @@ def site_events_of(scenario: Scenario, jobs: JobTable) -> SiteEvents:
 def check_site_events(scenario: Scenario, jobs: JobTable) -> None:
     """Check that failures name nodes of the platform, and actions jobs of the workload.
 
-    Args:
-        scenario: the scenario.
-        jobs: the jobs of the source, before a selection.
-
     Raises:
         ScenarioError: one does not; has the field, not file and line.
     """
@@ -394,12 +385,7 @@ def check_site_events(scenario: Scenario, jobs: JobTable) -> None:
 
 
 def site_warnings(scenario: Scenario, jobs: JobTable) -> list[str]:
-    """Return warnings about accounts that nothing uses and QOS of partitions that do not exist.
-
-    Args:
-        scenario: the scenario after overrides.
-        jobs: the jobs of the run.
-    """
+    """Return warnings about accounts that nothing uses and QOS of partitions that do not exist."""
     settings = scenario.scheduler.settings
     if not settings:
         return []

@@ -124,11 +124,7 @@ class Chosen:
         return files + [Path(getattr(self.power, name)) for name in self._power_files()]
 
     def moved(self, moved: Callable[[Path], Path]) -> Chosen:
-        """Return the same policy with its files at other places.
-
-        Args:
-            moved: returns the place of a file.
-        """
+        """Return the same policy with its files at other places."""
         name = self.name
         if (own := policy_file(name)) is not None:
             place = moved(own)
@@ -175,12 +171,6 @@ def chosen_by(
     """Return the policy of a scenario.
 
     Files that the settings name are not opened here; `Chosen.check` opens them.
-
-    Args:
-        scenario: the scenario.
-        path: the scenario's file.
-        scheduler: a job scheduler that replaces the scenario's.
-        overrides: the overrides of the scenario, for messages.
 
     Raises:
         ScenarioError: a setting of the scheduler is invalid, or conflicts with other settings or

@@ -262,15 +262,7 @@ def _planned(chosen: Chosen, loaded: LoadedScenario, out: Path | None) -> Iterat
 
 
 class Checked(NamedTuple):
-    """A valid scenario.
-
-    Attributes:
-        scenario: the scenario after overrides.
-        jobs: its jobs.
-        source: the origin of the jobs.
-        chosen: its scheduler and power manager.
-        warnings: warnings about them.
-    """
+    """A valid scenario."""
 
     scenario: Scenario
     jobs: JobTable

@@ -30,13 +30,7 @@ from hpcosim_workloads.errors import WorkloadError
 
 
 class JournalFolder(NamedTuple):
-    """A folder of journals.
-
-    Attributes:
-        path: the folder.
-        sync: when records are synchronised with the disk.
-        resume: restore the sessions that are open in it.
-    """
+    """A folder of journals."""
 
     path: Path
     sync: SyncPolicy = "interval"

@@ -74,12 +74,6 @@ def signal_warnings(
 ) -> list[str]:
     """Return the warnings about a scheduler that follows a signal without the effect expected.
 
-    Args:
-        scenario: the scenario after overrides.
-        path: the scenario's file.
-        chosen: the policy, after `Chosen.check`.
-        overrides: the overrides of the scenario, for messages.
-
     Raises:
         ScenarioError: the file of a signal cannot be read or is invalid.
     """

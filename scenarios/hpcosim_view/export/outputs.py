@@ -24,14 +24,7 @@ FILES = (
 
 
 class Outputs(NamedTuple):
-    """Where the files of an export go; None: not wanted.
-
-    Attributes:
-        perfetto: file of the trace.
-        parquet: folder of the tables.
-        swf: file of the job log.
-        batsim: folder of Batsim's files.
-    """
+    """Where the files of an export go; None: not wanted."""
 
     perfetto: Path | None = None
     parquet: Path | None = None
@@ -41,11 +34,6 @@ class Outputs(NamedTuple):
 
 def export_run(results: Path, outputs: Outputs, *, force: bool = False) -> list[Path]:
     """Write the files of an export.
-
-    Args:
-        results: a results folder.
-        outputs: where they go. Missing folders are created.
-        force: replace files that exist.
 
     Returns:
         The files.
@@ -84,9 +72,6 @@ def export_run(results: Path, outputs: Outputs, *, force: bool = False) -> list[
 
 def batsim_files(results: Path) -> Mapping[str, Path]:
     """Return the files by name.
-
-    Args:
-        results: a results folder.
 
     Raises:
         ExportError: the run did not write them.

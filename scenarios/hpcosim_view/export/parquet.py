@@ -64,10 +64,6 @@ Columns = Mapping[str, Column]
 def write_parquet(frame: Frame, files: Mapping[str, Path]) -> None:
     """Write the tables of a run.
 
-    Args:
-        frame: the whole run.
-        files: path of each of the `TABLES`.
-
     Raises:
         ExportError: pyarrow is not installed.
     """

@@ -42,10 +42,6 @@ def write_perfetto(frame: Frame, file: IO[bytes]) -> None:
 
     The trace is written packet by packet: the memory does not grow with the number of slices.
 
-    Args:
-        frame: the whole run.
-        file: an open file.
-
     Raises:
         ExportError: the package `perfetto` is missing, or a time does not fit into a trace.
     """
@@ -70,11 +66,7 @@ def nanoseconds(time_s: float) -> int:
 
 
 class _Trace:
-    """Writes tracks and events.
-
-    Args:
-        file: an open file.
-    """
+    """Writes tracks and events."""
 
     def __init__(self, file: IO[bytes]) -> None:
         try:

@@ -48,9 +48,6 @@ def swf_lines(frame: Frame) -> Iterator[str]:
     A job that never started has run time and allocated processors -1. Users, groups and partitions
     keep their numbers if all names are numbers from 0; otherwise they are numbered from 1, and
     comments state their names.
-
-    Args:
-        frame: the whole run.
     """
     numbers = {
         kind: _numbers(frame.about[names])

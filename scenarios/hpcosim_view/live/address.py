@@ -228,12 +228,7 @@ def live_view(
 
 
 class LivePageOfWorkers(NamedTuple):
-    """A live page for a server of several processes.
-
-    Attributes:
-        process: runs it, for the supervisor.
-        url: URL of the page, with the token.
-    """
+    """A live page for a server of several processes."""
 
     process: LiveProcess
     url: str

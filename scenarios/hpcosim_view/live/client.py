@@ -141,12 +141,7 @@ class LiveView:
         return frame
 
     def change_pace(self, label: str, change: Mapping[str, Any]) -> None:
-        """Change the pace of a session.
-
-        Args:
-            label: label of the session.
-            change: one of `speed`, `paused` and `step`.
-        """
+        """Change the pace of a session."""
         body = json.dumps(change).encode()
         self._open(_path(label, "pace"), body).close()
 
@@ -318,9 +313,6 @@ class _About(msgspec.Struct):
 
 def check_run(frame: Frame) -> None:
     """Check that a frame is a whole run so far: facts, and indices that exist.
-
-    Args:
-        frame: all frames of the run, as one.
 
     Raises:
         FrameError: it is not.

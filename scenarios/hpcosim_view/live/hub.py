@@ -76,11 +76,7 @@ def closing() -> bytes:
 
 
 class EventStream(StreamingResponse):
-    """A stream of server-sent events.
-
-    Args:
-        events: the events.
-    """
+    """A stream of server-sent events."""
 
     media_type = "text/event-stream"
 
@@ -193,12 +189,7 @@ class Hub:
         return self.feeds.get(label)
 
     def take(self, report: Report, obey: Obey) -> None:
-        """Handle a report.
-
-        Args:
-            report: the report.
-            obey: passes commands to its sender.
-        """
+        """Handle a report."""
         if isinstance(report, SessionOpened):
             self._open(report, obey)
         elif isinstance(report, StatusNoted):
@@ -300,12 +291,7 @@ class Hub:
 
 
 class Entry(NamedTuple):
-    """One encoded frame, or several merged ones.
-
-    Attributes:
-        first, last: numbers of the frames in it.
-        data: the encoded frame.
-    """
+    """One encoded frame, or several merged ones."""
 
     first: int
     last: int
@@ -313,11 +299,7 @@ class Entry(NamedTuple):
 
 
 class History:
-    """The frames of a session since its begin, as entries without a gap.
-
-    Args:
-        before: number of the frame before the first one.
-    """
+    """The frames of a session since its begin, as entries without a gap."""
 
     def __init__(self, before: int = 0) -> None:
         self.entries: list[Entry] = []
@@ -376,11 +358,6 @@ def merged(entries: Sequence[Entry]) -> bytes:
 
 class Feed:
     """What viewers get of a session.
-
-    Args:
-        opened: the report of its begin.
-        obey: passes commands to its source.
-        before: number of the frame before its first one.
 
     Attributes:
         label: public label of the session.
@@ -445,12 +422,7 @@ class Feed:
         self._obey(Forget(self.label))
 
     def close(self, why: str, *, failed: bool = False) -> None:
-        """Note the end of the session.
-
-        Args:
-            why: the reason.
-            failed: whether no frame will come.
-        """
+        """Note the end of the session."""
         self.over, self.complete = why, failed or self.complete
         self.notify()
 

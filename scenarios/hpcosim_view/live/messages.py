@@ -269,9 +269,6 @@ def decode_command(data: bytes) -> Command:
 def pace_change(body: bytes) -> PaceChange:
     """Return the change in a request.
 
-    Args:
-        body: the request as JSON.
-
     Raises:
         PaceError: the request is invalid.
     """

@@ -55,9 +55,6 @@ class WorkerLink:
         path: file of the socket of the process of the page.
         worker: number of the worker.
         reader: makes the reader of a session's simulation.
-
-    Attributes:
-        sources: the observer of the worker's service.
     """
 
     def __init__(self, path: Path, worker: int, reader: Callable[[Opened], FrameReader]) -> None:
@@ -189,12 +186,6 @@ class PageProcess:
 
     The supervisor of the server has the sockets, so they stay when the process that serves the page
     is killed. Workers connect to it, and send their sessions again to the next one.
-
-    Args:
-        page: where the page is served.
-        listener: listening socket for the links of workers.
-        path: its file.
-        speed: speed of each new session.
     """
 
     def __init__(self, page: Page, listener: socket.socket, path: Path, speed: Speed) -> None:
@@ -229,15 +220,7 @@ class PageProcess:
 
 
 class PageLink:
-    """The link of a worker to the live page. See `LiveLink`.
-
-    Args:
-        link: the connection.
-        speed: speed of each new session.
-
-    Attributes:
-        watch: the observer of its service.
-    """
+    """The link of a worker to the live page. See `LiveLink`."""
 
     def __init__(self, link: WorkerLink, speed: Speed) -> None:
         self._link = link
@@ -258,12 +241,7 @@ class PageLink:
 
 @contextmanager
 def page_process(page: Page, speed: Speed) -> Iterator[PageProcess]:
-    """Yield a live page for the supervisor of a server, with its socket for workers.
-
-    Args:
-        page: where the page is served.
-        speed: speed of each new session.
-    """
+    """Yield a live page for the supervisor of a server, with its socket for workers."""
     folder = Path(tempfile.mkdtemp(prefix="hpcosim-", dir="/tmp"))
     listener = socket.socket(socket.AF_UNIX)
     try:
@@ -278,13 +256,7 @@ def page_process(page: Page, speed: Speed) -> Iterator[PageProcess]:
 def sources_of(
     hub: Hub, loop: asyncio.AbstractEventLoop, reader: Callable[[Opened], FrameReader]
 ) -> Sources:
-    """Return the observer of a service, which reports to a hub.
-
-    Args:
-        hub: the hub.
-        loop: its event loop, in a thread of its own.
-        reader: makes the reader of a session's simulation.
-    """
+    """Return the observer of a service, which reports to a hub."""
 
     def deliver(report: Report) -> None:
         with suppress(RuntimeError):  # the loop is closed: there are no viewers

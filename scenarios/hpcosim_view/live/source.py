@@ -96,11 +96,7 @@ class Source:
         self._finishing = threading.Lock()  # held by the thread that makes the last frames
 
     def announce(self, number: int) -> None:
-        """Report the session from its begin, unless this was done on a connection.
-
-        Args:
-            number: number of the connection to the hub.
-        """
+        """Report the session from its begin, unless this was done on a connection."""
         with self._reading:
             if self._round == number:
                 return
@@ -248,10 +244,6 @@ def live_of(stats: Stats, pace: PaceState) -> dict[str, Any]:
 
 class Sources:
     """The sessions of a process. It is the `Observer` of its service.
-
-    Args:
-        reader: makes the reader of a session's simulation.
-        deliver: passes reports to the hub.
 
     Attributes:
         connection: number of the connection to the hub; sessions are announced on each.

@@ -38,23 +38,14 @@ from hpcosim_view.live.messages import (
 
 
 class _Link(NamedTuple):
-    """A connection of a worker.
-
-    Attributes:
-        obey: passes commands to it.
-        labels: the sessions that it has reported.
-    """
+    """A connection of a worker."""
 
     obey: Obey
     labels: set[str]
 
 
 class WorkerReports:
-    """Receives the reports of workers for a hub, in its event loop.
-
-    Args:
-        hub: the hub.
-    """
+    """Receives the reports of workers for a hub, in its event loop."""
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub

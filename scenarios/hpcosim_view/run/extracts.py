@@ -20,13 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Node(NamedTuple):
-    """A node of the platform.
-
-    Attributes:
-        number: node number.
-        group: name of its group.
-        cores: number of cores.
-    """
+    """A node of the platform."""
 
     number: int
     group: str
@@ -34,12 +28,7 @@ class Node(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The cores of a job on a node.
-
-    Attributes:
-        node: node number.
-        cores: number of cores that the job holds there.
-    """
+    """The cores of a job on a node."""
 
     node: int
     cores: int
@@ -80,13 +69,7 @@ def printable(text: str) -> str:
 
 
 def named(frame: Frame, names: str, column: str) -> list[str | None]:
-    """Return a column of names as text; None: unknown.
-
-    Args:
-        frame: the run.
-        names: key of `about` with the names.
-        column: name of the column with indices.
-    """
+    """Return a column of names as text; None: unknown."""
     texts = [clean(name) for name in frame.about[names]]
     return [texts[index] if index >= 0 else None for index in frame.columns[column].tolist()]
 
@@ -135,11 +118,7 @@ def starts_of(periods: JobPeriods, last: Ints) -> Floats:
 
 
 class Placements:
-    """The nodes of each start, from the boxes of cores.
-
-    Args:
-        frame: the run.
-    """
+    """The nodes of each start, from the boxes of cores."""
 
     def __init__(self, frame: Frame) -> None:
         self._first_core = list(accumulate((node.cores for node in nodes_of(frame)), initial=0))

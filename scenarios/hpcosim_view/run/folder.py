@@ -81,10 +81,6 @@ class Spans(NamedTuple):
 def read_spans(path: Path, nodes: int) -> Spans:
     """Return the content of `nodes.csv`.
 
-    Args:
-        path: the file.
-        nodes: number of nodes of the platform.
-
     Raises:
         ReadResultsError: the file is missing or damaged.
     """
@@ -373,9 +369,6 @@ def read_folder(path: Path) -> Frame:
 def read_settings(path: Path) -> dict[str, Any]:
     """Return what was simulated in a run: its scenario and the source of its workload.
 
-    Args:
-        path: a results folder.
-
     Returns:
         `effective_scenario` and `workload_source` of `run.json`; empty where the version that wrote
         the folder recorded none.
@@ -488,11 +481,7 @@ def _read_about(path: Path) -> _About:
 
 
 def instead_of_results(path: Path) -> str:
-    """Return what a folder without `run.json` has instead, and what to do.
-
-    Args:
-        path: the folder.
-    """
+    """Return what a folder without `run.json` has instead, and what to do."""
     if (path / "experiment.json").exists():
         return (
             "it has the results of an experiment, which keeps no schedules; run one scenario with "

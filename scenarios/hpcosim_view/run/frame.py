@@ -38,12 +38,7 @@ Floats = NDArray[np.float64]
 
 
 class Column(NamedTuple):
-    """A column of a frame.
-
-    Attributes:
-        type: numpy type of an element, little-endian.
-        meaning: definition with unit.
-    """
+    """A column of a frame."""
 
     type: str
     meaning: str
@@ -248,12 +243,7 @@ class JobPeriods(NamedTuple):
         return self.why > SUSPENDED
 
     def computed_s(self, start_s: Floats, until_s: float) -> Floats:
-        """Return the time that the run of each period has computed up to a time, s.
-
-        Args:
-            start_s: begin of each period, s.
-            until_s: simulated time, s.
-        """
+        """Return the time that the run of each period has computed up to a time, s."""
         end_s = np.fmin(self.end_s, until_s)
         parts_s = np.maximum(end_s - start_s, 0.0)
         runs_s = np.zeros(len(parts_s))

@@ -137,10 +137,6 @@ def _check_states(path: Path, jobs: Mapping[str, Any]) -> None:
 def read_allocations(path: Path, columns: Mapping[str, read.Convert]) -> dict[str, Any]:
     """Return the columns of a file that has `nodes` and `tasks` as lists.
 
-    Args:
-        path: the file.
-        columns: the other columns.
-
     Returns:
         The columns by name; `nodes` and `tasks` have the number of elements of each row, `node` and
         `count` all elements.

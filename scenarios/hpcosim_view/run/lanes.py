@@ -31,9 +31,6 @@ class Lanes:
     Results have the number of cores of a job on each node, not the cores themselves. On each node a
     job gets the lowest adjacent free cores that are enough. If there are none, it gets the longest
     runs of adjacent free cores, so that it has few boxes.
-
-    Args:
-        cores_by_node: number of cores of each node.
     """
 
     def __init__(self, cores_by_node: Sequence[int]) -> None:
@@ -196,11 +193,7 @@ def _runs(bits: int) -> list[Box]:
 
 
 class LayoutError(ReadResultsError):
-    """A job takes cores that are not free.
-
-    Attributes:
-        start: index of its start.
-    """
+    """A job takes cores that are not free."""
 
     def __init__(self, start: int, what: str) -> None:
         super().__init__(what)

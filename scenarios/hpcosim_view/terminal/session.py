@@ -128,13 +128,7 @@ class _Live(msgspec.Struct):
 
 
 class Following:
-    """A session of a live view. If the server goes away, the thread tries again.
-
-    Args:
-        view: the live view.
-        label: label of the session.
-        retry_s: time between two attempts to connect, s.
-    """
+    """A session of a live view. If the server goes away, the thread tries again."""
 
     def __init__(self, view: LiveView, label: str, retry_s: float = RETRY_S) -> None:
         self._view, self._label, self._retry_s = view, label, retry_s

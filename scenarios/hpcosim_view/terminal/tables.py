@@ -165,12 +165,7 @@ class NodesInState(NamedTuple):
 
 
 def nodes_at(frame: Frame, at_s: float) -> list[NodesInState]:
-    """Return the nodes at a time, by partition and state; nodes that are not on come first.
-
-    Args:
-        frame: the run.
-        at_s: simulated time, s.
-    """
+    """Return the nodes at a time, by partition and state; nodes that are not on come first."""
     then = moment(frame, at_s).nodes
     states = []
     for power, cores, allocated, _, drained in zip(
@@ -471,11 +466,7 @@ def _over(frame: Frame, at_s: float) -> Iterator[QueuedJob]:
 
 
 class _Facts:
-    """The columns of jobs that do not change, as Python values.
-
-    Args:
-        frame: the run.
-    """
+    """The columns of jobs that do not change, as Python values."""
 
     def __init__(self, frame: Frame) -> None:
         self._frame = frame

@@ -50,12 +50,7 @@ SUSPENDED = "suspended on "
 
 
 class Rows(NamedTuple):
-    """The first rows of a table.
-
-    Attributes:
-        cells: the cells of each row.
-        total: number of rows of the whole table.
-    """
+    """The first rows of a table."""
 
     cells: Sequence[Sequence[str]]
     total: int
@@ -174,11 +169,7 @@ POINTS = 60
 
 
 class Histories:
-    """Power, queue length and cores in use of a run over time.
-
-    Args:
-        frame: the run so far.
-    """
+    """Power, queue length and cores in use of a run over time."""
 
     def __init__(self, frame: Frame) -> None:
         self._start_s = float(frame.about["start_s"])
@@ -196,9 +187,6 @@ class Histories:
 
     def at(self, now_s: float) -> Mapping[str, Floats]:
         """Return `POINTS` values from the begin of the run to a time, by name.
-
-        Args:
-            now_s: simulated time, s.
 
         Returns:
             `cores`: cores that jobs hold. `power`: power of all nodes, W. `queue`: waiting jobs.
