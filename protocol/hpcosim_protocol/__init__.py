@@ -74,9 +74,6 @@ if TYPE_CHECKING:
     from hpcosim_protocol.events import RejectionCode as RejectionCode
     from hpcosim_protocol.events import SignalChanged as SignalChanged
     from hpcosim_protocol.events import SimulationBegan as SimulationBegan
-    from hpcosim_protocol.model import bandwidth_mbps as bandwidth_mbps
-    from hpcosim_protocol.model import energy_estimate_j as energy_estimate_j
-    from hpcosim_protocol.model import task_speed as task_speed
     from hpcosim_protocol.platform import Contention as Contention
     from hpcosim_protocol.platform import NodeGroup as NodeGroup
     from hpcosim_protocol.platform import NodeReservation as NodeReservation
@@ -85,6 +82,9 @@ if TYPE_CHECKING:
     from hpcosim_protocol.platform import PowerStates as PowerStates
     from hpcosim_protocol.platform import Processor as Processor
     from hpcosim_protocol.platform import Switch as Switch
+    from hpcosim_protocol.platform import bandwidth_mbps as bandwidth_mbps
+    from hpcosim_protocol.platform import energy_estimate_j as energy_estimate_j
+    from hpcosim_protocol.platform import task_speed as task_speed
     from hpcosim_protocol.requests import Checkpointing as Checkpointing
     from hpcosim_protocol.requests import Dependency as Dependency
     from hpcosim_protocol.requests import JobRequest as JobRequest
@@ -122,9 +122,9 @@ __all__, __getattr__, __dir__ = lazy_names(
             "NodePowerChanged NodeRepaired Placement PowerState RejectionCode SignalChanged "
             "SimulationBegan WORKLOAD_MANAGER_EVENTS"
         ),
-        "model": "bandwidth_mbps energy_estimate_j task_speed",
         "platform": (
-            "Contention NodeGroup NodeReservation Partition Platform PowerStates Processor Switch"
+            "Contention NodeGroup NodeReservation Partition Platform PowerStates Processor Switch "
+            "bandwidth_mbps energy_estimate_j task_speed"
         ),
         "requests": "Checkpointing Dependency JobRequest",
         "server_messages": (

@@ -7,10 +7,9 @@ from typing import Annotated, NoReturn
 
 import msgspec
 
-from hpcosim_protocol.client_messages import ClientMessage, Hello
+from hpcosim_protocol.client_messages import ClientMessage, Hello, check_policy
 from hpcosim_protocol.errors import DecodeError, UnsupportedVersionError
 from hpcosim_protocol.events import Event
-from hpcosim_protocol.policy import check_policy
 from hpcosim_protocol.server_messages import ServerMessage
 
 PROTOCOL_VERSION = 1

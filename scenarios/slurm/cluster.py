@@ -23,8 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from slurm.configuration import ClusterError, Instance, free_ports, program, write
-from slurm.daemons import last_lines, start, start_again
-from slurm.processes import adopt_orphans, end_all, reap, status_of
+from slurm.daemons import adopt_orphans, end_all, last_lines, reap, start, start_again, status_of
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "scontrol", "sinfo", "setpriv")
 DATABASE_PROGRAMS = ("slurmdbd", "mariadbd", "mariadb-install-db", "sacctmgr")

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from hpcosim_server.errors import ServerError as ServerError
     from hpcosim_server.errors import SessionRefused as SessionRefused
     from hpcosim_server.service.limits import Limits as Limits
-    from hpcosim_server.service.options import ServeOptions as ServeOptions
     from hpcosim_server.service.service import Service as Service
     from hpcosim_server.service.session import Opened as Opened
+    from hpcosim_server.service.socket_loop import ServeOptions as ServeOptions
     from hpcosim_server.service.socket_loop import serve as serve
 
 __all__, __getattr__, __dir__ = lazy_names(
@@ -20,9 +20,8 @@ __all__, __getattr__, __dir__ = lazy_names(
     {
         "errors": "ServerError SessionRefused",
         "service.limits": "Limits",
-        "service.options": "ServeOptions",
         "service.service": "Service",
         "service.session": "Opened",
-        "service.socket_loop": "serve",
+        "service.socket_loop": "ServeOptions serve",
     },
 )

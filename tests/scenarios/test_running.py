@@ -16,8 +16,8 @@ from hpcosim_scenarios.running.serving import serve_scenarios
 from hpcosim_scenarios.running.status import StatusReader
 from hpcosim_server.errors import BindError
 from hpcosim_server.service import status
-from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.socket_loop import ServeOptions
 from hpcosim_server.service.status import Progress
 from hpcosim_sim.errors import ResultsError, ResultsFolderError
 

@@ -16,13 +16,12 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service import memory
 from hpcosim_server.service.admission import MIB, Admission
-from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.pace import EventRate
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened
-from hpcosim_server.service.sessions import OpenSessions
+from hpcosim_server.service.sessions import ClosedSessions, OpenSessions
 from support.processes import SCENARIO
 
 LOG = "; Version: 2\n" + "".join(

@@ -19,11 +19,16 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service import request_handler as handling
 from hpcosim_server.service.admission import MIB, Admission
-from hpcosim_server.service.closed_sessions import ClosedSession, ClosedSessions
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
-from hpcosim_server.service.sessions import OpenSessions, Part, Totals
+from hpcosim_server.service.sessions import (
+    ClosedSession,
+    ClosedSessions,
+    OpenSessions,
+    Part,
+    Totals,
+)
 from hpcosim_server.wire.log_rate import LogRate
 from support.processes import SCENARIO, Processes, Server
 

@@ -21,11 +21,10 @@ from hpcosim_protocol.zmtp import Decoder
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.service.control import Workers, control_pair
 from hpcosim_server.service.front import Front
-from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.server_processes import connected, private_socket, worker_bounds
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import new_name
-from hpcosim_server.service.socket_loop import answer_one
+from hpcosim_server.service.socket_loop import ServeOptions, answer_one
 from hpcosim_server.service.worker import WorkerDoor
 from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers

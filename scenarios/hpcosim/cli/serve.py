@@ -103,7 +103,7 @@ def serve(
         from hpcosim_scenarios.running.serving import serve_scenarios
         from hpcosim_scenarios.running.status import writing_to
         from hpcosim_server.service.keys import Access
-        from hpcosim_server.service.options import ServeOptions
+        from hpcosim_server.service.socket_loop import ServeOptions
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")

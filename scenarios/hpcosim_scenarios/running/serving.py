@@ -17,12 +17,11 @@ from hpcosim_server.journal.journal_file import SyncPolicy
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.observer import LiveProcess, Watch
-from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.server_processes import serve_workers
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.sessions import Totals
-from hpcosim_server.service.socket_loop import serve
+from hpcosim_server.service.socket_loop import ServeOptions, serve
 from hpcosim_server.service.status import Failure
 from hpcosim_sim.record.folder import prepare
 from hpcosim_sim.record.results import Also

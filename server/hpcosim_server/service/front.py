@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
 from hpcosim_server import log
 from hpcosim_server.service.admission import decode_request, error_reply, too_large, too_many
-from hpcosim_server.service.closed_sessions import unknown
 from hpcosim_server.service.control import (
     Control,
     Dismissal,
@@ -31,8 +30,8 @@ from hpcosim_server.service.control import (
     packed,
     to_front,
 )
-from hpcosim_server.service.options import ServeOptions
-from hpcosim_server.service.sessions import destination
+from hpcosim_server.service.sessions import destination, unknown
+from hpcosim_server.service.socket_loop import ServeOptions
 from hpcosim_server.service.vitals import later, merged, server_name, without_sessions
 from hpcosim_server.wire.log_rate import LogRate
 from hpcosim_server.wire.peer import MovedConnection

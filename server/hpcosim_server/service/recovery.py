@@ -25,12 +25,11 @@ from hpcosim_server.journal.journal_file import (
     WrittenRecord,
 )
 from hpcosim_server.journal.store import Journals
-from hpcosim_server.service.closed_sessions import ClosedSession, closed_session
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.session_journals import checksum_of
-from hpcosim_server.service.sessions import FIRST_WORKER, worker_of
+from hpcosim_server.service.sessions import FIRST_WORKER, ClosedSession, closed_session, worker_of
 from hpcosim_server.service.status import Cause
 from hpcosim_server.wire.listener import address_with
 

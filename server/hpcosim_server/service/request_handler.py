@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from hpcosim_protocol import Bye, Decisions, GetHistory, Goodbye, Hello, encode
 from hpcosim_server import log
 from hpcosim_server.service.admission import Admission, options_of
-from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown, IdleClock
 from hpcosim_server.service.held_replies import Envelope, HeldReplies, HeldReply
 from hpcosim_server.service.limits import Limits
@@ -19,7 +18,7 @@ from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.pace import EventRate, Pace, RealTime
 from hpcosim_server.service.session import Opened, Session
 from hpcosim_server.service.session_journals import SessionJournals, has_history, history_of
-from hpcosim_server.service.sessions import NewName, OpenSessions
+from hpcosim_server.service.sessions import ClosedSessions, NewName, OpenSessions
 from hpcosim_server.service.status import Cause, Failure, names_of, progress_of
 from hpcosim_server.service.vitals import Vitals
 from hpcosim_server.wire.listener import address_of

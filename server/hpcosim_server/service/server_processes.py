@@ -16,10 +16,9 @@ from hpcosim_server import log
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import SOCKETS, Front, Gate
 from hpcosim_server.service.observer import LiveProcess
-from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.recovery import Recovery
 from hpcosim_server.service.sessions import FIRST_WORKER
-from hpcosim_server.service.socket_loop import announce, bounds_of
+from hpcosim_server.service.socket_loop import ServeOptions, announce, bounds_of
 from hpcosim_server.service.status import Failure
 from hpcosim_server.service.stop_signals import Stop
 from hpcosim_server.service.supervisor import Plan, RunFront, RunWorker, Supervisor

@@ -17,7 +17,6 @@ from hpcosim_protocol import (
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.admission import Admission, SessionFactory, decode_request, error_reply
-from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.countdown import Countdown, IdleClock
 from hpcosim_server.service.held_replies import Envelope, HeldReplies
 from hpcosim_server.service.limits import Limits
@@ -32,7 +31,14 @@ from hpcosim_server.service.request_handler import (
 )
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.session_journals import SessionJournals
-from hpcosim_server.service.sessions import Counts, NewName, OpenSessions, Totals, new_name
+from hpcosim_server.service.sessions import (
+    ClosedSessions,
+    Counts,
+    NewName,
+    OpenSessions,
+    Totals,
+    new_name,
+)
 from hpcosim_server.service.status import (
     Cause,
     Failure,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from hpcosim_server import log
@@ -13,6 +14,7 @@ from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.status import Status
 from hpcosim_server.service.stop_signals import Stop
 from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, listen
 
@@ -52,7 +54,13 @@ class Door(Protocol):
 
 
 class PublicDoor:
-    """The door of a service in one process."""
+    """The door of a service in one process.
+
+    Attributes:
+        forgets_closed: whether it forgets which connections were closed.
+    """
+
+    forgets_closed = True
 
     def __init__(self, peers: Clients) -> None:
         self._peers = peers
@@ -60,7 +68,8 @@ class PublicDoor:
     def receive(self, timeout_s: float) -> Request | None:
         """See `Door`."""
         found = self._peers.receive(timeout_s)
-        self._peers.closed.clear()
+        if self.forgets_closed:
+            self._peers.closed.clear()
         if found is None:
             return None
         address, (frames, size) = found
@@ -181,3 +190,30 @@ def _timeout_s(service: Service) -> float:
     if not service.held:
         return TICK_S
     return min(HELD_TICK_S, service.held.wait_s())
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """Where a server listens, whom it serves, and when it ends.
+
+    Attributes:
+        address: address to listen at, such as `tcp://127.0.0.1:28080`, see `listen`.
+        limits: limits of requests and sessions; `sessions` bounds those of all processes together.
+        workers: largest number of processes for sessions; 1: the process of the caller has all of
+            them.
+        sessions: number of sessions after which the server ends; None: no limit.
+        tell: called with the progress of sessions and with every failure; None: progress goes to
+            the log.
+        parent: number of the process whose end stops the server; None: none.
+        drain_s: time after a stop in which requests are finished and results are written, s.
+        access: who may connect.
+    """
+
+    address: str
+    limits: Limits = field(default_factory=Limits)
+    workers: int = 1
+    sessions: int | None = None
+    tell: Callable[[Status], None] | None = None
+    parent: int | None = None
+    drain_s: float = DRAIN_S
+    access: Access = LOCAL_ONLY

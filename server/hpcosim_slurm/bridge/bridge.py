@@ -207,7 +207,6 @@ class Bridge:
         acting: carries out what a live world orders; None: the bridge only watches.
 
     Attributes:
-        course: see above.
         unreachable: why the state of the cluster cannot be read; empty: it can.
     """
 

@@ -17,9 +17,8 @@ from typing import Protocol
 import msgspec
 
 from hpcosim_server import log
-from hpcosim_server.service.held_replies import Envelope
-from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
-from hpcosim_server.service.socket_loop import Request, bounds_of
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, check_exposure, clients_of
+from hpcosim_server.service.socket_loop import PublicDoor, bounds_of
 from hpcosim_server.wire.listener import close_listener, endpoint_of, listen
 from hpcosim_slurm.bridge.bridge import Bridge, OrderExecutor, SafetyLimits
 from hpcosim_slurm.bridge.session import BridgeState, MakeWorld, SchedulerSession
@@ -300,24 +299,10 @@ class States(Protocol):
         """Return the next state, or why there is none; None: nothing new."""
 
 
-class SchedulerDoor:
+class SchedulerDoor(PublicDoor):
     """Connections of schedulers. It tells which connections were closed."""
 
-    def __init__(self, peers: Clients) -> None:
-        self._peers = peers
-
-    def receive(self, timeout_s: float) -> Request | None:
-        """Return the next request; None: none came in time."""
-        found = self._peers.receive(timeout_s)
-        if found is None:
-            return None
-        address, (frames, size) = found
-        return Request((address, *frames[:-1]), frames[-1], size)
-
-    def send(self, envelope: Envelope, reply: bytes) -> None:
-        """Send a reply, without waiting for the client."""
-        address, *before = envelope
-        self._peers.send(address, [*before, reply])
+    forgets_closed = False
 
     def closed(self) -> list[bytes]:
         """Return the addresses of the connections that were closed since the last call."""

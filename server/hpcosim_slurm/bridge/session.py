@@ -212,7 +212,6 @@ class BridgeState:
         make_world: makes the world of each session.
 
     Attributes:
-        site: see above.
         state: the cluster as it was last seen.
         session: the open session; None: there is none.
         sessions_over: number of closed sessions.

@@ -327,7 +327,6 @@ class ObservedCluster:
         begin_s: the begin, Unix time, s.
 
     Attributes:
-        begin_s: see above.
         jobs: each job as it was last seen, by number; without those that were over at the begin.
         running: the jobs that ran at the begin.
         number: numbers of the nodes by name.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from hpcosim_server.service.control import Control
 from hpcosim_server.service.front import Front
-from hpcosim_server.service.options import ServeOptions
 from hpcosim_server.service.service import Service
+from hpcosim_server.service.socket_loop import ServeOptions
 from hpcosim_server.service.worker import WorkerDoor
 from hpcosim_server.wire.listener import Bounds
 from hpcosim_server.wire.peer import Peer

@@ -17,7 +17,6 @@ from hpcosim_server.journal.journal_file import JournalWriter
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service import front, outcomes, sessions
 from hpcosim_server.service.admission import Admission
-from hpcosim_server.service.closed_sessions import ClosedSessions
 from hpcosim_server.service.control import WorkerReport
 from hpcosim_server.service.countdown import IdleClock
 from hpcosim_server.service.front import Routes
@@ -27,7 +26,7 @@ from hpcosim_server.service.recovery import restore
 from hpcosim_server.service.request_handler import RequestHandler, SessionCloser
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.session_journals import SessionJournals
-from hpcosim_server.service.sessions import OpenSessions, worker_of
+from hpcosim_server.service.sessions import ClosedSessions, OpenSessions, worker_of
 from hpcosim_server.service.worker import WorkerDoor
 from hpcosim_server.wire import post
 from hpcosim_server.wire.peer import MovedConnection
