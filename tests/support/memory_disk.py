@@ -7,9 +7,10 @@ import os
 from pathlib import Path
 
 from hpcosim_server.errors import JournalError
+from hpcosim_server.journal.storage import Disk, JournalFile
 
 
-class MemoryFile:
+class MemoryFile(JournalFile):
     """A file of a simulated disk."""
 
     def __init__(self, disk: MemoryDisk, content: bytearray) -> None:
@@ -50,7 +51,7 @@ class MemoryFile:
         """Do nothing."""
 
 
-class MemoryDisk:
+class MemoryDisk(Disk):
     """A simulated disk.
 
     Attributes:

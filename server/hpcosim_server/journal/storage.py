@@ -1,7 +1,4 @@
-"""The disk of journals: what they need of a file system, and the real one.
-
-A test passes a simulated disk instead, which fails or loses what was not synchronised.
-"""
+"""The disk of journals: files and folders of the operating system."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ import stat
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 from hpcosim_server.errors import JournalError
 from hpcosim_sim.folders import make_folders, sync_folder
@@ -23,74 +19,23 @@ LOCK_TIMEOUT_S = 5.0
 LOCK_POLL_S = 0.05
 
 
-class JournalFile(Protocol):
-    """An open file. Each method raises OSError."""
+class JournalFile:
+    """An open file of the operating system. Each method raises OSError.
 
-    def append(self, data: bytes) -> None:
-        """Write all bytes at the end of the file."""
-
-    def read(self, offset: int, size: int) -> bytes:
-        """Return at most `size` bytes from `offset`; fewer only at the end of the file."""
-
-    def size(self) -> int:
-        """Return the size of the file, bytes."""
-
-    def truncate(self, size: int) -> None:
-        """Remove the bytes from `size` on."""
-
-    def sync(self) -> None:
-        """Wait until the content is on the disk."""
-
-    def close(self) -> None:
-        """Close the file."""
-
-
-class Storage(Protocol):
-    """A file system. Each method raises OSError."""
-
-    def make_folder(self, folder: Path) -> None:
-        """Create a folder that only its owner can read; it may exist. Its name is then safe."""
-
-    def lock(self, folder: Path) -> None:
-        """Lock a folder until this process and its children end.
-
-        Raises:
-            JournalError: another process has locked it.
-        """
-
-    def create(self, path: Path) -> JournalFile:
-        """Create a file that only its owner can read; it must not exist."""
-
-    def open(self, path: Path) -> JournalFile:
-        """Open a file."""
-
-    def names(self, folder: Path) -> list[str]:
-        """Return the names of the files in a folder, the least recently changed first."""
-
-    def sync_folder(self, folder: Path) -> None:
-        """Wait until the names in a folder are on the disk."""
-
-    def move(self, path: Path, target: Path) -> None:
-        """Move a file."""
-
-    def remove(self, path: Path) -> None:
-        """Remove a file."""
-
-
-class DiskFile:
-    """A file of the operating system."""
+    A test has a simulated one, which fails or loses what was not synchronised.
+    """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def append(self, data: bytes) -> None:
-        """See `JournalFile`."""
+        """Write all bytes at the end of the file."""
         written = os.write(self._descriptor, data)
         while written < len(data):  # a full disk takes a part, and fails at the next call
             written += os.write(self._descriptor, data[written:])
 
     def read(self, offset: int, size: int) -> bytes:
-        """See `JournalFile`."""
+        """Return at most `size` bytes from `offset`; fewer only at the end of the file."""
         parts = []
         while size and (part := os.pread(self._descriptor, size, offset)):
             parts.append(part)
@@ -98,24 +43,24 @@ class DiskFile:
         return b"".join(parts)
 
     def size(self) -> int:
-        """See `JournalFile`."""
+        """Return the size of the file, bytes."""
         return os.fstat(self._descriptor).st_size
 
     def truncate(self, size: int) -> None:
-        """See `JournalFile`."""
+        """Remove the bytes from `size` on."""
         os.ftruncate(self._descriptor, size)
 
     def sync(self) -> None:
-        """See `JournalFile`."""
+        """Wait until the content is on the disk."""
         os.fdatasync(self._descriptor)
 
     def close(self) -> None:
-        """See `JournalFile`."""
+        """Close the file."""
         os.close(self._descriptor)
 
 
 class Disk:
-    """The file system of the operating system.
+    """The file system of the operating system. Each method raises OSError.
 
     Args:
         lock_timeout_s: timeout for the lock of a folder, s. The workers of a server that was killed
@@ -127,12 +72,16 @@ class Disk:
         self._lock_timeout_s = lock_timeout_s
 
     def make_folder(self, folder: Path) -> None:
-        """See `Storage`."""
+        """Create a folder that only its owner can read; it may exist. Its name is then safe."""
         make_folders(folder, FOLDER_MODE)
         folder.chmod(FOLDER_MODE)
 
     def lock(self, folder: Path) -> None:
-        """See `Storage`."""
+        """Lock a folder until this process and its children end.
+
+        Raises:
+            JournalError: another process has locked it.
+        """
         descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         until_s = time.monotonic() + self._lock_timeout_s
         while not _locked(descriptor):
@@ -145,22 +94,22 @@ class Disk:
             time.sleep(LOCK_POLL_S)
         self._locks.append(descriptor)
 
-    def create(self, path: Path) -> DiskFile:
-        """See `Storage`."""
+    def create(self, path: Path) -> JournalFile:
+        """Create a file that only its owner can read; it must not exist."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-        return DiskFile(os.open(path, flags, FILE_MODE))
+        return JournalFile(os.open(path, flags, FILE_MODE))
 
-    def open(self, path: Path) -> DiskFile:
-        """See `Storage`."""
+    def open(self, path: Path) -> JournalFile:
+        """Open a file."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
         descriptor = os.open(path, flags | os.O_NONBLOCK)  # a pipe must not make the server wait
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise OSError(errno.EINVAL, "not a regular file")
-        return DiskFile(descriptor)
+        return JournalFile(descriptor)
 
     def names(self, folder: Path) -> list[str]:
-        """See `Storage`."""
+        """Return the names of the files in a folder, the least recently changed first."""
         files = []
         with os.scandir(folder) as entries:
             for each in entries:
@@ -169,15 +118,15 @@ class Disk:
         return [name for _, name in sorted(files)]
 
     def sync_folder(self, folder: Path) -> None:
-        """See `Storage`."""
+        """Wait until the names in a folder are on the disk."""
         sync_folder(folder)
 
     def move(self, path: Path, target: Path) -> None:
-        """See `Storage`."""
+        """Move a file."""
         path.rename(target)
 
     def remove(self, path: Path) -> None:
-        """See `Storage`."""
+        """Remove a file."""
         path.unlink()
 
 
@@ -190,7 +139,7 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def open_to_read(path: Path) -> DiskFile:
+def open_to_read(path: Path) -> JournalFile:
     """Open a journal that is not changed.
 
     Raises:
@@ -204,6 +153,6 @@ def open_to_read(path: Path) -> DiskFile:
             )
         if path.exists() and not path.is_file():
             raise JournalError(f"{path}: expected a journal, got no regular file")
-        return DiskFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return JournalFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:
         raise JournalError(f"{path}: {error.strerror or error}") from None

@@ -14,7 +14,7 @@ from pathlib import Path
 from hpcosim_server import log
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.journal_file import JournalWriter, SyncPolicy
-from hpcosim_server.journal.storage import Disk, JournalFile, Storage
+from hpcosim_server.journal.storage import Disk, JournalFile
 
 KEPT = 1000
 """Number of journals of ended sessions that a folder keeps."""
@@ -48,14 +48,14 @@ class Journals:
         self,
         folder: Path,
         sync: SyncPolicy = "interval",
-        storage: Storage | None = None,
+        storage: Disk | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.folder = folder
         self.failed = 0
         self._create_failed = False
         self._sync = sync
-        self._storage: Storage = storage or Disk()
+        self._storage = storage or Disk()
         self._clock = clock
         self._sync_due_s = clock() + SYNC_INTERVAL_S
         self._has_new_names = False

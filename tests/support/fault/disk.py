@@ -10,6 +10,7 @@ import random
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from hpcosim_server.journal.storage import Disk, JournalFile
 from hpcosim_sim.errors import ResultsError
 from hpcosim_sim.record.folder import LAST, Files, Written, WrittenFile
 from support.fault.network import is_in
@@ -21,7 +22,7 @@ class ServerKilled(BaseException):
     """The server is killed during an operation of its disk."""
 
 
-class SimulatedFile:
+class SimulatedFile(JournalFile):
     """A journal; see `journal.storage.JournalFile`. It may be opened several times.
 
     Args:
@@ -101,8 +102,8 @@ class _Operation:
             self._disk.kill()
 
 
-class SimulatedDisk:
-    """The disk of the server; see `journal.storage.Storage` for the part about journals.
+class SimulatedDisk(Disk):
+    """The disk of the server; see `journal.storage.Disk` for the part about journals.
 
     Args:
         simulator: the simulated time.
@@ -217,13 +218,13 @@ class SimulatedDisk:
     # Journals
 
     def make_folder(self, folder: Path) -> None:
-        """See `Storage`."""
+        """See `Disk`."""
 
     def lock(self, folder: Path) -> None:
-        """See `Storage`."""
+        """See `Disk`."""
 
     def create(self, path: Path) -> SimulatedFile:
-        """See `Storage`."""
+        """See `Disk`."""
         if path in self.files:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
         with self.operation():
@@ -231,7 +232,7 @@ class SimulatedDisk:
         return self.files[path]
 
     def sync_folder(self, folder: Path) -> None:
-        """See `Storage`."""
+        """See `Disk`."""
         with self.operation():
             of_folder = [
                 change
@@ -243,23 +244,23 @@ class SimulatedDisk:
                 self._pending.remove(change)
 
     def open(self, path: Path) -> SimulatedFile:
-        """See `Storage`."""
+        """See `Disk`."""
         if path not in self.files:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return self.files[path]
 
     def names(self, folder: Path) -> list[str]:
-        """See `Storage`."""
+        """See `Disk`."""
         here = [path for path in self.files if path.parent == folder]
         return [path.name for path in sorted(here, key=lambda path: self.files[path].changed)]
 
     def move(self, path: Path, target: Path) -> None:
-        """See `Storage`."""
+        """See `Disk`."""
         with self.operation(needs_space=False):
             self._rename(((path, None), (target, self.files[path])))
 
     def remove(self, path: Path) -> None:
-        """See `Storage`."""
+        """See `Disk`."""
         with self.operation(needs_space=False):
             self._rename(((path, None),))
 
