@@ -14,6 +14,10 @@ from hpcosim_protocol.server_messages import ServerMessage
 
 PROTOCOL_VERSION = 1
 
+MAX_ERROR_CHARACTERS = 300  # error messages quote the peer, which can send text of any length
+_EVENTS_OF = {"events": {"events"}, "welcome": {"snapshot"}, "history": {"snapshot"}}
+_EVENT_KINDS = {str(kind.__struct_config__.tag) for kind in Event.__args__}
+
 
 class _TypeField(msgspec.Struct):
     type: str
@@ -36,8 +40,6 @@ _fields_decoder = msgspec.msgpack.Decoder(dict[str, msgspec.Raw])
 _list_decoder = msgspec.msgpack.Decoder(list[msgspec.Raw])
 
 encode = _encoder.encode
-
-MAX_ERROR_CHARACTERS = 300  # error messages quote the peer, which can send text of any length
 
 
 @cache  # made by the first message: a process decodes those of one side at most
@@ -133,7 +135,3 @@ def _raise(error: Exception) -> NoReturn:
     # For a key that is not text, the path in the error of msgspec is "`key` in `$`".
     where = path.rstrip("`").rpartition("` in `")[2]
     raise DecodeError(what[:MAX_ERROR_CHARACTERS], where[:MAX_ERROR_CHARACTERS]) from None
-
-
-_EVENTS_OF = {"events": {"events"}, "welcome": {"snapshot"}, "history": {"snapshot"}}
-_EVENT_KINDS = {str(kind.__struct_config__.tag) for kind in Event.__args__}

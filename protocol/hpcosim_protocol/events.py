@@ -78,6 +78,50 @@ EventKind = Literal[
 MAX_FORECAST = 1000
 """Maximum number of changes in the forecast of a signal."""
 
+DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
+    {
+        "simulation_began",
+        "job_submitted",
+        "job_eligible",
+        "job_held",
+        "job_updated",
+        "job_requeued",
+        "job_completed",
+        "node_power_changed",
+        "signal_changed",
+        "node_failed",
+        "node_drained",
+        "node_repaired",
+        "no_more_jobs",
+    }
+)
+"""Event kinds that wake a scheduler whose request has no `wake_on`.
+
+`job_allocated`, `job_started`, `job_suspended` and `job_resumed` are absent: as a rule they only
+confirm decisions of the scheduler.
+"""
+WORKLOAD_MANAGER_EVENTS: frozenset[EventKind] = frozenset(
+    {
+        "job_eligible",
+        "job_held",
+        "job_updated",
+        "job_suspended",
+        "job_resumed",
+        "job_requeued",
+        "node_drained",
+    }
+)
+"""Event kinds that only sessions with the option `workload_manager` have.
+
+A client must not name them in `wake_on` without the option: a server without the extension rejects
+them.
+"""
+ALWAYS_WAKE_ON: frozenset[EventKind] = frozenset({"alarm", "decision_rejected"})
+"""Event kinds that wake the scheduler for any `wake_on`.
+
+The scheduler requested the alarm. After a rejection it could wait for an effect that never comes.
+"""
+
 
 class NodePowerChanged(Struct, tag_field="type", tag=snake_case, gc=False):
     """A node entered a power state.
@@ -356,49 +400,3 @@ Event = (
     | NoMoreJobs
     | DecisionRejected
 )
-
-DEFAULT_WAKE_ON: frozenset[EventKind] = frozenset(
-    {
-        "simulation_began",
-        "job_submitted",
-        "job_eligible",
-        "job_held",
-        "job_updated",
-        "job_requeued",
-        "job_completed",
-        "node_power_changed",
-        "signal_changed",
-        "node_failed",
-        "node_drained",
-        "node_repaired",
-        "no_more_jobs",
-    }
-)
-"""Event kinds that wake a scheduler whose request has no `wake_on`.
-
-`job_allocated`, `job_started`, `job_suspended` and `job_resumed` are absent: as a rule they only
-confirm decisions of the scheduler.
-"""
-
-WORKLOAD_MANAGER_EVENTS: frozenset[EventKind] = frozenset(
-    {
-        "job_eligible",
-        "job_held",
-        "job_updated",
-        "job_suspended",
-        "job_resumed",
-        "job_requeued",
-        "node_drained",
-    }
-)
-"""Event kinds that only sessions with the option `workload_manager` have.
-
-A client must not name them in `wake_on` without the option: a server without the extension rejects
-them.
-"""
-
-ALWAYS_WAKE_ON: frozenset[EventKind] = frozenset({"alarm", "decision_rejected"})
-"""Event kinds that wake the scheduler for any `wake_on`.
-
-The scheduler requested the alarm. After a rejection it could wait for an effect that never comes.
-"""

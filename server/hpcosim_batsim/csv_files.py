@@ -14,6 +14,22 @@ from typing import get_args
 from hpcosim_batsim.results import MIN_RUN_S, BatsimOutcome, HostState, JobOutcome
 from hpcosim_sim.record.table_rows import intervals
 
+JOB_COLUMNS = (
+    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
+    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
+    "stretch,allocated_resources,consumed_energy,metadata"
+)
+MACHINE_STATE_COLUMNS = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
+PSTATE_COLUMNS = "time,machine_id,new_pstate"
+ENERGY_COLUMNS = "time,energy,event_type,wattmin,epower"
+_COUNTED: tuple[HostState, ...] = (
+    "sleeping",
+    "switching_on",
+    "switching_off",
+    "idle",
+    "computing",
+)
+
 
 def summary(outcome: BatsimOutcome) -> dict[str, str | float | None]:
     """Return the values of the summary by column; None: not measured.
@@ -89,24 +105,6 @@ def _consumed_j(outcome: BatsimOutcome) -> float:
 
 def _mean(values: Sequence[float], outcome: BatsimOutcome) -> float:
     return math.fsum(values) / len(outcome.jobs) if values else 0.0
-
-
-JOB_COLUMNS = (
-    "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"
-    "success,final_state,starting_time,execution_time,finish_time,waiting_time,turnaround_time,"
-    "stretch,allocated_resources,consumed_energy,metadata"
-)
-MACHINE_STATE_COLUMNS = "time,nb_sleeping,nb_switching_on,nb_switching_off,nb_idle,nb_computing"
-PSTATE_COLUMNS = "time,machine_id,new_pstate"
-ENERGY_COLUMNS = "time,energy,event_type,wattmin,epower"
-
-_COUNTED: tuple[HostState, ...] = (
-    "sleeping",
-    "switching_on",
-    "switching_off",
-    "idle",
-    "computing",
-)
 
 
 def files_of(

@@ -63,6 +63,31 @@ STATES: Mapping[str, JobState] = {
 }
 """State by Slurm's word, as in squeue(1), JOB STATE CODES."""
 
+RESERVATIONS = ("scontrol", "--oneliner", "--all", "show", "reservation")
+LICENSES = ("scontrol", "--oneliner", "show", "licenses")
+NODES = ("scontrol", "--oneliner", "--all", "show", "node")
+PARTITIONS = ("scontrol", "--oneliner", "--all", "show", "partition")
+_REASON = re.compile(r"\sReason=(.*?)\s\[[^\s\[\]@]+@[^\[\]]*\]", re.DOTALL)
+_SYMBOLS: Mapping[str, str] = {
+    "*": "NOT_RESPONDING",
+    "~": "POWERED_DOWN",
+    "#": "POWERING_UP",
+    "!": "POWER_DOWN",
+    "%": "POWERING_DOWN",
+    "$": "MAINTENANCE",
+    "@": "REBOOT_REQUESTED",
+    "^": "REBOOT_ISSUED",
+    "-": "PLANNED",
+}
+"""Flags by the symbol after a state, as in sinfo(1), NODE STATE CODES."""
+# Nodes of a reservation for maintenance run its jobs: `MAINTENANCE` is not among these.
+_UNAVAILABLE = frozenset(
+    (
+        *("DOWN", "ERROR", "FUTURE", "UNKNOWN", "INVAL", "INVALID_REG", "DRAIN", "FAIL"),
+        *("REBOOT_ISSUED", "REBOOT_REQUESTED"),
+    )
+)
+
 
 def read_records(
     text: str, what: str, first: str, read: Callable[[Fields, str], Record]
@@ -90,10 +115,6 @@ def read_records(
             why = f"the field {error} is missing" if isinstance(error, KeyError) else error
             raise ReadingError(f"scontrol show {what}: {fields[first]}: {why}") from None
     return found
-
-
-RESERVATIONS = ("scontrol", "--oneliner", "--all", "show", "reservation")
-LICENSES = ("scontrol", "--oneliner", "show", "licenses")
 
 
 def parse_reservations(text: str) -> dict[str, LiveReservation]:
@@ -133,31 +154,6 @@ def _reservation(row: Fields, _: str) -> LiveReservation:
 
 def _names(value: str) -> tuple[str, ...]:
     return tuple(filter(None, text_of(value).split(",")))
-
-
-NODES = ("scontrol", "--oneliner", "--all", "show", "node")
-PARTITIONS = ("scontrol", "--oneliner", "--all", "show", "partition")
-
-_REASON = re.compile(r"\sReason=(.*?)\s\[[^\s\[\]@]+@[^\[\]]*\]", re.DOTALL)
-_SYMBOLS: Mapping[str, str] = {
-    "*": "NOT_RESPONDING",
-    "~": "POWERED_DOWN",
-    "#": "POWERING_UP",
-    "!": "POWER_DOWN",
-    "%": "POWERING_DOWN",
-    "$": "MAINTENANCE",
-    "@": "REBOOT_REQUESTED",
-    "^": "REBOOT_ISSUED",
-    "-": "PLANNED",
-}
-"""Flags by the symbol after a state, as in sinfo(1), NODE STATE CODES."""
-# Nodes of a reservation for maintenance run its jobs: `MAINTENANCE` is not among these.
-_UNAVAILABLE = frozenset(
-    (
-        *("DOWN", "ERROR", "FUTURE", "UNKNOWN", "INVAL", "INVALID_REG", "DRAIN", "FAIL"),
-        *("REBOOT_ISSUED", "REBOOT_REQUESTED"),
-    )
-)
 
 
 def parse_nodes(text: str) -> dict[str, LiveNode]:

@@ -19,6 +19,8 @@ from hpcosim_sim.engine.clock import Rank, Timer
 from hpcosim_sim.engine.engine import Engine
 from hpcosim_workloads.table import JobSpec
 
+_INSTANT_S = 1e-9  # tasks that end within this time end together
+
 
 class SetLoads(Protocol):
     """Sets the load of hosts by a job."""
@@ -27,9 +29,6 @@ class SetLoads(Protocol):
         self, job: int, hosts: Sequence[int], loads: Mapping[int, float], speed: float = 1.0
     ) -> None:
         """Set the load of `hosts` by the job to `speed` times `loads`."""
-
-
-_INSTANT_S = 1e-9  # tasks that end within this time end together
 
 
 class Execution:

@@ -23,18 +23,16 @@ from hpcosim_sim.engine.engine import Rules
 
 Loads = Mapping[int, float]
 
+SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
+FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs
+_RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
+
 
 def phases(task: HostTask) -> Iterator[tuple[float, Loads]]:
     """Yield the phases of a task in order: duration, s, and load by host number, 0 to 1."""
     for part in parts(task):
         yield part.latency_s, {}
         yield part.duration_s - part.latency_s, part.loads
-
-
-SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
-FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs
-
-_RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
 
 
 @dataclass(slots=True)

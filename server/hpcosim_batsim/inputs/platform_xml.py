@@ -42,6 +42,20 @@ NETWORK = _ROUTES | _BYPASSES | {"link", "backbone", "host_link", "link_ctn", "r
 
 _KINDS: dict[str, ZoneKind] = {"Full": "full", "Cluster": "star", "None": "none"}
 
+MAX_HOSTS = 1_000_000
+MASTER = "master_host"
+NO_ROLES: Mapping[str, str] = MappingProxyType({})
+_IGNORED = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
+_UNSUPPORTED = {
+    "include": "included files",
+    "peer": "hosts with changing links",
+    "trace": "traces of availability or speed",
+    "trace_connect": "traces of availability or speed",
+    "process": "SimGrid programs",
+    "actor": "SimGrid programs",
+}
+_ROLES = ("", "compute_node", "master", "storage")
+
 
 def host_of(
     element: Element, name: str, zone_properties: Mapping[str, str], *, energy: bool
@@ -143,22 +157,6 @@ def _sleep_states(element: Element, text: str | None, count: int) -> dict[int, S
             f"sleep_pstates: pstate {both[0]} is a sleep pstate and a transition pstate",
         )
     return found
-
-
-MAX_HOSTS = 1_000_000
-MASTER = "master_host"
-NO_ROLES: Mapping[str, str] = MappingProxyType({})
-
-_IGNORED = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
-_UNSUPPORTED = {
-    "include": "included files",
-    "peer": "hosts with changing links",
-    "trace": "traces of availability or speed",
-    "trace_connect": "traces of availability or speed",
-    "process": "SimGrid programs",
-    "actor": "SimGrid programs",
-}
-_ROLES = ("", "compute_node", "master", "storage")
 
 
 def read_platform(

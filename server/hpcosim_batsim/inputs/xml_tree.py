@@ -43,6 +43,9 @@ TIMES: Mapping[str, float] = {
 }
 """Units of time and their factors to s."""
 
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 64
+
 
 def amount(text: str, units: Mapping[str, float], example: str) -> float:
     """Return an amount in its base unit.
@@ -66,10 +69,6 @@ def amount(text: str, units: Mapping[str, float], example: str) -> float:
     if unit and unit not in units:
         raise ValueError(f"expected an amount such as {example}, got {text!r} with unit {unit!r}")
     return number * units[unit] if unit else number
-
-
-MAX_BYTES = 64 * 2**20
-MAX_DEPTH = 64
 
 
 @dataclass(slots=True)
@@ -124,7 +123,7 @@ class Element:
         return number
 
     def amount(self, name: str, text: str, units: Mapping[str, float], example: str) -> float:
-        """Return the amount in `text`, see `units.amount`.
+        """Return the amount in `text`, see `amount`.
 
         Raises:
             InputError: the text is not an amount; the message begins with `name`.

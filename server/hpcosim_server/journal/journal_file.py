@@ -154,7 +154,7 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
         scenario_file: absolute path of the scenario's file; empty: unknown.
         overrides: values that replaced those of the file, of the server and of the client, by
             dotted path.
-        checksum: SHA-256 of the scenario, 64 hexadecimal digits; see `service.journaling`.
+        checksum: SHA-256 of the scenario, 64 hexadecimal digits; see `checksum_of`.
         max_jobs: limit of the server for the jobs of the session.
         realtime: simulated seconds per wall-clock second of a session in real time; None: it is
             not in real time.

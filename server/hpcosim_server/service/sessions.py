@@ -33,6 +33,9 @@ NewName = Callable[[], str]
 PROCESSES = 2048
 """Largest number of processes that can have a part; a server has at most 1,024 workers."""
 
+OF_FRONT = ("hello", "get_status")
+"""Types of the requests without a session that the front decides about."""
+
 
 def new_name(worker: int = 0) -> str:
     """Return a secret name for a new session.
@@ -215,9 +218,6 @@ class _About(msgspec.Struct):
 
 
 _about = msgspec.msgpack.Decoder(_About)
-
-OF_FRONT = ("hello", "get_status")
-"""Types of the requests without a session that the front decides about."""
 
 
 def destination(body: bytes) -> int | None:

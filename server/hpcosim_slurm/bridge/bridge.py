@@ -43,6 +43,9 @@ from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveOrder, LiveWorld, releases_of
 from hpcosim_slurm.worlds.site import chosen
 
+QUIET_S = 60.0
+"""Longest time without a record while the cluster can be read, s: a report ends with the last."""
+
 
 class Succession:
     """The hello of a scheduler that waits for its turn.
@@ -190,10 +193,6 @@ class Caller:
             silent_since_s: the present time, s: nobody decides; None: nobody needs to.
         """
         self.envelope, self._address, self.silent_since_s = (), None, silent_since_s
-
-
-QUIET_S = 60.0
-"""Longest time without a record while the cluster can be read, s: a report ends with the last."""
 
 
 class Bridge:

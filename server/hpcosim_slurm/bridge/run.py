@@ -38,6 +38,8 @@ from hpcosim_slurm.worlds.site import PowerModel, Site, chosen, shared_with
 TICK_S = 0.05  # longest time without a look at the results of polling, s
 FLUSH_S = 2.0  # timeout for sending the last replies, s
 
+STOP_S = 0.5  # longest time until a thread that waits for hooks ends, s
+
 
 def course_of(
     path: Path | None,
@@ -89,7 +91,6 @@ def _check_same(path: Path, old: Began, new: Began) -> None:
             )
 
 
-STOP_S = 0.5  # longest time until a thread that waits for hooks ends, s
 Read = Callable[[], ClusterState]
 """Reads the state of the cluster. It raises a `SlurmError` if it cannot."""
 

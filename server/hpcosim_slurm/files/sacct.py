@@ -41,6 +41,17 @@ in an array is the only task of its own number."""
 
 _JOB = re.compile(r"(\d{1,18})(?:_(\d{1,10}|\*))?(\+\d{1,9})?")
 
+YEAR_S = 365 * 86400.0
+"""Requested time of jobs without a limit, s; Slurm's backfill scheduler plans with a year, too."""
+SHORTEST_RUN_S = 0.5
+"""Run time of jobs for which the accounting says 0 s: half of its resolution."""
+ELIGIBLE_AFTER_S = 1.0
+"""An eligible time that is not later than this after the submission is that of the submission."""
+CUT_SHORT = frozenset(("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "DEADLINE", "REQUEUED"))
+"""States in which a job would have run longer than it did."""
+FAILED = CUT_SHORT | {"FAILED", "OUT_OF_MEMORY", "BOOT_FAIL"}
+ONGOING = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "RESIZING", "SIGNALING"))
+
 
 def histories(records: Iterable[Record], report: ImportReport) -> list[list[Record]]:
     """Return the records of each job in the order of its runs; jobs in order of submission.
@@ -108,7 +119,7 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     """Write the jobs of a file of Slurm's accounting, and their runs as they were.
 
     Args:
-        path: the output of `sacct -P`, plain or gzipped. See `sacct.records.ADVICE`.
+        path: the output of `sacct -P`, plain or gzipped. See `sacct_records.ADVICE`.
         jobs: the file of jobs to write. The runs are written beside it, to `recorded_path(jobs)`.
         options: see `SacctOptions`.
 
@@ -240,19 +251,6 @@ def _numbers(job: str, corresponding: bool, index: int | None, tasks: Tasks) -> 
     else:
         chosen = list(known.values())
     return [f"{each}{delay}" for each in chosen]
-
-
-YEAR_S = 365 * 86400.0
-"""Requested time of jobs without a limit, s; Slurm's backfill scheduler plans with a year, too."""
-SHORTEST_RUN_S = 0.5
-"""Run time of jobs for which the accounting says 0 s: half of its resolution."""
-ELIGIBLE_AFTER_S = 1.0
-"""An eligible time that is not later than this after the submission is that of the submission."""
-
-CUT_SHORT = frozenset(("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED", "DEADLINE", "REQUEUED"))
-"""States in which a job would have run longer than it did."""
-FAILED = CUT_SHORT | {"FAILED", "OUT_OF_MEMORY", "BOOT_FAIL"}
-ONGOING = frozenset(("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "RESIZING", "SIGNALING"))
 
 
 @dataclass(frozen=True, slots=True)

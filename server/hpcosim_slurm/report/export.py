@@ -443,7 +443,7 @@ class DecisionFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         carried_out, invalid, refused, not_carried_out, overtaken, open: numbers of what became of
-            them, see `outcomes.Fate`.
+            them, see `Fate`.
         delay_s: time from the decision until the bridge saw that it was carried out, s.
     """
 

@@ -36,6 +36,15 @@ which could start a job of an idle cluster, has much shorter periods.
 HORIZON_S = 14 * 86_400.0
 """Time after which starts are not forecast, s: jobs without time limits may run for a year."""
 
+LONGEST_S = 86_400.0
+"""Longest time for which submissions are drawn, s."""
+MOST = 5000
+"""Maximum number of submissions of a simulation, the first ones."""
+REMEMBERED = 16
+"""Number of last jobs of each kind of which a drawn job may be a copy."""
+END = 0.1
+"""Probability that submissions have ended with the last one."""
+
 
 def starts_of(
     state: QueueState,
@@ -135,17 +144,6 @@ def _table(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
         placement=[PLACEMENTS.index(each.placement) for each in specs],
         **columns,
     )
-
-
-LONGEST_S = 86_400.0
-"""Longest time for which submissions are drawn, s."""
-MOST = 5000
-"""Maximum number of submissions of a simulation, the first ones."""
-REMEMBERED = 16
-"""Number of last jobs of each kind of which a drawn job may be a copy."""
-
-END = 0.1
-"""Probability that submissions have ended with the last one."""
 
 
 class Submissions:

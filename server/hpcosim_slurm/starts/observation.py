@@ -22,6 +22,8 @@ from hpcosim_workloads.table import JobSpec
 
 Content = TypeVar("Content")
 
+MAX_BYTES = 1 << 29  # of a recorded observation: about 500,000 jobs
+
 
 def read_json(path: Path, most_bytes: int, kind: type[Content], wanted: str) -> Content:
     """Return the content of a JSON file.
@@ -39,9 +41,6 @@ def read_json(path: Path, most_bytes: int, kind: type[Content], wanted: str) -> 
         return msgspec.json.decode(read_regular(path, most_bytes), type=kind)
     except (msgspec.DecodeError, RecursionError) as error:
         raise ForecastError(f"{path}: {error}; expected {wanted}") from None
-
-
-MAX_BYTES = 1 << 29  # of a recorded observation: about 500,000 jobs
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -31,6 +31,14 @@ from hpcosim_slurm.worlds.specs import (
 )
 from hpcosim_workloads.table import JobSpec
 
+DRIFT_S = 0.3
+"""Most by which a period of Slurm's periodic work is longer than stated, s.
+
+Measured for passes of the backfill scheduler: 0.0 to 0.3 s.
+"""
+HOLDING = frozenset(("running", "suspended", "configuring"))
+"""States of jobs that have nodes. Those that complete leave them within seconds."""
+
 
 class QueuedJob(NamedTuple):
     """A job that waits or runs at the instant of a forecast.
@@ -75,13 +83,6 @@ class QueueState:
         return [job for job in self.jobs if job.started_s is None]
 
 
-DRIFT_S = 0.3
-"""Most by which a period of Slurm's periodic work is longer than stated, s.
-
-Measured for passes of the backfill scheduler: 0.0 to 0.3 s.
-"""
-
-
 def slurm_at(
     site: SiteSettings, now_s: float, uptime_s: float | None, generator: Generator
 ) -> SlurmPolicy:
@@ -104,10 +105,6 @@ def slurm_at(
         drift_s = min(DRIFT_S * (uptime_s // period_s), period_s)
         since_s = (uptime_s - drift_s * share) % period_s
     return slurm(replace(site, dtstart_s=since_s - now_s))
-
-
-HOLDING = frozenset(("running", "suspended", "configuring"))
-"""States of jobs that have nodes. Those that complete leave them within seconds."""
 
 
 @dataclass(frozen=True, slots=True)

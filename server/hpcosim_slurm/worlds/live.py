@@ -90,6 +90,20 @@ _BEFORE: Mapping[type[Decision], tuple[str, ...]] = {
 _BY_SIGTERM = 128 + 15
 """Exit code of a job that SIGTERM has ended."""
 
+ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
+UNSUPPORTED = (SetCheckpoint, SubmitJob)
+HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
+"""Reasons for which Slurm will not start a job on the nodes that it was given."""
+NO_DECISION = -1
+"""Position of an order that no decision asked for."""
+CODES: Mapping[type[Decision], RejectionCode] = {
+    AllocateJob: "bad_allocation",
+    RejectJob: "job_not_waiting",
+    SetNodePower: "not_allowed",
+    **RUN_CODES,
+}
+"""Code of a decision that Slurm refuses."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Awaited:
@@ -343,23 +357,6 @@ def _reach(engine: LiveEngine, node: int, wanted: str) -> None:
         else:
             after = "switching_off" if state == "on" else "switching_on"
             engine.switching.switch(node, after)  # type: ignore[arg-type]
-
-
-ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
-UNSUPPORTED = (SetCheckpoint, SubmitJob)
-HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
-"""Reasons for which Slurm will not start a job on the nodes that it was given."""
-
-NO_DECISION = -1
-"""Position of an order that no decision asked for."""
-
-CODES: Mapping[type[Decision], RejectionCode] = {
-    AllocateJob: "bad_allocation",
-    RejectJob: "job_not_waiting",
-    SetNodePower: "not_allowed",
-    **RUN_CODES,
-}
-"""Code of a decision that Slurm refuses."""
 
 
 class LiveWorld(ClusterCopy):

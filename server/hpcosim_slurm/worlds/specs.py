@@ -41,6 +41,13 @@ FLAGS: Mapping[str, ReservationFlag] = {
     "FLEX": "flex",
 }
 
+UNLIMITED_S = 365 * 86_400.0
+"""Requested time of jobs without a limit, s: Slurm's planning counts them as a year."""
+MAX_TEXT = 200  # characters of a name in the protocol
+MAX_EXPRESSION = 1000  # characters of an expression of features
+FINAL_STATES: Mapping[str, JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
+"""State of a job whose run ended by itself, by Slurm's word; of all others: `failed`."""
+
 
 class Conditions(NamedTuple):
     """What a job waits for.
@@ -105,15 +112,6 @@ def _numbers(job: LiveJob, kind: str, other: Reference, shown: Shown) -> list[in
     jobs = shown.state.jobs
     known = all(number in jobs and jobs[number].state != "over" for number in wanted)
     return wanted if known else []
-
-
-UNLIMITED_S = 365 * 86_400.0
-"""Requested time of jobs without a limit, s: Slurm's planning counts them as a year."""
-MAX_TEXT = 200  # characters of a name in the protocol
-MAX_EXPRESSION = 1000  # characters of an expression of features
-
-FINAL_STATES: Mapping[str, JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
-"""State of a job whose run ended by itself, by Slurm's word; of all others: `failed`."""
 
 
 def spec_of(job: LiveJob, submit_s: float, shown: Shown) -> JobSpec:

@@ -32,11 +32,6 @@ _PART = re.compile(
 
 Read = Callable[[str], Any]
 
-
-def _shares(text: str) -> int | str | None:
-    return "parent" if text.lower() == "parent" else optional_whole(text)
-
-
 LIMITS: Mapping[str, tuple[str, Read]] = {
     "grpjobs": ("grp_jobs", optional_whole),
     "grpjobsaccrue": ("grp_jobs_accrue", optional_whole),
@@ -54,6 +49,25 @@ LIMITS: Mapping[str, tuple[str, Read]] = {
     "maxwall": ("max_wall_s", optional_seconds),
     "maxwalldurationperjob": ("max_wall_s", optional_seconds),
 }
+QOS_FLAGS: Mapping[str, str] = {
+    "denyonlimit": "deny_on_limit",
+    "enforceusagethreshold": "enforce_usage_threshold",
+    "nodecay": "no_decay",
+    "noreserve": "no_reserve",
+    "overpartqos": "over_part_qos",
+    "partitionmaxnodes": "partition_max_nodes",
+    "partitionminnodes": "partition_min_nodes",
+    "partitiontimelimit": "partition_time_limit",
+    "requiresreservation": "requires_reservation",
+    "usagefactorsafe": "usage_factor_safe",
+}
+DESCRIPTIVE = frozenset(("description", "organization", "adminlevel", "coordinator", "wckeys"))
+
+
+def _shares(text: str) -> int | str | None:
+    return "parent" if text.lower() == "parent" else optional_whole(text)
+
+
 ASSOCIATION: Mapping[str, tuple[str, Read]] = {
     **LIMITS,
     "fairshare": ("shares", _shares),
@@ -91,19 +105,6 @@ QOS: Mapping[str, tuple[str, Read]] = {
     "mintres": ("min_tres_per_job", tres_limits),
     "flags": ("flags", lambda text: [QOS_FLAGS[flag] for flag in _known_flags(text)]),
 }
-QOS_FLAGS: Mapping[str, str] = {
-    "denyonlimit": "deny_on_limit",
-    "enforceusagethreshold": "enforce_usage_threshold",
-    "nodecay": "no_decay",
-    "noreserve": "no_reserve",
-    "overpartqos": "over_part_qos",
-    "partitionmaxnodes": "partition_max_nodes",
-    "partitionminnodes": "partition_min_nodes",
-    "partitiontimelimit": "partition_time_limit",
-    "requiresreservation": "requires_reservation",
-    "usagefactorsafe": "usage_factor_safe",
-}
-DESCRIPTIVE = frozenset(("description", "organization", "adminlevel", "coordinator", "wckeys"))
 
 
 class _Entry(NamedTuple):

@@ -32,6 +32,89 @@ NORMAL = "normal"  # exists even if no file describes it
 KEYS = ("qos", "allowqos", "denyqos")
 """Keys of partitions that name QOS."""
 
+WITHOUT_EFFECT = frozenset(
+    (
+        *("accountingstoragebackuphost", "accountingstorageexternalhost"),
+        *("accountingstoragehost", "accountingstorageparameters", "accountingstoragepass"),
+        *("accountingstorageport", "accountingstoragetres", "accountingstoragetype"),
+        *("accountingstorageuser", "accountingstoreflags", "acctgatherenergytype"),
+        *("acctgatherfilesystemtype", "acctgatherinterconnecttype", "acctgathernodefreq"),
+        *("acctgatherprofiletype", "allowspecresourcesusage", "authaltparameters"),
+        *("authalttypes", "authinfo", "authtype", "backupaddr", "backupcontroller"),
+        *("batchstarttimeout", "bcastexclude", "bcastparameters", "burstbuffertype"),
+        *("clifilterplugins", "clustername", "commtype", "communicationparameters"),
+        *("controladdr", "controlmachine", "corespecplugin", "cpufreqdef", "cpufreqgovernors"),
+        *("credtype", "cryptotype", "debugflags", "defaultstoragehost", "defaultstoragetype"),
+        *("dependencyparameters", "disablerootjobs", "eiotimeout", "epilog", "epilogmsgtime"),
+        *("epilogslurmctld", "extsensorsfreq", "extsensorstype", "federationparameters"),
+        *("firstjobid", "getenvtimeout", "grestypes", "groupupdateforce", "groupupdatetime"),
+        *("hashplugin", "healthcheckinterval", "healthchecknodestate", "healthcheckprogram"),
+        *("inactivelimit", "interactivestepoptions", "jobacctgatherfrequency"),
+        *("jobacctgatherparams", "jobacctgathertype", "jobcomphost", "jobcomploc"),
+        *("jobcompparams", "jobcomppass", "jobcompport", "jobcomptype", "jobcompuser"),
+        *("jobcontainertype", "jobcredentialprivatekey", "jobcredentialpublic"),
+        *("jobcredentialpubliccertificate", "jobfileappend", "jobsubmitplugins", "killonbadexit"),
+        *("launchparameters", "launchtype", "maildomain", "mailprog", "maxarraysize"),
+        *("maxdbdmsgs", "maxjobcount", "maxjobid", "maxstepcount", "maxtaskspernode"),
+        *("mcsparameters", "mcsplugin", "messagetimeout", "minjobage", "mpidefault", "mpiparams"),
+        *("nodefeaturesplugins", "plugindir", "plugstackconfig", "powerparameters"),
+        *("powerplugin", "prepparameters", "prepplugins", "prioritysitefactorparameters"),
+        *("prioritysitefactorplugin", "privatedata", "proctracktype", "prolog"),
+        *("prologepilogtimeout", "prologflags", "prologslurmctld", "propagateprioprocess"),
+        *("propagateresourcelimits", "propagateresourcelimitsexcept", "rebootprogram"),
+        *("reconfigflags", "requeueexit", "requeueexithold", "resumefailprogram"),
+        *("resvepilog", "resvoverrun", "resvprolog", "returntoservice"),
+        *("routeplugin", "sallocdefaultcommand", "sbcastparameters", "sched_logfile"),
+        *("schedulertimeslice", "scronparameters", "selecttype", "slurmctldaddr"),
+        *("slurmctlddebug", "slurmctldhost", "slurmctldlogfile"),
+        *("slurmctldpidfile", "slurmctldplugstack", "slurmctldport", "slurmctldprimaryoffprog"),
+        *("slurmctldprimaryonprog", "slurmctldsyslogdebug", "slurmctldtimeout", "slurmddebug"),
+        *("slurmdlogfile", "slurmdparameters", "slurmdpidfile", "slurmdport", "slurmdspooldir"),
+        *("slurmdsyslogdebug", "slurmdtimeout", "slurmduser", "slurmschedlogfile"),
+        *("slurmschedloglevel", "slurmuser", "srunepilog", "srunportrange", "srunprolog"),
+        *("statesavelocation", "switchparameters", "switchtype", "taskepilog"),
+        *("taskplugin", "taskpluginparam", "taskprolog", "tcptimeout", "tmpfs", "topologyparam"),
+        *("trackwckey", "tresweights", "unkillablestepprogram", "unkillablesteptimeout"),
+        *("usepam", "vsizefactor", "waittime", "x11parameters"),
+    )
+)
+"""Keys in lower case: paths, logging, accounts of processes, messages between daemons."""
+NODE_WITHOUT_EFFECT = frozenset(
+    ("bcastaddr", "nodeaddr", "nodehostname", "port", "reason", "state")
+)
+"""Keys of `NodeName` lines, in lower case. `state` is part of the failures section."""
+NODE_MODELLED = frozenset(
+    (
+        *("boards", "corespeccount", "corespersocket", "cpus", "feature", "features", "gres"),
+        *("memspeclimit", "nodename", "procs", "realmemory", "sockets", "socketsperboard"),
+        *("threadspercore", "weight"),
+    )
+)
+KINDS: Mapping[str, str] = {
+    "DOWN": "fail",
+    **dict.fromkeys(("DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"), "drain"),
+}
+"""Kind of the event at second 0 by state. A node in another state is up."""
+MODELLED = frozenset(
+    (
+        *("clustername", "defmempercpu", "licenses", "maxmempercpu"),
+        *("selecttype", "selecttypeparameters", *SITE, *OWN, *POWER_SAVING),
+    )
+)
+SELECTION = frozenset(
+    ("cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_lln", "cr_memory", "cr_pack_nodes")
+)
+LISTS = frozenset(("nodename", "partitionname", "nodeset", "switchname"))
+BLOCKS = ("blockname", "blocksizes")
+"""Keys of topology.conf for TopologyPlugin=topology/block."""
+BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "gres.conf": (("name", "nodename", "autodetect"), "NodeName=n1 Name=gpu File=/dev/nvidia0"),
+    "topology.conf": (("switchname", *BLOCKS), "SwitchName=leaf1 Nodes=n[1-4]"),
+}
+"""First keys of the lines of a file, in lower case, and an example of a line."""
+WIDTH = 100
+POWER = NodePower()
+
 
 def name_all_qos(
     settings: dict[str, Any],
@@ -85,74 +168,6 @@ def _of_partition(statement: Statement) -> list[str]:
     return [name for name in found if name and name.upper() not in ("ALL", "N/A")]
 
 
-WITHOUT_EFFECT = frozenset(
-    (
-        *("accountingstoragebackuphost", "accountingstorageexternalhost"),
-        *("accountingstoragehost", "accountingstorageparameters", "accountingstoragepass"),
-        *("accountingstorageport", "accountingstoragetres", "accountingstoragetype"),
-        *("accountingstorageuser", "accountingstoreflags", "acctgatherenergytype"),
-        *("acctgatherfilesystemtype", "acctgatherinterconnecttype", "acctgathernodefreq"),
-        *("acctgatherprofiletype", "allowspecresourcesusage", "authaltparameters"),
-        *("authalttypes", "authinfo", "authtype", "backupaddr", "backupcontroller"),
-        *("batchstarttimeout", "bcastexclude", "bcastparameters", "burstbuffertype"),
-        *("clifilterplugins", "clustername", "commtype", "communicationparameters"),
-        *("controladdr", "controlmachine", "corespecplugin", "cpufreqdef", "cpufreqgovernors"),
-        *("credtype", "cryptotype", "debugflags", "defaultstoragehost", "defaultstoragetype"),
-        *("dependencyparameters", "disablerootjobs", "eiotimeout", "epilog", "epilogmsgtime"),
-        *("epilogslurmctld", "extsensorsfreq", "extsensorstype", "federationparameters"),
-        *("firstjobid", "getenvtimeout", "grestypes", "groupupdateforce", "groupupdatetime"),
-        *("hashplugin", "healthcheckinterval", "healthchecknodestate", "healthcheckprogram"),
-        *("inactivelimit", "interactivestepoptions", "jobacctgatherfrequency"),
-        *("jobacctgatherparams", "jobacctgathertype", "jobcomphost", "jobcomploc"),
-        *("jobcompparams", "jobcomppass", "jobcompport", "jobcomptype", "jobcompuser"),
-        *("jobcontainertype", "jobcredentialprivatekey", "jobcredentialpublic"),
-        *("jobcredentialpubliccertificate", "jobfileappend", "jobsubmitplugins", "killonbadexit"),
-        *("launchparameters", "launchtype", "maildomain", "mailprog", "maxarraysize"),
-        *("maxdbdmsgs", "maxjobcount", "maxjobid", "maxstepcount", "maxtaskspernode"),
-        *("mcsparameters", "mcsplugin", "messagetimeout", "minjobage", "mpidefault", "mpiparams"),
-        *("nodefeaturesplugins", "plugindir", "plugstackconfig", "powerparameters"),
-        *("powerplugin", "prepparameters", "prepplugins", "prioritysitefactorparameters"),
-        *("prioritysitefactorplugin", "privatedata", "proctracktype", "prolog"),
-        *("prologepilogtimeout", "prologflags", "prologslurmctld", "propagateprioprocess"),
-        *("propagateresourcelimits", "propagateresourcelimitsexcept", "rebootprogram"),
-        *("reconfigflags", "requeueexit", "requeueexithold", "resumefailprogram"),
-        *("resvepilog", "resvoverrun", "resvprolog", "returntoservice"),
-        *("routeplugin", "sallocdefaultcommand", "sbcastparameters", "sched_logfile"),
-        *("schedulertimeslice", "scronparameters", "selecttype", "slurmctldaddr"),
-        *("slurmctlddebug", "slurmctldhost", "slurmctldlogfile"),
-        *("slurmctldpidfile", "slurmctldplugstack", "slurmctldport", "slurmctldprimaryoffprog"),
-        *("slurmctldprimaryonprog", "slurmctldsyslogdebug", "slurmctldtimeout", "slurmddebug"),
-        *("slurmdlogfile", "slurmdparameters", "slurmdpidfile", "slurmdport", "slurmdspooldir"),
-        *("slurmdsyslogdebug", "slurmdtimeout", "slurmduser", "slurmschedlogfile"),
-        *("slurmschedloglevel", "slurmuser", "srunepilog", "srunportrange", "srunprolog"),
-        *("statesavelocation", "switchparameters", "switchtype", "taskepilog"),
-        *("taskplugin", "taskpluginparam", "taskprolog", "tcptimeout", "tmpfs", "topologyparam"),
-        *("trackwckey", "tresweights", "unkillablestepprogram", "unkillablesteptimeout"),
-        *("usepam", "vsizefactor", "waittime", "x11parameters"),
-    )
-)
-"""Keys in lower case: paths, logging, accounts of processes, messages between daemons."""
-
-NODE_WITHOUT_EFFECT = frozenset(
-    ("bcastaddr", "nodeaddr", "nodehostname", "port", "reason", "state")
-)
-"""Keys of `NodeName` lines, in lower case. `state` is part of the failures section."""
-
-NODE_MODELLED = frozenset(
-    (
-        *("boards", "corespeccount", "corespersocket", "cpus", "feature", "features", "gres"),
-        *("memspeclimit", "nodename", "procs", "realmemory", "sockets", "socketsperboard"),
-        *("threadspercore", "weight"),
-    )
-)
-
-KINDS: Mapping[str, str] = {
-    "DOWN": "fail",
-    **dict.fromkeys(("DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING"), "drain"),
-}
-"""Kind of the event at second 0 by state. A node in another state is up."""
-
-
 def failures(
     statements: Sequence[Statement], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
@@ -189,28 +204,6 @@ def _of_down_nodes(statements: Sequence[Statement], known: set[str]) -> Iterator
 def _event(hosts: str, state: str) -> Iterator[dict[str, Any]]:
     if kind := KINDS.get(state.upper()):
         yield {"at_s": 0, "nodes": hosts, "kind": kind}
-
-
-MODELLED = frozenset(
-    (
-        *("clustername", "defmempercpu", "licenses", "maxmempercpu"),
-        *("selecttype", "selecttypeparameters", *SITE, *OWN, *POWER_SAVING),
-    )
-)
-SELECTION = frozenset(
-    ("cr_core", "cr_core_memory", "cr_cpu", "cr_cpu_memory", "cr_lln", "cr_memory", "cr_pack_nodes")
-)
-LISTS = frozenset(("nodename", "partitionname", "nodeset", "switchname"))
-BLOCKS = ("blockname", "blocksizes")
-"""Keys of topology.conf for TopologyPlugin=topology/block."""
-BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "gres.conf": (("name", "nodename", "autodetect"), "NodeName=n1 Name=gpu File=/dev/nvidia0"),
-    "topology.conf": (("switchname", *BLOCKS), "SwitchName=leaf1 Nodes=n[1-4]"),
-}
-"""First keys of the lines of a file, in lower case, and an example of a line."""
-WIDTH = 100
-
-POWER = NodePower()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

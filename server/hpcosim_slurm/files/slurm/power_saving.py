@@ -16,6 +16,14 @@ DEFAULT_RESUME_TIMEOUT_S = 60.0
 INFINITE = 65533
 """How old versions of Slurm write a timeout without a limit."""
 
+PARAMETERS: Mapping[str, str] = {
+    "power_save_interval": "power_save_interval_s",
+    "power_save_min_interval": "power_save_min_interval_s",
+}
+"""Setting of the power manager by name in SlurmctldParameters."""
+PROGRAMS = {"suspendprogram": "SuspendProgram", "resumeprogram": "ResumeProgram"}
+"""Without these two Slurm switches no node."""
+
 
 def _seconds(text: str) -> float | None:
     found = optional_whole(text)
@@ -32,14 +40,6 @@ READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 """Setting of the power manager and its conversion, by key of slurm.conf."""
 
-PARAMETERS: Mapping[str, str] = {
-    "power_save_interval": "power_save_interval_s",
-    "power_save_min_interval": "power_save_min_interval_s",
-}
-"""Setting of the power manager by name in SlurmctldParameters."""
-
-PROGRAMS = {"suspendprogram": "SuspendProgram", "resumeprogram": "ResumeProgram"}
-"""Without these two Slurm switches no node."""
 
 KEYS = frozenset(
     (*READERS, *PROGRAMS, "suspendexcparts", "suspendexcstates", "slurmctldparameters")

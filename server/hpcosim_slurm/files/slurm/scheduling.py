@@ -28,6 +28,9 @@ PRIORITY_FLAGS = frozenset(get_args(PriorityFlag))
 DEFAULT_FLAGS = frozenset(("fair_tree",))
 """Flags that state what holds without them."""
 
+OWN = frozenset(("schedulerparameters", "preemptmode", "selecttypeparameters", "topologyplugin"))
+"""Keys of slurm.conf that `scheduler_settings` reads beside those of `SITE`."""
+
 
 def _seconds(text: str) -> float:
     return float(whole(text))
@@ -119,9 +122,6 @@ PARAMETERS: Mapping[str, tuple[str, Read]] = {
     },
 }
 """As `SITE`, by name in SchedulerParameters."""
-
-OWN = frozenset(("schedulerparameters", "preemptmode", "selecttypeparameters", "topologyplugin"))
-"""Keys of slurm.conf that `scheduler_settings` reads beside those of `SITE`."""
 
 
 def scheduler_settings(statements: Sequence[Statement], report: ImportReport) -> dict[str, Any]:
