@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.cases import equal_nodes, light, simulate
 from hpcosim_protocol import Platform
 from hpcosim_sim.record.results import Run, write_results
-from hpcosim_sim.record.table_rows import node_lines, node_rows
+from hpcosim_sim.record.tables import node_lines, node_rows
 from hpcosim_view.run.folder import read_folder
 from hpcosim_workloads.synthetic.lublin import lublin
 from hpcosim_workloads.table import JobTable

@@ -15,7 +15,7 @@ from hpcosim_client.demand import Demand
 from hpcosim_protocol import JobRequest, Placement
 
 
-class Held(NamedTuple):
+class HeldResources(NamedTuple):
     """Resources beyond cores that a job holds; see `hpcosim_client.demand.Slots`.
 
     Attributes:
@@ -46,7 +46,7 @@ class Allocation(NamedTuple):
     tasks: Ints
     cores_per_node: Ints
     cores: int
-    held: Held | None = None
+    held: HeldResources | None = None
 
     def by_node(self) -> Iterator[tuple[int, int]]:
         """Return pairs of a node number and the number of cores on it."""

@@ -16,7 +16,7 @@ from hpcosim_client.demand import (
     Slots,
     device_amounts,
 )
-from hpcosim_client.job import Allocation, Bools, Held, Ints, Job
+from hpcosim_client.job import Allocation, Bools, HeldResources, Ints, Job
 from hpcosim_protocol import ProtocolError
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,
@@ -155,7 +155,7 @@ def allocation_of(
     if (amounts[nodes] < held).any() or (amounts[where] < held_there).any():
         return None
     gres = [{name: list(numbers) for name, numbers in node.items()} for node in devices]
-    return Allocation(nodes, tasks, held, int(held.sum()), Held(where, held_there, gres))
+    return Allocation(nodes, tasks, held, int(held.sum()), HeldResources(where, held_there, gres))
 
 
 def _add_devices(

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import get_args
 
 from hpcosim_batsim.results import MIN_RUN_S, BatsimOutcome, HostState, JobOutcome
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 
 JOB_COLUMNS = (
     "job_id,workload_name,profile,submission_time,requested_number_of_resources,requested_time,"

@@ -27,7 +27,7 @@ from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
 from hpcosim_batsim.install import install_as_batsim
 from hpcosim_batsim.results import results_of
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_outputs import write_outputs
 from support.batsim_recording import rows_of

@@ -13,10 +13,10 @@ import pytest
 from hpcosim_experiments.definition import combinations_of, load_experiment
 from hpcosim_experiments.executors import Local
 from hpcosim_experiments.statistics.rows import Row
-from hpcosim_papers.node_centric.study import paper
-from hpcosim_papers.node_centric.study import reproduce as tables
-from hpcosim_papers.node_centric.study.paper import energies_j, measured
-from hpcosim_papers.node_centric.study.reproduce import compare_weeks, study_of, whole_log
+from hpcosim_papers.node_centric import paper
+from hpcosim_papers.node_centric import reproduce as tables
+from hpcosim_papers.node_centric.paper import energies_j, measured
+from hpcosim_papers.node_centric.reproduce import compare_weeks, study_of, whole_log
 from hpcosim_papers.studies.study import Request, Study, only, plan, scenario_path
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_scenarios.running.in_process import run_in_process

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hpcosim_client.job import Job
 from hpcosim_schedulers.catalogue.power import with_power
 from hpcosim_schedulers.ipm.icon import (
-    Arrivals,
+    ArrivalAverages,
     RecentSamples,
-    RunTimes,
+    RunTimeRatios,
     expected_waits_s,
     expected_wastes_j,
     looks_exponential,
@@ -97,7 +97,7 @@ def test_the_mean_excess_far_in_the_tail_is_smooth() -> None:
 
 def test_run_times_follow_the_ratio_to_the_request() -> None:
     """A job that uses half of its request: mu = ln 0.5, and the least spread."""
-    run_times, job = RunTimes(), Job(1, 0.0, 1, 100.0, start_s=0.0)
+    run_times, job = RunTimeRatios(), Job(1, 0.0, 1, 100.0, start_s=0.0)
     assert run_times.of_waiting(job) == 100.0
     assert run_times.left_s(job, 30.0) == 70.0
     assert run_times.left_s(job, 130.0) == 100.0
@@ -109,7 +109,7 @@ def test_run_times_follow_the_ratio_to_the_request() -> None:
 
 def test_sizes_and_gaps_are_moving_averages() -> None:
     """The first size has all of the weight."""
-    arrivals = Arrivals()
+    arrivals = ArrivalAverages()
     assert [each.tolist() for each in arrivals.sizes()] == [[1], [1.0]]
     for gap_s, nodes in ((np.inf, 4), (600.0, 2)):
         arrivals.observe(gap_s, nodes)

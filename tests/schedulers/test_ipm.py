@@ -13,7 +13,7 @@ from hpcosim_client import PolicyError, View
 from hpcosim_protocol import NodeDrained, NodeFailed, NodePowerChanged, Platform
 from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.catalogue.power import with_power
-from hpcosim_schedulers.ipm.plan import Gaps, Planner, Releases
+from hpcosim_schedulers.ipm.plan import Gaps, NodeReleases, Planner
 from hpcosim_schedulers.power.settings import AlwaysOn, Icon, Timeout
 from support import ipm_oracle
 from support.examples import examples
@@ -23,7 +23,7 @@ from support.power_manager_runs import nodes_of, switched
 from support.simulating import cluster_of, jobs_of, simulate, starts
 
 
-def releases_of(nodes: list[SlowNode]) -> Releases:
+def releases_of(nodes: list[SlowNode]) -> NodeReleases:
     """Return the expected releases of the fast implementation."""
     view, planner = view_of(nodes), Planner()
     planner.transitions.update(view)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpcosim_client import Policy, View
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.power.account import Account, listen
+from hpcosim_schedulers.power.account import EnergyAccount, listen
 from hpcosim_schedulers.power.features import action_mask, features
 from hpcosim_schedulers.power.manager import Manager, managed
 from hpcosim_schedulers.power.timeout import keep_idle, timeout
@@ -24,7 +24,7 @@ from support.power_manager_runs import STATES, nodes_of
 from support.simulating import simulate
 
 
-def audited(policy: Policy, manager: Manager, account: Account) -> Policy:
+def audited(policy: Policy, manager: Manager, account: EnergyAccount) -> Policy:
     """Return both as one policy, with an account kept beside them."""
     both = managed(policy, manager)
 
@@ -60,7 +60,7 @@ def test_the_account_is_the_servers(
 ) -> None:
     """Wasted energy, waiting and switching times equal the server's metrics."""
     platform = deviating(platform, deviation_s)
-    account = Account(platform)
+    account = EnergyAccount(platform)
     jobs = drawn(np.random.default_rng(seed), 30)
     policy = audited(make_policy(scheduler), manager(), account)
     simulation = simulate(platform, jobs, policy)
@@ -92,7 +92,7 @@ def deviating(platform: Platform, deviation_s: float) -> Platform:
 def test_nodes_planned_for_a_job_are_left_on() -> None:
     """Reserved nodes cannot be switched off."""
     platform = nodes_of(2)
-    view, account = View(platform), Account(platform)
+    view, account = View(platform), EnergyAccount(platform)
     account.update(view)
     view.power_exchange.planned[1] = True
     assert action_mask(view, account).tolist() == [[True, True], [False, True]]
@@ -101,7 +101,7 @@ def test_nodes_planned_for_a_job_are_left_on() -> None:
 def test_the_calendar() -> None:
     """With an origin four columns follow: where in the day, and in the week, it is."""
     platform = nodes_of(1)
-    view, account = View(platform), Account(platform)
+    view, account = View(platform), EnergyAccount(platform)
     view.now_s = 3600.0
     account.update(view)
     seen = features(view, account, origin_s=5 * 86400.0 + 5 * 3600.0)

@@ -9,7 +9,7 @@ import pytest
 from hpcosim_client import play
 from hpcosim_protocol import Partition, Platform
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.catalogue.site_policies import unstartable_jobs
+from hpcosim_schedulers.catalogue.scheduler_settings import unstartable_jobs
 from hpcosim_sim.engine.jobs import submission_of
 from hpcosim_sim.engine.simulation import Rules, Simulation
 from hpcosim_sim.engine.site_events import JobAction, SiteEvents

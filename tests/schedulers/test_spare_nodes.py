@@ -22,7 +22,7 @@ from hpcosim_schedulers.agents.spare_nodes import (
     MEMORY,
     OUTPUTS,
     NeedNetwork,
-    Usage,
+    NodeUsage,
     by_network,
     load_network,
     more_energy_j,
@@ -87,10 +87,10 @@ def test_the_energy_of_a_node_follows_the_corrected_distribution() -> None:
 def test_the_history_is_that_of_the_demand() -> None:
     """Rises, shares of time and ages of each level, compared with a list of the changes."""
     changes: list[tuple[float, int]] = []
-    usage: list[Usage] = []
+    usage: list[NodeUsage] = []
 
     def manage(view: View) -> None:
-        usage[:] = usage or [Usage(view, 50.0)]
+        usage[:] = usage or [NodeUsage(view, 50.0)]
         usage[0].update(view)
         changes.append((view.now_s, int(np.count_nonzero(view.nodes.jobs)) + len(view.queue)))
 

@@ -15,8 +15,7 @@ from hpcosim_protocol import AllocateJob, Explain, NodeGroup, Platform, Processo
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.errors import ResultsError
 from hpcosim_sim.record.results import Run, metrics_of, write_results
-from hpcosim_sim.record.table_rows import intervals
-from hpcosim_sim.record.tables import TABLES, Table
+from hpcosim_sim.record.tables import TABLES, Table, intervals
 from support.paths import ROOT
 from support.processes import SOON_S
 from support.simulating import cluster_of, jobs_of

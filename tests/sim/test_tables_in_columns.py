@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpcosim_protocol import AllocateJob, Platform
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.table_rows import (
+from hpcosim_sim.record.tables import (
     Texts,
     intervals,
     intervals_of_sets,
@@ -47,8 +47,8 @@ def check(record: RunRecord) -> None:
 @pytest.fixture(params=[1, 3, 100_000])
 def size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Make portions of few rows, instants and changes, or of many."""
-    monkeypatch.setattr("hpcosim_sim.record.table_rows.ROWS", request.param)
-    monkeypatch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", request.param)
+    monkeypatch.setattr("hpcosim_sim.record.tables.ROWS", request.param)
+    monkeypatch.setattr("hpcosim_sim.record.tables.MAX_CHANGES", request.param)
 
 
 @pytest.mark.usefixtures("size")
@@ -89,8 +89,8 @@ def test_nodes_of_several_kinds_and_separate_runs_of_equal_nodes() -> None:
 def test_random_runs_with_suspensions_requeues_and_failures(scene: RunScene, size: int) -> None:
     """All tables have the rows of the references."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcosim_sim.record.table_rows.ROWS", size)
-        patch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", size)
+        patch.setattr("hpcosim_sim.record.tables.ROWS", size)
+        patch.setattr("hpcosim_sim.record.tables.MAX_CHANGES", size)
         check(play_runs(scene)[0].record())
 
 
@@ -100,7 +100,7 @@ def test_random_runs_with_suspensions_requeues_and_failures(scene: RunScene, siz
 def test_random_runs_with_power_states(scene: Scene, size: int) -> None:
     """All tables have the rows of the references."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("hpcosim_sim.record.table_rows.MAX_CHANGES", size)
+        patch.setattr("hpcosim_sim.record.tables.MAX_CHANGES", size)
         check(play_scene(scene).simulation.record())
 
 

@@ -45,7 +45,7 @@ def submissions(future: Futures, most: int, slack: float = 0.0) -> list[list[Sub
 def costs_j(
     future: Futures, spares: Spares, price_w: float, holds_s: Floats, next_s: float
 ) -> list[float]:
-    """Return the expected cost of each number of spare nodes; see `costs.costs_j`."""
+    """Return the expected cost of each number of spare nodes; see `costs_j`."""
     count = len(spares.hold_w)
     runs = submissions(future, count)
     return [

@@ -8,7 +8,7 @@ from math import isnan
 from hpcosim_sim.record.periods import PERIOD_ENDS, Periods
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 from hpcosim_workloads.table import PLACEMENTS
 from support.recordings import runs_of
 

@@ -20,7 +20,7 @@ from hpcosim_scenarios.model.series import Economics
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.in_process import span
 from hpcosim_scenarios.running.run import Checked
-from hpcosim_schedulers.catalogue.site_policies import unstartable_jobs
+from hpcosim_schedulers.catalogue.scheduler_settings import unstartable_jobs
 from hpcosim_sim.engine.jobs import submission_of
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from hpcosim_experiments.statistics.measured import MeasureSettings, measured_period
 from hpcosim_sim.record.recording import STATES
 from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 from hpcosim_workloads.table import PLACEMENTS
 
 COMPRESSION = "zstd"

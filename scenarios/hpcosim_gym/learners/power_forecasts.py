@@ -33,7 +33,7 @@ from hpcosim_schedulers.agents.spare_nodes import (
     MOST_LOG,
     Facts,
     NeedNetwork,
-    Usage,
+    NodeUsage,
     features,
     forecast_of,
     neutral,
@@ -226,7 +226,7 @@ class _Recorder:
         if self._source is None:
             self._source = FutureSampler(self._samples, view)
             self._energy = NodeEnergy(view, self._instance.wait_price_w)
-            self._usage = Usage(view, self._energy.break_even_s)
+            self._usage = NodeUsage(view, self._energy.break_even_s)
         self._source.update(view)
         self._usage.update(view)
         self._idle.update(view)

@@ -42,9 +42,6 @@ Metrics = Mapping[str, float]
 NO_OVERRIDES: Mapping[str, Any] = {}
 
 
-__all__ = ["STUDIES", "Entry", "Request", "reproduce_study"]
-
-
 class Request(NamedTuple):
     """What to do for a study.
 
@@ -267,7 +264,7 @@ def _simulated(scenario: Scenario, jobs: JobTable, chosen: Chosen) -> Simulated:
     return Simulated(opened.simulation, metrics, jobs)
 
 
-class Entry(NamedTuple):
+class StudyEntry(NamedTuple):
     """A study of the catalogue.
 
     Attributes:
@@ -285,42 +282,44 @@ _PAIRING = "hpcosim_papers.ineps.study.pairing"
 _POWER = "hpcosim_papers.power.study.reproduce"
 _DEEP_EAS = "hpcosim_papers.deep_eas.study.reproduce"
 
-STUDIES: Mapping[str, Entry] = {
-    "ineps": Entry(
+STUDIES: Mapping[str, StudyEntry] = {
+    "ineps": StudyEntry(
         "hpcosim_papers.ineps.study.heuristics", "heuristics of the InEPS paper and thesis"
     ),
-    "pairing-exp1": Entry(_PAIRING, "pairing agent on InEPS Experiment 1", trains=True),
-    "pairing-exp2": Entry(_PAIRING, "pairing agent on InEPS Experiment 2", trains=True),
-    "pairing-exp3": Entry(_PAIRING, "pairing agent on InEPS Experiment 3", trains=True),
-    "pairing-exp4": Entry(_PAIRING, "pairing agent on InEPS Experiment 4", trains=True),
-    "pairing-unseen": Entry(
+    "pairing-exp1": StudyEntry(_PAIRING, "pairing agent on InEPS Experiment 1", trains=True),
+    "pairing-exp2": StudyEntry(_PAIRING, "pairing agent on InEPS Experiment 2", trains=True),
+    "pairing-exp3": StudyEntry(_PAIRING, "pairing agent on InEPS Experiment 3", trains=True),
+    "pairing-exp4": StudyEntry(_PAIRING, "pairing agent on InEPS Experiment 4", trains=True),
+    "pairing-unseen": StudyEntry(
         "hpcosim_papers.ineps.study.unseen",
         "pairing agent, rule and search on workloads never trained on",
         trains=True,
     ),
-    "node-centric": Entry(
-        "hpcosim_papers.node_centric.study.reproduce",
+    "node-centric": StudyEntry(
+        "hpcosim_papers.node_centric.reproduce",
         "HighGFlops and LowPower against MinMin; needs kit-fh2-25326",
     ),
-    "power-timeouts": Entry(_POWER, "power managers, figures 12 to 15; needs nasa-ipsc"),
-    "power-curricula": Entry(_POWER, "training curricula, figure 11", trains=True),
-    "power-radar": Entry(
+    "power-timeouts": StudyEntry(_POWER, "power managers, figures 12 to 15; needs nasa-ipsc"),
+    "power-curricula": StudyEntry(_POWER, "training curricula, figure 11", trains=True),
+    "power-radar": StudyEntry(
         _POWER, "power managers and scheduling metrics, figure 16; needs nasa-ipsc"
     ),
-    "power-sensitivity": Entry(
+    "power-sensitivity": StudyEntry(
         _POWER, "power managers on other clusters, figure 17; needs nasa-ipsc"
     ),
-    "power-pareto": Entry(
+    "power-pareto": StudyEntry(
         _POWER, "power managers: waiting time against wasted energy; needs nasa-ipsc"
     ),
-    "deep-eas-fig3": Entry(_DEEP_EAS, "Deep-EAS by arrival rate, figure 3", trains=True),
-    "deep-eas-fig4": Entry(_DEEP_EAS, "Deep-EAS learning curves, figure 4", trains=True),
-    "deep-eas-fig5": Entry(_DEEP_EAS, "Deep-EAS delayed jobs, figure 5", trains=True),
-    "deep-eas-beta": Entry(_DEEP_EAS, "Deep-EAS by share of short jobs", trains=True),
-    "deep-eas-perfect": Entry(_DEEP_EAS, "Deep-EAS with exact run times", trains=True),
-    "deep-eas-machines": Entry(_DEEP_EAS, "Deep-EAS on three and four machines", trains=True),
-    "deep-eas-lengths": Entry(_DEEP_EAS, "Deep-EAS on sequences of 4 to 480 steps and other loads"),
-    "deep-eas-optimum": Entry(
+    "deep-eas-fig3": StudyEntry(_DEEP_EAS, "Deep-EAS by arrival rate, figure 3", trains=True),
+    "deep-eas-fig4": StudyEntry(_DEEP_EAS, "Deep-EAS learning curves, figure 4", trains=True),
+    "deep-eas-fig5": StudyEntry(_DEEP_EAS, "Deep-EAS delayed jobs, figure 5", trains=True),
+    "deep-eas-beta": StudyEntry(_DEEP_EAS, "Deep-EAS by share of short jobs", trains=True),
+    "deep-eas-perfect": StudyEntry(_DEEP_EAS, "Deep-EAS with exact run times", trains=True),
+    "deep-eas-machines": StudyEntry(_DEEP_EAS, "Deep-EAS on three and four machines", trains=True),
+    "deep-eas-lengths": StudyEntry(
+        _DEEP_EAS, "Deep-EAS on sequences of 4 to 480 steps and other loads"
+    ),
+    "deep-eas-optimum": StudyEntry(
         _DEEP_EAS, "Deep-EAS and a lower bound, on small sequences", trains=True
     ),
 }

@@ -31,9 +31,13 @@ from hpcosim_schedulers.catalogue.power import (
     title,
     with_power,
 )
+from hpcosim_schedulers.catalogue.scheduler_settings import (
+    SITES,
+    check_settings,
+    check_signal,
+    follows_signal,
+)
 from hpcosim_schedulers.catalogue.schedulers import RECORDED, canonical_name, folder_name
-from hpcosim_schedulers.catalogue.signal_policies import check_signal, follows_signal
-from hpcosim_schedulers.catalogue.site_policies import SITES, check_settings
 from hpcosim_schedulers.catalogue.trained import check_trained
 from hpcosim_schedulers.power.settings import (
     PATHS,

@@ -16,7 +16,11 @@ from hpcosim_scenarios.model.series import Signals, SignalSource, signals_of
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file
-from hpcosim_schedulers.catalogue.signal_policies import CarbonAware, follows_signal, parse_settings
+from hpcosim_schedulers.catalogue.scheduler_settings import (
+    CarbonAware,
+    follows_signal,
+    parse_settings,
+)
 from hpcosim_schedulers.power.settings import AlwaysOn, KeepIdle, Oracle, Rl, Slurm
 
 Warn = Callable[[str], None]

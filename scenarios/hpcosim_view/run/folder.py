@@ -17,8 +17,7 @@ from hpcosim_sim.record.folder import WrittenFile, mismatch
 from hpcosim_sim.record.periods import FIRST_FINAL, PERIOD_ENDS
 from hpcosim_sim.record.recording import POWER_STATES
 from hpcosim_sim.record.results import Run
-from hpcosim_sim.record.table_rows import DRAIN_CHANGES
-from hpcosim_sim.record.tables import TABLES
+from hpcosim_sim.record.tables import DRAIN_CHANGES, TABLES
 from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run import csv_columns as read

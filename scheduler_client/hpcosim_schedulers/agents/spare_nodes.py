@@ -72,7 +72,7 @@ def learned(settings: Learned) -> Manager:
 def by_network(settings: Predictive, network: NeedNetwork) -> Manager:
     """Return `predictive` with forecasts that a network corrects."""
 
-    def costs(view: View, plan: Plan, usage: Usage) -> Floats:
+    def costs(view: View, plan: Plan, usage: NodeUsage) -> Floats:
         forecast = forecast_of(plan)
         seen = features(view, plan, forecast, usage)
         return corrected_costs_j(plan, changes(network, seen, forecast))
@@ -80,14 +80,14 @@ def by_network(settings: Predictive, network: NeedNetwork) -> Manager:
     return by_costs(settings, costs)
 
 
-def by_costs(settings: Predictive, costs: Callable[[View, Plan, Usage], Floats]) -> Manager:
+def by_costs(settings: Predictive, costs: Callable[[View, Plan, NodeUsage], Floats]) -> Manager:
     """Return `predictive` with costs that depend on the history of demand.
 
     Args:
         settings: its settings.
-        costs: returns the expected cost of 0, 1, ... spare nodes, as `costs.costs_j`.
+        costs: returns the expected cost of 0, 1, ... spare nodes, as `costs_j`.
     """
-    usage: Usage | None = None
+    usage: NodeUsage | None = None
 
     def costs_j(view: View, plan: Plan) -> Floats:
         assert usage is not None
@@ -98,7 +98,7 @@ def by_costs(settings: Predictive, costs: Callable[[View, Plan, Usage], Floats])
     def manage(view: View) -> float | None:
         nonlocal usage
         if usage is None:
-            usage = Usage(view, NodeEnergy(view, settings.wait_price_w).break_even_s)
+            usage = NodeUsage(view, NodeEnergy(view, settings.wait_price_w).break_even_s)
         usage.update(view)
         return planner(view)
 
@@ -175,7 +175,7 @@ def _integral_to(at_s: float, times_s: Floats, values: Floats, integrals: Floats
     return found
 
 
-class Usage:
+class NodeUsage:
     """The history of demand: the nodes with jobs, and those that waiting jobs request.
 
     Level n stands for a demand of more than n nodes.
@@ -268,7 +268,7 @@ def forecast_of(plan: Plan) -> NodeForecast:
     return NodeForecast(np.clip(shares, 1e-6, 1.0 - 1e-6), np.array(saved))
 
 
-def features(view: View, plan: Plan, forecast: NodeForecast, usage: Usage) -> Floats:
+def features(view: View, plan: Plan, forecast: NodeForecast, usage: NodeUsage) -> Floats:
     """Return the observation, float64[k, COLUMNS]."""
     spares, nodes = plan.spares, len(view.nodes.jobs)
     count = len(spares.hold_w)
@@ -293,7 +293,7 @@ def features(view: View, plan: Plan, forecast: NodeForecast, usage: Usage) -> Fl
     ).T
 
 
-def _state(view: View, plan: Plan, usage: Usage) -> Floats:
+def _state(view: View, plan: Plan, usage: NodeUsage) -> Floats:
     """Return the state of the cluster, float64[8]."""
     energy, spares, nodes = plan.energy, plan.spares, len(view.nodes.jobs)
     even_s, waiting = energy.break_even_s, len(view.queue)

@@ -10,8 +10,8 @@ import msgspec
 from hpcosim_client.errors import PolicyError
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, modules_beside, split_name
 from hpcosim_schedulers.catalogue.power import title
+from hpcosim_schedulers.catalogue.scheduler_settings import NO_SETTINGS, SITES, Settings
 from hpcosim_schedulers.catalogue.schedulers import REPLAYED, canonical_name, short_name
-from hpcosim_schedulers.catalogue.site_policies import NO_SETTINGS, SITES, Settings
 from hpcosim_schedulers.catalogue.trained import is_trained
 from hpcosim_schedulers.power.settings import PATHS, AlwaysOn, Awareness, Power
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
+from hpcosim_schedulers.catalogue.scheduler_settings import NO_SETTINGS, Settings
 from hpcosim_schedulers.catalogue.schedulers import canonical_name, make_policy, short_name
-from hpcosim_schedulers.catalogue.site_policies import NO_SETTINGS, Settings
 from hpcosim_schedulers.power.settings import (
     PATHS,
     Adaptive,

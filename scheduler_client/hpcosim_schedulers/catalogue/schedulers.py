@@ -11,21 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_client.errors import PolicyError
-from hpcosim_client.names import canonical
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, make_from_file, split_name
-from hpcosim_schedulers.catalogue.signal_policies import (
+from hpcosim_schedulers.catalogue.scheduler_settings import (
+    NO_SETTINGS,
     SETTINGS,
+    SITES,
+    Settings,
     easy_of,
     follows_signal,
     make_signal_policy,
-    parse_settings,
-)
-from hpcosim_schedulers.catalogue.site_policies import (
-    NO_SETTINGS,
-    SITES,
-    Settings,
     make_site_policy,
+    parse_settings,
 )
 from hpcosim_schedulers.catalogue.trained import (
     SCHEDULERS,
@@ -48,7 +45,7 @@ from hpcosim_schedulers.heuristics.list_scheduling import (
     first_come_first_served,
     start_soonest_on,
 )
-from hpcosim_schedulers.power.settings import NAMES, Awareness
+from hpcosim_schedulers.power.settings import NAMES, Awareness, canonical
 
 SCRIPTED = "scripted:"
 """Prefix of the path of a schedule: `scripted:results/a-run/schedule.csv`."""

@@ -242,4 +242,4 @@ RULES: Mapping[str, Rule] = {
     **{name: least(key) for name, key in CHANGING.items()},
     **{f"{name}-aged": _aged_rule(key) for name, key in _AGED.items()},
 }
-"""Rules by name: the orders of `orders`, and some of them with a limit of the wait."""
+"""Rules by name: the orders of the queue, and some of them with a limit of the wait."""

@@ -88,7 +88,7 @@ def least_power_w(view: View, bounds: PowerBounds, job: Job) -> float:
 
 
 @dataclass
-class Kept:
+class CapState:
     """What the scheduler keeps from pass to pass.
 
     Attributes:
@@ -149,14 +149,14 @@ def power_capped() -> Policy:
     power manager, a job that would fit if other nodes slept waits for that, at most `MOST_WAIT_S`
     while no job runs; the jobs behind it wait, too.
     """
-    kept: list[Kept] = []
+    kept: list[CapState] = []
 
     def decide(view: View) -> None:
         cap = signal_of(view.signals, CAP, "power-capped")
         if not kept:
             switches = view.power_exchange.switches
             bounds = PowerBounds(view.platform, view.nodes, switches=switches)
-            kept.append(Kept(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
+            kept.append(CapState(bounds, PowerNow(view, bounds), nothing_sleeps(view)))
         if view.queue:
             _Pass(view, kept[0], cap).run()
         if not view.queue:
@@ -178,7 +178,7 @@ class _Pass:
         cap: the power cap, W.
     """
 
-    def __init__(self, view: View, kept: Kept, cap: Signal) -> None:
+    def __init__(self, view: View, kept: CapState, cap: Signal) -> None:
         self._view, self._kept, self._cap = view, kept, cap
         self._bounds, self._now = kept.bounds, kept.now
         if cap is not kept.cap:

@@ -122,13 +122,13 @@ def icon(settings: Icon) -> Policy:
 
     Each call screens the times between submissions and the run times of the last `window_s`
     (`screen.looks_exponential`). If one of the series fails, the call is that of SNF + IPM
-    (`smallest_first.snf_ipm`) with the timeout. Otherwise
+    (`snf_ipm`) with the timeout. Otherwise
 
     - jobs start and are planned as in SNF + IPM, with predicted run times (`run_times.RunTimes`);
     - if jobs wait, no node is switched off;
     - if none waits, and the call is the first or follows a submission or a completion, sleeping
       nodes are woken for the next job: the number with the least
-      `wait_price_w` * expected wait + expected waste, see `spares`;
+      `wait_price_w` * expected wait + expected waste, see `SpareNodes`;
     - if none was submitted for `gate_s`, none is woken, and nodes whose job has ended are switched
       off at once.
 
@@ -146,7 +146,7 @@ class Controller:
         self._settings = settings
         self._planner = Planner()
         self._idle = IdleClock()
-        self._arrivals, self._run_times = Arrivals(), RunTimes()
+        self._arrivals, self._run_times = ArrivalAverages(), RunTimeRatios()
         self._gaps = RecentSamples(settings.window_s)
         self._runs = RecentSamples(settings.window_s)
         self._last_submit_s = -math.inf
@@ -256,7 +256,7 @@ def in_order(view: View) -> list[Job]:
 def snf_ipm() -> Policy:
     """Return SNF + IPM: smallest need first, with a plan of the whole queue at each call.
 
-    1. Jobs start in the order of `orders.snf` while the first fits the idle nodes.
+    1. Jobs start in the order of `list_scheduling.snf` while the first fits the idle nodes.
     2. The others are planned in that order: each on the nodes of `Releases.choose`, for its
        requested time, and none before the job ahead of it.
     3. A sleeping node of the plan is switched on one boot time before its first planned start.
@@ -284,7 +284,7 @@ def smallest_first(view: View, planner: Planner) -> None:
     planner.plan_again_before_ends(view)
 
 
-class Arrivals:
+class ArrivalAverages:
     """Rate of submissions and sizes of jobs, as exponential moving averages.
 
     Attributes:
@@ -421,7 +421,7 @@ def expected_waits_s(
     Args:
         nodes: the nodes.
         spares: those without a job.
-        sizes: numbers of nodes of the next job, with probabilities; see `Arrivals.sizes`.
+        sizes: numbers of nodes of the next job, with probabilities; see `ArrivalAverages.sizes`.
         ahead: the outlook.
 
     Returns:
@@ -484,7 +484,7 @@ def _residual_s(left_s: Floats, hazard: float) -> Floats:
     return left_s + np.expm1(-hazard * left_s) / hazard
 
 
-class RunTimes:
+class RunTimeRatios:
     """Lognormal model of run time / requested time, updated at each completion.
 
     x = ln(run time / requested time) has an exponential moving average mu, and sigma is the square

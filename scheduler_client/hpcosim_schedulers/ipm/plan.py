@@ -46,7 +46,7 @@ def requested_s(job: Job) -> float:
     return job.requested_s
 
 
-def start_in_order(view: View, releases: Releases, jobs: Sequence[Job]) -> Sequence[Job]:
+def start_in_order(view: View, releases: NodeReleases, jobs: Sequence[Job]) -> Sequence[Job]:
     """Start jobs while the first of them fits the idle nodes, and return the others.
 
     Args:
@@ -71,14 +71,14 @@ def usable_idle(view: View) -> Bools:
     return idle
 
 
-def start_on(view: View, releases: Releases, job: Job, nodes: Ints) -> None:
+def start_on(view: View, releases: NodeReleases, job: Job, nodes: Ints) -> None:
     """Start a job on idle nodes."""
     view.start_at(job, allocation_on(view, job, nodes))
     releases.occupy(nodes, view.now_s + job.requested_s)
 
 
 def plan_in_order(
-    view: View, releases: Releases, jobs: Iterable[Job], after_s: float, lasts_s: Duration
+    view: View, releases: NodeReleases, jobs: Iterable[Job], after_s: float, lasts_s: Duration
 ) -> list[PlannedJob]:
     """Plan jobs in an order, none before the one ahead of it; stop at one that never fits.
 
@@ -115,9 +115,9 @@ class Planner:
             self._watts = Watts(view.platform)
         return self._watts
 
-    def releases(self, view: View) -> Releases:
+    def releases(self, view: View) -> NodeReleases:
         """Return the expected releases at the begin of a call."""
-        return Releases(view, self.transitions, self.watts(view))
+        return NodeReleases(view, self.transitions, self.watts(view))
 
     def follow(self, view: View, plan: Plan) -> None:
         """Switch sleeping nodes on in time for a plan, and mark nodes that are to stay on."""
@@ -172,7 +172,7 @@ COMPUTING = 1
 _RANK_OF_STATE = np.array([3, 3, 2, 0])  # by `POWER_CODES`; on: idle, or `COMPUTING`
 
 
-class Releases:
+class NodeReleases:
     """When each node can be used, and the energy wasted until then.
 
     A node is released
@@ -318,7 +318,7 @@ class Gaps:
         now_s: present time, simulated seconds.
     """
 
-    def __init__(self, releases: Releases, now_s: float) -> None:
+    def __init__(self, releases: NodeReleases, now_s: float) -> None:
         self._releases = releases
         release_s = np.maximum(releases.release_s, now_s)
         times_s = np.unique(np.append(release_s, now_s))
@@ -383,14 +383,14 @@ def easy_ipm() -> Policy:
     """Return FCFS/B + IPM: EASY backfilling with a plan of the whole queue at each call.
 
     1. Jobs start in submission order while the first fits the idle nodes.
-    2. The first other job, the head, is planned on the nodes of `Releases.choose`.
+    2. The first other job, the head, is planned on the nodes of `NodeReleases.choose`.
     3. A later job starts if it fits idle nodes that are not the head's, or if the idle nodes that
        cost the least for it are not the head's, or if it ends by the head's start. If jobs that
        overran their requests leave too few nodes for the head, no later job starts.
     4. The others are planned in submission order, none before the job ahead of it. Then each in
        that order is moved to the earliest gap before its planned start; if there is none and its
        nodes are not free then, to the earliest gap after it.
-    5. Nodes are switched on for the plan, and stay on, as in `smallest_first.snf_ipm`.
+    5. Nodes are switched on for the plan, and stay on, as in `icon.snf_ipm`.
     """
     planner = Planner()
 
@@ -407,7 +407,7 @@ def easy_ipm() -> Policy:
     return decide
 
 
-def _backfill_and_plan(view: View, releases: Releases, waiting: Sequence[Job]) -> Plan:
+def _backfill_and_plan(view: View, releases: NodeReleases, waiting: Sequence[Job]) -> Plan:
     """Start jobs that do not delay the head, and return the plan of the others."""
     if not waiting:
         return []
@@ -423,7 +423,7 @@ def _backfill_and_plan(view: View, releases: Releases, waiting: Sequence[Job]) -
     return _moved_into_gaps(unplanned, view.now_s, [planned, *in_order])
 
 
-def _started(view: View, releases: Releases, job: Job, head: PlannedJob) -> bool:
+def _started(view: View, releases: NodeReleases, job: Job, head: PlannedJob) -> bool:
     """Start a job behind the head if it fits now and does not delay the head."""
     count, idle = nodes_needed(view, job), usable_idle(view)
     others = idle.copy()

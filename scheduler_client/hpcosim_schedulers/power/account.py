@@ -70,7 +70,7 @@ def listen(view: View) -> None:
         view.wake_on = INTEGRAND_EVENTS.union(view.wake_on)
 
 
-class Account:
+class EnergyAccount:
     """Exact integrals over simulated time, updated at every event.
 
     They equal the server's metrics if the policy is called at every event (see `listen`), no node

@@ -13,8 +13,8 @@ from hpcosim_schedulers.power.account import (
     ON,
     SLEEPING,
     SWITCHING_ON,
-    Account,
     Bools,
+    EnergyAccount,
     listen,
 )
 
@@ -35,7 +35,7 @@ Actions = NDArray[np.int64]
 """int64[nodes]; 0: off, 1: on."""
 
 
-def features(view: View, account: Account, origin_s: float | None = None) -> Observation:
+def features(view: View, account: EnergyAccount, origin_s: float | None = None) -> Observation:
     """Return the observation, float32[nodes, 11], or float32[nodes, 15] with `origin_s`.
 
     Args:
@@ -64,7 +64,7 @@ def features(view: View, account: Account, origin_s: float | None = None) -> Obs
     return seen
 
 
-def action_mask(view: View, account: Account) -> Bools:
+def action_mask(view: View, account: EnergyAccount) -> Bools:
     """Return the valid actions of each node, bool[nodes, 2]: off (column 0), on (column 1).
 
     Every node can keep its state: on if it is on or booting, off if it sleeps or is being switched
@@ -79,7 +79,7 @@ def action_mask(view: View, account: Account) -> Bools:
     return np.stack([off, on], axis=1)
 
 
-def _shared(view: View, account: Account) -> list[float]:
+def _shared(view: View, account: EnergyAccount) -> list[float]:
     jobs, now_s = account.waiting, view.now_s
     waited_s = requested_s = 0.0
     if jobs:
@@ -127,7 +127,7 @@ class Periodic:
         account: the account; set by the first call of `due`.
     """
 
-    account: Account
+    account: EnergyAccount
 
     def __init__(self, interval_s: float) -> None:
         self.interval_s = interval_s
@@ -139,7 +139,7 @@ class Periodic:
         It is called at every event, after the job scheduler.
         """
         if not hasattr(self, "account"):
-            self.account = Account(view.platform)
+            self.account = EnergyAccount(view.platform)
         self.account.update(view)
         listen(view)
         return view.now_s >= self._next_s

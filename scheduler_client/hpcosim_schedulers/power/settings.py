@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
 from hpcosim_client.errors import PolicyError, explained
-from hpcosim_client.names import canonical
 from hpcosim_protocol import HostListError, Platform
 from hpcosim_protocol.hosts import NodeNames, expand
 
@@ -476,3 +475,13 @@ def _nodes_of(nodes: NodeSet, total: int, names: NodeNames | None, setting: str)
             f"{setting}: expected node numbers from 0 to {total - 1}, got {nodes.last}"
         )
     return list(range(nodes.first, nodes.last + 1))
+
+
+def canonical(name: str, known: Collection[str]) -> str:
+    """Return a known name in lower case; an unknown name is returned unchanged.
+
+    Args:
+        name: a name as a user wrote it; case does not matter.
+        known: the canonical names.
+    """
+    return name.lower() if name.lower() in known else name

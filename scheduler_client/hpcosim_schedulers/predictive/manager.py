@@ -57,7 +57,7 @@ class Plan(NamedTuple):
 
 
 Costs = Callable[[View, Plan], Floats]
-"""Returns the expected cost of 0, 1, ... spare nodes, as `costs.costs_j`."""
+"""Returns the expected cost of 0, 1, ... spare nodes, as `costs_j`."""
 
 
 def sampled_costs_j(_: View, plan: Plan) -> Floats:
@@ -71,7 +71,7 @@ def predictive(
     """Return the manager that chooses the number of spare nodes of the least expected cost.
 
     At each event in which jobs come or go, and after a time without one, it draws samples of the
-    submissions and of the ends of jobs to come, and switches nodes off and on as `costs.costs_j`
+    submissions and of the ends of jobs to come, and switches nodes off and on as `costs_j`
     advises. The longest idle nodes are switched off first, and nodes that the job scheduler has
     reserved are left alone, and so are idle nodes that are drained.
 

@@ -50,9 +50,6 @@ QosFlag = Literal[
 
 Value = TypeVar("Value")
 
-NOBODY = ""
-"""User of the associations of accounts, and of jobs whose user is unknown."""
-
 
 class Limited(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Limits that associations and QOS have alike.

@@ -243,10 +243,6 @@ class Charges:
                 self.usage.end(job.job_id, view.now_s)
         return calculated
 
-    def is_charged(self, job_id: int) -> bool:
-        """Return whether a job ran at the last update."""
-        return job_id in self._charged
-
     def fair_share(self) -> Floats:
         """Return the fair-share factor of each association at the last calculation, float64[n].
 

@@ -36,7 +36,7 @@ EVERYWHERE = -1
 
 
 class ReservationWindows:
-    """The nodes that reservations leave to a job; see `passes.Windows`.
+    """The nodes that reservations leave to a job; see `backfill.Windows`.
 
     Args:
         nodes: the nodes with their reservations and power states.
@@ -129,7 +129,7 @@ class Suspensions:
 
 
 class _Reserved:
-    """The nodes that suspended jobs and reservations leave to a job; see `passes.Windows`.
+    """The nodes that suspended jobs and reservations leave to a job; see `backfill.Windows`.
 
     The cores of a suspended job are only for jobs that may preempt it. So it does not wait for a
     time at which no other job has one of its cores.

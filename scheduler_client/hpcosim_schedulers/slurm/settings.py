@@ -2,7 +2,7 @@
 
 They are the mapping `scheduler.settings` of a scenario. Names and meanings are those of slurm.conf
 (https://slurm.schedmd.com/slurm.conf.html) in snake case, with the unit in the name. `accounts` has
-the types of accounts and QOS, `parameters` those of the main and the backfill scheduler.
+the types of accounts and QOS.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from hpcosim_batsim.inputs.external_events import ExternalEvent
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload
 from hpcosim_sim.errors import waiting_jobs
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 from hpcosim_workloads.table import MAX_TIME_S
 
 SAME_INSTANT_S = 1e-9

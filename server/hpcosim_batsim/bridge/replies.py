@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from hpcosim_batsim.errors import BadReplyError
-from hpcosim_sim.record.table_rows import intervals
+from hpcosim_sim.record.tables import intervals
 
 MAX_QUOTED = 300  # maximum length of the scheduler's text in an error, characters
 Texts = Annotated[list[str], Meta(min_length=1)]

@@ -85,7 +85,7 @@ class Cluster:
         self.group_of = [i for i, group in enumerate(platform.nodes) for _ in range(group.count)]
         slots = max(len(group.processors) for group in platform.nodes)
         self._tasks = [[0] * len(self.capacity) for _ in range(slots)]
-        self.site = Site(platform)
+        self.site = SiteRules(platform)
         self.peak_w = 0.0
         self._in_use = dict(enumerate(self.meters[: len(platform.nodes)]))  # kinds with nodes
         self._energy_j = 0.0
@@ -338,7 +338,7 @@ class NodeSet(NamedTuple):
     by_group: tuple[int, ...]
 
 
-class Site:
+class SiteRules:
     """Partitions, reservations and features of a cluster. They do not change.
 
     Args:

@@ -15,7 +15,7 @@ from hpcosim_protocol import FeatureError, JobRequest, NodeReservation, Resource
 from hpcosim_protocol.features import Choice, choices
 from hpcosim_protocol.node_access import first_window, may_use, numbers_in
 from hpcosim_protocol.resources import WHOLE_DEVICE, provides, thousandths
-from hpcosim_sim.physics.cluster import NO_REQUEST, NodeSet, Site
+from hpcosim_sim.physics.cluster import NO_REQUEST, NodeSet, SiteRules
 from hpcosim_sim.physics.resources import UNLIMITED, NodeRoom, memory_parts, room_on
 from hpcosim_workloads.table import JobSpec
 
@@ -27,7 +27,7 @@ MAX_WINDOWS = 10_000
 Reservations = tuple[NodeReservation, ...]
 
 
-def closed_nodes(site: Site, job: JobSpec) -> frozenset[int]:
+def closed_nodes(site: SiteRules, job: JobSpec) -> frozenset[int]:
     """Return the nodes on which a job can never run, by its requested time.
 
     These are nodes with reservations other than the job's own whose repeated windows leave too
@@ -51,7 +51,7 @@ def closed_nodes(site: Site, job: JobSpec) -> frozenset[int]:
 
 
 def _nodes_by_reservations(
-    site: Site, own: str
+    site: SiteRules, own: str
 ) -> dict[Reservations, tuple[frozenset[int], float]]:
     """Return the nodes with repeated reservations, and the longest gap between windows there, s.
 
@@ -257,7 +257,7 @@ MAX_VERDICTS = 100_000
 """Maximum number of remembered verdicts."""
 
 
-def request_infeasibility(site: Site, job: JobSpec) -> str:
+def request_infeasibility(site: SiteRules, job: JobSpec) -> str:
     """Return the reason why a job can never run on a cluster; empty: it can.
 
     The number of cores alone is not the reason: `allocation.infeasibility` checks it.
@@ -310,7 +310,7 @@ def _dependencies(request: JobRequest) -> set[int]:
     return {other for each in request.dependencies for other in each.job_ids}
 
 
-def _reason(site: Site, job: JobSpec, request: JobRequest, closed: frozenset[int]) -> str:
+def _reason(site: SiteRules, job: JobSpec, request: JobRequest, closed: frozenset[int]) -> str:
     """Return the reason why a job can never run; empty: it can."""
     if job.job_id in _dependencies(request) and not request.any_dependency:
         return "depends on itself"
@@ -336,7 +336,7 @@ def _reason(site: Site, job: JobSpec, request: JobRequest, closed: frozenset[int
     )
 
 
-def _missing_name(site: Site, job: JobSpec, request: JobRequest) -> str:
+def _missing_name(site: SiteRules, job: JobSpec, request: JobRequest) -> str:
     """Return which node, reservation or licence a job names in vain; empty: none."""
     for node in (*request.required_nodes, *request.excluded_nodes):
         if node >= site.platform.node_count:
@@ -357,7 +357,9 @@ def _missing_name(site: Site, job: JobSpec, request: JobRequest) -> str:
     return ""
 
 
-def _missing_nodes(site: Site, job: JobSpec, request: JobRequest, partitions: list[NodeSet]) -> str:
+def _missing_nodes(
+    site: SiteRules, job: JobSpec, request: JobRequest, partitions: list[NodeSet]
+) -> str:
     """Return why no set of nodes is right for a job; empty: one is.
 
     The parts of the request are added one by one: the first without a solution is the reason.
@@ -423,7 +425,7 @@ def _shown_gres(request: JobRequest) -> str:
 
 
 def _fits_somewhere(
-    site: Site,
+    site: SiteRules,
     job: JobSpec,
     request: JobRequest,
     partitions: list[NodeSet],
@@ -456,7 +458,7 @@ def _per_job(request: JobRequest) -> tuple[int, ...]:
     return tuple(ceil(amount) for amount in request.gres_per_job.values())
 
 
-def _empty_node(site: Site, number: int) -> NodeRoom:
+def _empty_node(site: SiteRules, number: int) -> NodeRoom:
     group = site.platform.nodes[number]
     memory = memory_parts(group.memory_mb)
     devices = {name: [WHOLE_DEVICE] * count for name, count in group.gres.items()}
@@ -464,7 +466,7 @@ def _empty_node(site: Site, number: int) -> NodeRoom:
 
 
 def _node_types(
-    site: Site,
+    site: SiteRules,
     request: JobRequest,
     partition: NodeSet,
     closed: frozenset[int],
@@ -493,7 +495,7 @@ def _node_types(
         )
 
 
-def _parts_left(site: Site, request: JobRequest, group: int, wanted: str) -> int:
+def _parts_left(site: SiteRules, request: JobRequest, group: int, wanted: str) -> int:
     """Return how many devices for `gres_per_job` a node has beside those of `gres_per_node`."""
     gres = site.platform.nodes[group].gres
     total = sum(count for name, count in gres.items() if provides(name, wanted))

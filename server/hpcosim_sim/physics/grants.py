@@ -10,7 +10,7 @@ from hpcosim_protocol.node_access import blocked_by_reservation, fits_in
 from hpcosim_protocol.resources import memory_on, tasks_on
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.allocation import check_idle, check_nodes, check_tasks, filled_in_order
-from hpcosim_sim.physics.cluster import NO_REQUEST, Cluster, NodeSet, Site
+from hpcosim_sim.physics.cluster import NO_REQUEST, Cluster, NodeSet, SiteRules
 from hpcosim_sim.physics.node_power import NodePower
 from hpcosim_sim.physics.resources import (
     PARTS_PER_MB,
@@ -93,7 +93,7 @@ def grant_of(
     return Grant(tasks, whole, held)
 
 
-def is_whole(site: Site, job: JobSpec, partition: NodeSet) -> bool:
+def is_whole(site: SiteRules, job: JobSpec, partition: NodeSet) -> bool:
     """Return whether a job holds all cores of its nodes in a partition."""
     return (
         job.placement == "whole_nodes"
@@ -106,7 +106,7 @@ def _violated(what: str) -> Rejection:
     return Rejection("constraint_violated", f"allocate_job.nodes: {what}")
 
 
-def _partition_of(site: Site, job: JobSpec, nodes: list[int]) -> NodeSet:
+def _partition_of(site: SiteRules, job: JobSpec, nodes: list[int]) -> NodeSet:
     """Return the first partition of a job that contains all nodes of an allocation."""
     try:
         partitions = site.partitions(job.partition)
@@ -123,7 +123,9 @@ def _partition_of(site: Site, job: JobSpec, nodes: list[int]) -> NodeSet:
     )
 
 
-def _check_choice_of_nodes(site: Site, job_id: int, request: JobRequest, nodes: list[int]) -> None:
+def _check_choice_of_nodes(
+    site: SiteRules, job_id: int, request: JobRequest, nodes: list[int]
+) -> None:
     for node in request.required_nodes:
         if node not in nodes:
             raise _violated(f"job {job_id} requires node {node}")
@@ -143,7 +145,7 @@ def _check_choice_of_nodes(site: Site, job_id: int, request: JobRequest, nodes: 
 
 
 def check_reservations(
-    site: Site, job: JobSpec, nodes: list[int], now_s: float, end_s: float
+    site: SiteRules, job: JobSpec, nodes: list[int], now_s: float, end_s: float
 ) -> None:
     """Check that reservations permit a job to use nodes from now to its expected end.
 

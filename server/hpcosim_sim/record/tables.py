@@ -1,21 +1,512 @@
-"""The CSV files of a results folder: definitions of their columns."""
+"""The CSV files of a results folder: definitions of their columns, and their rows as text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
 
-from hpcosim_sim.record.recording import STATES
-from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_sim.record.table_rows import (
-    drain_lines,
-    explanation_lines,
-    job_rows,
-    node_rows,
-    run_rows,
-    schedule_rows,
-)
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_sim.physics.power import GroupMeter
+from hpcosim_sim.record.periods import PERIOD_ENDS, Periods
+from hpcosim_sim.record.recording import POWER_STATES, STATES, Recording
+from hpcosim_sim.record.run_record import RunRecord, node_spans
 from hpcosim_workloads.table import PLACEMENTS
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+MAX_INSTANTS = 60_000
+MAX_CHANGES = 500_000
+"""Numbers of instants and of changes of nodes in a portion; an instant is never divided."""
+
+ON = POWER_STATES.index("on")
+
+
+NodeNumbers = NDArray[np.integer]
+
+
+class SpanColumns(NamedTuple):
+    """Consecutive spans of `node_spans` as columns, computed for many nodes at once.
+
+    Attributes:
+        start_s: float64[spans], begin, s.
+        end_s: float64[spans], end, s.
+        level: int64[spans], level of the nodes; see `Levels`.
+        first: int64[spans], index of the first node of each span in `node`.
+        node: int64[nodes of all spans], node numbers, ascending in each span.
+    """
+
+    start_s: Floats
+    end_s: Floats
+    level: Ints
+    first: Ints
+    node: Ints
+
+
+class Levels:
+    """Codes of the levels of nodes: kind, power state and number of tasks.
+
+    Args:
+        record: the run.
+    """
+
+    def __init__(self, record: RunRecord) -> None:
+        self._tasks = max(record.platform.cores_by_node()) + 1
+        groups = record.platform.nodes
+        self._kind = np.repeat(np.arange(len(groups)), [group.count for group in groups])
+
+    def codes(self, node: Ints, power: Ints, tasks: Ints) -> Ints:
+        """Return the levels of nodes in power states, indices into `POWER_STATES`, with tasks."""
+        return (self._kind[node] * len(POWER_STATES) + power) * self._tasks + tasks
+
+    def parts(self, level: int) -> tuple[int, int, int]:
+        """Return the kind, the index of the power state and the number of tasks of a level."""
+        rest, tasks = divmod(level, self._tasks)
+        kind, power = divmod(rest, len(POWER_STATES))
+        return kind, power, tasks
+
+
+class _Changes(NamedTuple):
+    """Changes of nodes, in chronological order.
+
+    Attributes:
+        instant: index of the instant in the portion.
+        node: node number.
+        tasks: change of the number of tasks.
+        power: the new power state, an index into `POWER_STATES`; -1: no change.
+    """
+
+    instant: Ints
+    node: Ints
+    tasks: Ints
+    power: Ints
+
+
+def can_be_columns(record: RunRecord) -> bool:
+    """Return whether `span_columns` is for this run."""
+    return not record.recording.kind_at and all(
+        len(group.processors) == 1 for group in record.platform.nodes
+    )
+
+
+def span_columns(record: RunRecord, levels: Levels) -> Iterator[SpanColumns]:
+    """Yield the spans of all nodes of a run, in the order of `node_spans`.
+
+    Args:
+        record: a run for which `can_be_columns` is true.
+        levels: the codes of levels.
+    """
+    nodes = np.arange(record.platform.node_count)
+    tasks, power = np.zeros(len(nodes), np.int64), np.full(len(nodes), ON)
+    since_s = np.full(len(nodes), float(record.start_s))
+    level = levels.codes(nodes, power, tasks)
+    for times_s, changes in _portions(record):
+        at = _last_of_instants(changes)
+        node, instant = at.node, at.instant
+        # Tasks and power after each instant with changes of the node.
+        at_tasks = at.tasks + tasks[node]
+        at_power = np.where(at.power >= 0, at.power, power[node])
+        last = np.append(node[1:] != node[:-1], True)
+        tasks[node[last]], power[node[last]] = at_tasks[last], at_power[last]
+        at_level = levels.codes(node, at_power, at_tasks)
+        changed = at_level != _before(node, at_level, level)
+        node, instant, at_level = node[changed], instant[changed], at_level[changed]
+        at_s = times_s[instant]
+        begin_s, before = _before(node, at_s, since_s), _before(node, at_level, level)
+        last = np.append(node[1:] != node[:-1], True)[: len(node)]
+        since_s[node[last]], level[node[last]] = at_s[last], at_level[last]
+        kept = np.flatnonzero(at_s > begin_s)
+        kept = kept[np.argsort(instant[kept].astype(np.uint16), kind="stable")]
+        yield _grouped(at_s[kept], begin_s[kept], before[kept], node[kept])
+    kept = np.flatnonzero(since_s < record.end_s)
+    end_s = np.full(len(kept), float(record.end_s))
+    yield _grouped(end_s, since_s[kept], level[kept], kept)
+
+
+def _portions(record: RunRecord) -> Iterator[tuple[Floats, _Changes]]:
+    """Yield the changes before the end, in portions, with the times of their instants."""
+    of, periods = record.recording, record.recording.periods
+    codes, power_s = np.array(of.changes), np.array(of.power_s)
+    starts = codes >= 0
+    period = np.where(starts, codes, ~codes)
+    time_s = np.where(starts, np.array(periods.start_s)[period], np.array(periods.end_s)[period])
+    instants_s = np.sort(np.concatenate([time_s, power_s]))
+    instants_s = instants_s[np.append(True, instants_s[1:] != instants_s[:-1])[: len(instants_s)]]
+    instants_s = instants_s[instants_s < record.end_s]
+    instant = np.searchsorted(instants_s, time_s)
+    power_at = np.searchsorted(instants_s, power_s)
+    first_place, places = np.array(periods.first_place), np.array(periods.places, np.int64)
+    nodes, tasks = np.array(periods.nodes), np.array(periods.tasks)
+    power_node, power_state = np.array(of.power_node), np.array(of.power_state)
+    counts = np.bincount(instant, places[period], len(instants_s) + 1)
+    counts += np.bincount(power_at, minlength=len(instants_s) + 1)
+    for first, last in portions(counts[:-1], MAX_INSTANTS, MAX_CHANGES):
+        some = slice(*np.searchsorted(instant, (first, last)))
+        powers = slice(*np.searchsorted(power_at, (first, last)))
+        each = places[period[some]]
+        # Index of each node of the periods in `nodes` and `tasks`.
+        place = np.repeat(first_place[period[some]] - (np.cumsum(each) - each), each)
+        place += np.arange(len(place))
+        sign = np.repeat(np.where(starts[some], 1, -1), each)
+        none = len(power_node[powers])
+        yield (
+            instants_s[first:last],
+            _Changes(
+                np.concatenate([np.repeat(instant[some], each), power_at[powers]]) - first,
+                np.concatenate([nodes[place], power_node[powers]]).astype(np.int64),
+                np.append(sign * tasks[place], np.zeros(none, np.int64)),
+                np.append(np.full(len(place), -1), power_state[powers]),
+            ),
+        )
+
+
+def _last_of_instants(changes: _Changes) -> _Changes:
+    """Return what the changes of each node and instant amount to, by node and then by instant.
+
+    Returns:
+        `tasks` is the change since the begin of the portion, `power` the latest new power state
+        since then.
+    """
+    by_node = changes.node
+    if len(by_node) and by_node.max() < 2**16:
+        by_node = by_node.astype(np.uint16)  # numpy sorts 16 bits in linear time
+    if (changes.power >= 0).any():
+        by_time = np.argsort(changes.instant, kind="stable")
+        order = by_time[np.argsort(by_node[by_time], kind="stable")]
+    else:
+        order = np.argsort(by_node, kind="stable")
+    instant, node, tasks, power = (column[order] for column in changes)
+    others = node[1:] != node[:-1]
+    last = np.append(others | (instant[1:] != instant[:-1]), True)[: len(node)]
+    begin = np.flatnonzero(np.append(True, others)[: len(node)])
+    each = np.diff(np.append(begin, len(node)))
+    total = np.cumsum(tasks)
+    tasks = total - np.repeat(total[begin] - tasks[begin], each)
+    if (power >= 0).any():
+        known = power >= 0
+        known[begin] = True
+        power = power[np.maximum.accumulate(np.where(known, np.arange(len(power)), 0))]
+    return _Changes(instant[last], node[last], tasks[last], power[last])
+
+
+def _before(node: Ints, values: NDArray[T], first: NDArray[T]) -> NDArray[T]:
+    """Return the previous value of the same node.
+
+    Args:
+        node: nodes; all entries of a node are consecutive.
+        values: the value of each entry.
+        first: value before the first entry, by node.
+    """
+    before = np.empty_like(values)
+    before[1:] = values[:-1]
+    begin = np.flatnonzero(np.append(True, node[1:] != node[:-1])[: len(node)])
+    before[begin] = first[node[begin]]
+    return before
+
+
+def _grouped(end_s: Floats, start_s: Floats, level: Ints, node: Ints) -> SpanColumns:
+    """Return the spans of nodes: nodes with equal begin, end and level are together.
+
+    Args:
+        end_s: end of the span of each node, s, ascending.
+        start_s: begin, s.
+        level: level.
+        node: node number, ascending for an equal end.
+    """
+    others = np.append(True, end_s[1:] != end_s[:-1])[: len(node)]
+    breaks = others.copy()
+    breaks[1:] |= (start_s[1:] != start_s[:-1]) | (level[1:] != level[:-1])
+    first = np.flatnonzero(breaks)  # of runs of consecutive equal entries
+    keys = level[first], start_s[first], end_s[first]
+    order = np.lexsort(keys)  # stable: runs of one span are in the order of their nodes
+    alike = np.append(False, np.ones(max(len(first) - 1, 0), bool))[: len(first)]
+    for key in keys:
+        alike[1:] &= key[order][1:] == key[order][:-1]
+    if alike.any():  # spans with several runs: move them to the first one
+        lead = order[np.maximum.accumulate(np.where(alike, 0, np.arange(len(order))))]
+        leader = np.empty_like(order)
+        leader[order] = lead
+        runs = np.argsort(leader, kind="stable")
+        length = np.diff(np.append(first, len(node)))[runs]
+        entry = np.repeat(first[runs] - (np.cumsum(length) - length), length)
+        entry += np.arange(len(entry))
+        head = leader[runs] == runs
+        first = (np.cumsum(length) - length)[head]
+        end_s, start_s, level, node = end_s[entry], start_s[entry], level[entry], node[entry]
+    return SpanColumns(start_s[first], end_s[first], level[first], first, node)
+
+
+ROWS = 20_000
+"""Maximum number of rows that are made together."""
+
+ENTRIES = 500_000
+"""Maximum number of nodes in these rows."""
+
+DRAIN_CHANGES = ("repaired", "drained")
+
+
+def intervals(numbers: Iterable[int]) -> str:
+    """Return distinct integers as sorted intervals, such as `0-3 7`."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return " ".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def job_rows(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `jobs.csv`, many at once."""
+    of, texts = record.recording, Texts()
+    owners = [
+        ",".join(map(_text, (one.user, one.group, one.partition, one.account, one.qos)))
+        for one in of.owners.known
+    ]
+    reasons = {row: _text(reason) for row, reason in of.reasons.items()}
+    names = {row: _text(name) for row, name in of.names.items()}
+    suspended_s = of.suspended_until(record.end_s)
+    places = np.append(np.array(of.periods.places), 0)[np.array(of.last_period)]  # -1: the last, 0
+    for first, last in portions(places, ROWS, ENTRIES):
+        rows, some = range(first, last), slice(first, last)
+        yield _lines(
+            map(str, of.job_id[some]),
+            map(repr, of.submit_s[some]),
+            _times(of.start_s[some]),
+            _times(of.end_s[some]),
+            map(STATES.__getitem__, of.state[some]),
+            map(str, of.cores[some]),
+            _last_nodes(of, some, texts),
+            map(repr, record.job_energies_j[some]),
+            [reasons.get(row, "") for row in rows],
+            map(repr, of.requested_s[some]),
+            map(PLACEMENTS.__getitem__, of.placement[some]),
+            map(owners.__getitem__, of.owners.codes(some)),
+            [names.get(row, "") for row in rows],
+            map(texts.__getitem__, _runs(of, some)),
+            [str(suspended_s.get(row, 0.0)) for row in rows],
+            [str(of.lost_core_s.get(row, 0.0)) for row in rows],
+        )
+
+
+def _lines(*columns: Iterable[str]) -> str:
+    """Return rows from the cells of each column."""
+    return "\n".join([*map(",".join, zip(*columns, strict=True)), ""])
+
+
+def _last_nodes(of: Recording, rows: slice, texts: Texts) -> list[str]:
+    """Return the nodes of the last run of consecutive jobs, as `Recording.nodes_of`."""
+    started = ~np.isnan(np.array(of.start_s[rows]))
+    first, nodes, _ = of.periods.allocations(np.array(of.last_period[rows])[started])
+    each = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(nodes))))
+    if ((np.diff(nodes) <= 0) & (np.diff(each) == 0)).any():  # not in ascending order
+        nodes = nodes[np.lexsort((nodes, each))]
+    found = [""] * len(started)
+    for row, text in zip(
+        np.flatnonzero(started).tolist(), intervals_of_sets(nodes, first, texts), strict=True
+    ):
+        found[row] = text
+    return found
+
+
+def _runs(of: Recording, rows: slice) -> list[int]:
+    """Return the numbers of runs of consecutive jobs so far."""
+    run = of.periods.run
+    return [run[period] if period >= 0 else 0 for period in of.last_period[rows]]
+
+
+def node_lines(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `nodes.csv` as lines."""
+    for span in node_spans(record):
+        nodes = intervals(span.nodes)
+        yield f"{span.start_s},{span.end_s},{nodes},{span.state},{span.power_w}\n"
+
+
+def node_rows(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `nodes.csv`, many at once."""
+    if not can_be_columns(record):
+        yield from node_lines(record)
+        return
+    levels, texts = Levels(record), Texts()
+    tails = _Tails(record, levels)
+    for spans in span_columns(record, levels):
+        yield _lines(
+            map(repr, spans.start_s.tolist()),
+            map(repr, spans.end_s.tolist()),
+            intervals_of_sets(spans.node, spans.first, texts),
+            map(tails.__getitem__, spans.level.tolist()),
+        )
+
+
+class _Tails(dict[int, str]):
+    """The last cells of rows of `nodes.csv`, by level."""
+
+    def __init__(self, record: RunRecord, levels: Levels) -> None:
+        super().__init__()
+        self._meters = [GroupMeter(group, record.start_s) for group in record.platform.nodes]
+        self._levels = levels
+
+    def __missing__(self, level: int) -> str:
+        kind, code, tasks = self._levels.parts(level)
+        power = POWER_STATES[code]
+        state = ("computing" if tasks else "idle") if power == "on" else power
+        self[level] = f"{state},{self._meters[kind].node_power_w(power, (tasks,))}"
+        return self[level]
+
+
+def schedule_rows(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `schedule.csv`, many at once."""
+    of, periods, texts = record.recording, record.recording.periods, Texts()
+    job_id, row_of, start_s = of.job_id, periods.row, periods.start_s
+    begun = _first_of_runs(periods, len(of))
+    for first, last in portions(np.array(periods.places)[np.array(begun, np.int64)], ROWS, ENTRIES):
+        chosen = begun[first:last]
+        yield _lines(
+            [str(job_id[row_of[period]]) for period in chosen],
+            [repr(start_s[period]) for period in chosen],
+            *_places(periods, chosen, texts),
+        )
+    rejected = STATES.index("rejected")
+    for row, state in enumerate(of.state):
+        if state == rejected and (row not in of.reasons or row in of.declined):
+            yield f"{of.job_id[row]},,,\n"
+
+
+def _first_of_runs(periods: Periods, jobs: int) -> Sequence[int]:
+    """Return the first computing period of each run, in chronological order."""
+    if max(periods.run, default=1) == 1 and len(set(periods.row)) == len(periods):
+        return range(len(periods))  # every run has one period
+    runs, found = array("i", bytes(4 * jobs)), array("q")  # runs of each job so far
+    for period, row in enumerate(periods.row):
+        if runs[row] < periods.run[period]:
+            runs[row] += 1
+            found.append(period)
+    return found
+
+
+def run_rows(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `runs.csv`, many at once."""
+    job_id, periods, texts = record.recording.job_id, record.recording.periods, Texts()
+    for first, last in portions(np.array(periods.places), ROWS, ENTRIES):
+        some = slice(first, last)
+        yield _lines(
+            [str(job_id[row]) for row in periods.row[some]],
+            map(texts.__getitem__, periods.run[some]),
+            map(repr, periods.start_s[some]),
+            _times(periods.end_s[some]),
+            map(PERIOD_ENDS.__getitem__, periods.why[some]),
+            *_places(periods, range(first, last), texts),
+        )
+
+
+def _places(periods: Periods, chosen: Sequence[int], texts: Texts) -> tuple[list[str], list[str]]:
+    """Return the nodes and the numbers of tasks of computing periods as cells."""
+    first, nodes, tasks = periods.allocations(np.array(chosen, np.int64))
+    return (
+        joined([texts[node] for node in nodes.tolist()], first),
+        joined([texts[count] for count in tasks.tolist()], first),
+    )
+
+
+def drain_lines(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `drains.csv` as lines."""
+    of = record.recording
+    for time_s, node, drained in zip(of.drain_s, of.drain_node, of.drained, strict=True):
+        yield f"{time_s},{node},{DRAIN_CHANGES[drained]}\n"
+
+
+def explanation_lines(record: RunRecord) -> Iterator[str]:
+    """Yield the rows of `explanations.csv` as lines."""
+    job_id, said = record.recording.job_id, record.recording.explanations
+    for row, time_s, code, expected_s in zip(
+        said.row, said.time_s, said.reason, said.expected_start_s, strict=True
+    ):
+        yield f"{job_id[row]},{time_s},{said.reasons[code]},{_time(expected_s)}\n"
+
+
+def _text(name: str) -> str:
+    """Return a cell with a name, quoted where CSV requires it."""
+    if "," in name or '"' in name or "\n" in name or "\r" in name:
+        return '"' + name.replace('"', '""') + '"'
+    return name
+
+
+def _time(time_s: float) -> str:
+    return "" if math.isnan(time_s) else repr(time_s)
+
+
+def _times(times_s: Iterable[float]) -> list[str]:
+    return ["" if math.isnan(time_s) else repr(time_s) for time_s in times_s]
+
+
+class Texts(dict[int, str]):
+    """The texts of integers, each made once."""
+
+    def __missing__(self, number: int) -> str:
+        self[number] = text = str(number)
+        return text
+
+
+def intervals_of_sets(
+    numbers: NodeNumbers, first: NDArray[np.int64], texts: Mapping[int, str]
+) -> list[str]:
+    """Return sets of integers as intervals, such as `0-3 7`; see `intervals`.
+
+    Args:
+        numbers: the numbers of all sets, one set after the other, ascending in each.
+        first: int64[sets], index of the first number of each set.
+        texts: the text of each number.
+    """
+    begins = np.append(True, numbers[1:] != numbers[:-1] + 1)[: len(numbers)]
+    begins[first[first < len(numbers)]] = True
+    begin = np.flatnonzero(begins)
+    end = np.append(begin[1:], len(numbers))[: len(begin)] - 1
+    parts = [
+        texts[a] if a == b else f"{texts[a]}-{texts[b]}"
+        for a, b in zip(numbers[begin].tolist(), numbers[end].tolist(), strict=True)
+    ]
+    return joined(parts, np.searchsorted(begin, first))
+
+
+def joined(parts: list[str], first: NDArray[np.int64]) -> list[str]:
+    """Return the parts of each set, separated by spaces.
+
+    Args:
+        parts: the parts of all sets, one set after the other.
+        first: int64[sets], index of the first part of each set.
+    """
+    if len(parts) == len(first) and (np.diff(first) == 1).all():
+        return parts  # each set has one part
+    bounds = [*first.tolist(), len(parts)]
+    return [
+        parts[begin] if end - begin == 1 else " ".join(parts[begin:end])
+        for begin, end in pairwise(bounds)
+    ]
+
+
+def portions(
+    sizes: NDArray[np.integer] | NDArray[np.float64], most: int, largest: int
+) -> Iterator[tuple[int, int]]:
+    """Yield the first set of each portion of consecutive sets and the one after its last.
+
+    Args:
+        sizes: [sets], number of elements of each set.
+        most: maximum number of sets in a portion.
+        largest: maximum number of elements in a portion of more than one set.
+    """
+    first, ends = 0, np.cumsum(sizes)
+    while first < len(ends):
+        done = ends[first - 1] if first else 0
+        last = int(np.searchsorted(ends, done + largest, "right"))
+        last = max(first + 1, min(last, first + most))
+        yield first, last
+        first = last
 
 
 class Column(NamedTuple):

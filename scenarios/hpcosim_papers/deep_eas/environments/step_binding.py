@@ -111,7 +111,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
 
     ## Rewards
 
-    Minus the cost accrued since the last decision, see `step_costs.accrued_cost`. The rewards of an
+    Minus the cost accrued since the last decision, see `step_runs.accrued_cost`. The rewards of an
     episode sum to minus the sum of the normalised energy-delay products of its jobs.
 
     ## Starting State

@@ -143,7 +143,7 @@ class SceneBatch(NamedTuple):
     Attributes:
         scene: observation of the actor.
         critic_input: float32[decisions, features], observation of the critic, see
-            `critic.critic_features`.
+            `critic_features`.
         step: int64[decisions], the step of each decision.
     """
 

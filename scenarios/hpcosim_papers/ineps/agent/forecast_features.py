@@ -54,7 +54,7 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Floats, Ints, Job
 from hpcosim_client.view import View
 from hpcosim_papers.ineps.agent.settings import Pairing
-from hpcosim_papers.ineps.agent.site import Kind, Option, Site, kind_of
+from hpcosim_papers.ineps.agent.site import ForecastNode, Kind, Option, kind_of
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.agents.networks import Rows
 from hpcosim_schedulers.heuristics.job_node import affordable, run_time_scale
@@ -193,7 +193,7 @@ class ForecastFeatures:
     def _options(self, view: View, waiting: Iterable[Waiting], nodes: Ints) -> NDArray[np.float64]:
         """Return the options, float64[kinds, nodes, 4]; infinite: the job does not fit."""
         numbers, free = nodes.tolist(), view.nodes.free[nodes].tolist()
-        sites: list[Site] = [self.forecast.sites[node] for node in numbers]
+        sites: list[ForecastNode] = [self.forecast.sites[node] for node in numbers]
         now_s = view.now_s
         places = list(zip(sites, free, strict=True))
         return np.array(
@@ -358,7 +358,7 @@ class Forecast:
     def __init__(self, platform: Platform) -> None:
         slowest = platform.slowest_ops_per_s
         self.sites = [
-            Site(group, node, slowest)
+            ForecastNode(group, node, slowest)
             for group, node in enumerate(platform.nodes)
             for _ in range(node.count)
         ]

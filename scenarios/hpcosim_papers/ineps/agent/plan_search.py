@@ -18,7 +18,15 @@ from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
 from hpcosim_papers.ineps.agent.plans import Cost, Plan, PlanNode, Problem, anneal
 from hpcosim_papers.ineps.agent.policy import BEST, PairingRounds, Rule
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
-from hpcosim_papers.ineps.agent.site import Kind, Lanes, Running, Share, Site, kind_of, without
+from hpcosim_papers.ineps.agent.site import (
+    ForecastJob,
+    ForecastNode,
+    Kind,
+    Lanes,
+    Running,
+    kind_of,
+    without,
+)
 from hpcosim_schedulers.agents.rounds import by_rounds
 
 # The cost of a plan of the known jobs, also while more jobs may be submitted.
@@ -181,8 +189,8 @@ class KnownPlan:
     def _problem(
         self,
         now_s: float,
-        sites: Sequence[Site],
-        shares: Sequence[Sequence[tuple[Share, float]]],
+        sites: Sequence[ForecastNode],
+        shares: Sequence[Sequence[tuple[ForecastJob, float]]],
     ) -> Problem:
         group_sites = {site.group: site for site in sites}
         groups = sorted(group_sites)
@@ -200,7 +208,7 @@ class KnownPlan:
         return Problem(now_s, nodes, types, works, submits_s, lambda extra_j, _: extra_j)
 
 
-def _ordered(site: Site, now_s: float) -> list[tuple[Share, float]]:
+def _ordered(site: ForecastNode, now_s: float) -> list[tuple[ForecastJob, float]]:
     """Return the jobs of a node with their remaining work, in an order that its state defines."""
     return sorted(
         zip(site.shares, site.remaining(now_s), strict=True),

@@ -49,7 +49,7 @@ class Option(NamedTuple):
     delay_s: float
 
 
-class Share:
+class ForecastJob:
     """A job on a node.
 
     Attributes:
@@ -71,7 +71,7 @@ class Share:
         self.end_s = math.inf
 
 
-class Site:
+class ForecastNode:
     """A node and the jobs on it.
 
     Attributes:
@@ -86,7 +86,7 @@ class Site:
     def __init__(self, group: int, node: NodeGroup, slowest_ops_per_s: float) -> None:
         self.group = group
         self.cores = node.cores
-        self.shares: list[Share] = []
+        self.shares: list[ForecastJob] = []
         self.state: tuple[object, ...] = (group,)
         self.busy_until_s = -math.inf
         self._slowness = slowest_ops_per_s / node.ops_per_s
@@ -101,7 +101,7 @@ class Site:
     def add(self, now_s: float, job_id: int, kind: Kind) -> None:
         """Add a job that starts."""
         self._go_on(now_s)
-        self.shares.append(Share(job_id, kind, *self._demand(kind)))
+        self.shares.append(ForecastJob(job_id, kind, *self._demand(kind)))
         self._look_ahead()
 
     def remove(self, now_s: float, job_id: int) -> None:

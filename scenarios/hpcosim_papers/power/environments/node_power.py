@@ -31,7 +31,7 @@ from hpcosim_papers.power.environments.power_task import (
 )
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
-from hpcosim_schedulers.power.account import Account, Bools
+from hpcosim_schedulers.power.account import Bools, EnergyAccount
 from hpcosim_schedulers.power.features import FEATURES, Observation, Periodic, action_mask, features
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable
@@ -165,7 +165,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         self.done = True
 
     @property
-    def account(self) -> Account:
+    def account(self) -> EnergyAccount:
         """The energy and waiting-time account of this episode."""
         return self._rounds.account
 

@@ -16,8 +16,8 @@ from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import PALE, box_plots, panels
 from hpcosim_experiments.runs.plan import Plan, PlannedRun
 from hpcosim_experiments.statistics.rows import Label, Rows, where
-from hpcosim_papers.node_centric.study import paper
-from hpcosim_papers.node_centric.study.paper import (
+from hpcosim_papers.node_centric import paper
+from hpcosim_papers.node_centric.paper import (
     CAPS,
     COLUMNS,
     DRAWN,
