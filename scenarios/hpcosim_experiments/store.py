@@ -14,7 +14,8 @@ import msgspec
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.plan import Plan, PlannedRun
 from hpcosim_experiments.runs.task import RunResult, Simulated
-from hpcosim_experiments.whole_files import DRAFT, write_whole
+from hpcosim_experiments.whole_files import write_whole
+from hpcosim_protocol.files import DRAFT
 from hpcosim_scenarios.running.warnings import Warn
 
 FOLDER = "runs"

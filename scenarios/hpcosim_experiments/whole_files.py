@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from hpcosim_experiments.errors import StoreError
-
-DRAFT = ".draft-"
-"""Begin of the names of files that are being written."""
+from hpcosim_protocol import files
 
 
 def write_whole(path: Path, content: bytes) -> None:
@@ -29,21 +26,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 @contextmanager
 def draft_of(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces a file if the `with` block succeeds.
-
-    Args:
-        path: the file; missing folders are created.
+    """Yield a draft as `hpcosim_protocol.files.draft_of` does, with the error of this package.
 
     Raises:
         StoreError: the file cannot be written; it is as it was before.
     """
-    draft = path.with_name(f"{DRAFT}{path.name}-{secrets.token_hex(4)}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield draft
-        draft.replace(path)
+        with files.draft_of(path) as draft:
+            yield draft
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            draft.unlink()

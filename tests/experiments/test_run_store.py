@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hpcosim_experiments.errors import StoreError
 from hpcosim_experiments.runs.task import RunResult, Simulated
 from hpcosim_experiments.store import DRAFT_AGE_S, RunStore
-from hpcosim_experiments.whole_files import DRAFT
+from hpcosim_protocol.files import DRAFT
 from support.examples import examples
 
 KEY = "ab" + "0" * 62
