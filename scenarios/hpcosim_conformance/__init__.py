@@ -8,9 +8,9 @@ Example:
     True
 """
 
-from hpcosim_conformance.clients.checks import try_client
+from hpcosim_conformance.clients.client_checks import try_client
 from hpcosim_conformance.errors import CommandError, ConformanceError, NoServerError
-from hpcosim_conformance.servers.checks import try_server
+from hpcosim_conformance.servers.server_checks import try_server
 from hpcosim_conformance.verdict import Rule, Verdict, conforms, report, rules
 
 __all__ = [

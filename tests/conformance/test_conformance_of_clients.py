@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_conformance import CommandError, Verdict, try_client
-from hpcosim_conformance.clients.checks import SCRIPTS
+from hpcosim_conformance.clients.client_checks import SCRIPTS
 from support.other_languages import LANGUAGES, client_in
 from support.paths import ROOT
 from support.processes import SOON_S, alive, eventually

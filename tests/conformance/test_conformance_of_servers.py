@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpcosim_conformance import CommandError, Verdict, try_server
-from hpcosim_conformance.servers.checks import CHECKS
+from hpcosim_conformance.servers.server_checks import CHECKS
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.service import Service

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from hpcosim.cli.main import app
 from hpcosim_conformance import Verdict, conforms, report, rules
-from hpcosim_conformance.servers import session
+from hpcosim_conformance.servers import server_under_test
 from support.paths import ROOT
 from support.processes import SOON_S
 
@@ -90,7 +90,7 @@ def test_exit_status_of_the_command(options: list[str], status: int, output: str
 
 def test_the_command_without_a_server_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a server the command prints one line, as `hpcosim ping`, and exits with 1."""
-    monkeypatch.setattr(session, "CONNECT_S", 0.2)
+    monkeypatch.setattr(server_under_test, "CONNECT_S", 0.2)
     done = CliRunner().invoke(app, ["conformance", "--server", "ipc:///tmp/no-hpcosim-server"])
     what = "error: no server answers at ipc:///tmp/no-hpcosim-server: waited 0.2 s"
     assert (done.exit_code, done.stderr.splitlines()) == (1, [what])

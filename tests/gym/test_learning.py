@@ -29,8 +29,8 @@ from hpcosim_gym.learning.networks import (  # noqa: E402
     switches,
 )
 from hpcosim_gym.learning.rollout import Rollout, collect, joined  # noqa: E402
-from hpcosim_gym.learning.session import IterationOutcome, Learner, TrainingSession  # noqa: E402
 from hpcosim_gym.learning.settings import TrainingSettings, checksum, description  # noqa: E402
+from hpcosim_gym.learning.training_session import IterationOutcome, Learner, TrainingSession  # noqa: E402
 from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E402
     Agent,
     behaviour_cloning,

@@ -11,7 +11,7 @@ import pytest
 from hpcosim_protocol import Events, decode_server_message, encode
 from hpcosim_scenarios.errors import ScenariosError
 from hpcosim_scenarios.running.library import Library
-from hpcosim_scenarios.running.replayed import replay
+from hpcosim_scenarios.running.replay import replay
 from hpcosim_server.errors import JournalError
 from hpcosim_server.journal.journal_file import (
     HEADER,

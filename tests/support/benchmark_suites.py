@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import structs
 
 from hpcosim_experiments.benchmark.bounds import seals_of
-from hpcosim_experiments.benchmark.carry_out import run_policy
+from hpcosim_experiments.benchmark.instance_runs import run_policy
 from hpcosim_experiments.benchmark.submission import ABOUT, Author, Verified
 from hpcosim_experiments.benchmark.suite import Suite, find_suite, read_suite, write_seals
 

@@ -15,7 +15,7 @@ from hpcosim_sim.record.results import Run, write_results
 from hpcosim_view.errors import ReadResultsError
 from hpcosim_view.run.folder import read_folder
 from hpcosim_view.run.recording import RecordingReader
-from hpcosim_view.terminal.tables import nodes_at
+from hpcosim_view.terminal.slurm_tables import nodes_at
 from support.simulating import cluster_of
 from support.site_scenes import job, table
 

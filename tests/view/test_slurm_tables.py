@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hpcosim_view.errors import SelectionError
-from hpcosim_view.terminal.tables import (
+from hpcosim_view.terminal.slurm_tables import (
     duration,
     intervals_of,
     node_list,

@@ -12,7 +12,7 @@ import pytest
 from hpcosim_view.live.client import LiveView
 from hpcosim_view.run.frame import frame
 from hpcosim_view.run.moment import moment
-from hpcosim_view.terminal.session import Following, Playback
+from hpcosim_view.terminal.run_source import Following, Playback
 from hpcosim_view.terminal.top import Order, running_rows, waiting_rows
 from support.frames_by_hand import HOSTILE, small_run
 from support.live_app import LiveServer

@@ -14,7 +14,7 @@ from hpcosim_view.figure import _rectangles
 from hpcosim_view.run.extracts import TIME_UNITS, job_changes, queue_of, states_of, used_cores_of
 from hpcosim_view.run.frame import Frame, frame, periods_of
 from hpcosim_view.run.moment import moment
-from hpcosim_view.terminal.tables import queue_at, squeue
+from hpcosim_view.terminal.slurm_tables import queue_at, squeue
 from hpcosim_view.terminal.top import Order, running_rows
 
 

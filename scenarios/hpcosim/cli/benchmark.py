@@ -130,7 +130,7 @@ def run(
     """Run all instances of a suite with a scheduler, and write a submission."""
     with errors_in_one_line():
         from hpcosim_conformance.clients.connection import split_command
-        from hpcosim_experiments.benchmark.carry_out import run_policy, run_served
+        from hpcosim_experiments.benchmark.instance_runs import run_policy, run_served
         from hpcosim_experiments.benchmark.suite import BenchmarkError, find_suite
         from hpcosim_protocol.keys import read_server_keys
         from hpcosim_scenarios.running.policies import parse_power_list

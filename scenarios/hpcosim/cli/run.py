@@ -168,7 +168,7 @@ def replay(
     """Run a session again from its journal, without its scheduler, and verify each reply."""
     with errors_in_one_line():
         from hpcosim.cli.printing import print_metrics, print_warning
-        from hpcosim_scenarios.running.replayed import replay as run_again
+        from hpcosim_scenarios.running.replay import replay as run_again
         from hpcosim_scenarios.running.results import formats_of
 
         replayed = run_again(

@@ -17,7 +17,7 @@ from hpcosim.cli.usage import EXAMPLES, CommandGroup, errors_in_one_line, help_o
 if TYPE_CHECKING:
     from hpcosim_view.live.client import LiveView
     from hpcosim_view.run.frame import Frame
-    from hpcosim_view.terminal.tables import QueuedJob
+    from hpcosim_view.terminal.slurm_tables import QueuedJob
 
 
 app = typer.Typer(
@@ -105,7 +105,7 @@ def run_and_time(
         at: the time; None: the middle of a results folder, now of a live view.
     """
     from hpcosim_view.run.folder import read_folder
-    from hpcosim_view.terminal.tables import time_in
+    from hpcosim_view.terminal.slurm_tables import time_in
 
     if server is not None:
         view = live_view(server, token)
@@ -179,7 +179,7 @@ def squeue(
         check_one_source(results, server, session, token)
         from hpcosim_sim.record.results import to_json
         from hpcosim_view.run.extracts import clean
-        from hpcosim_view.terminal import tables as table
+        from hpcosim_view.terminal import slurm_tables as table
 
         chosen = table.ACTIVE if states is None else table.states_named(states)
         frame, at_s = run_and_time(results, server, session, token, at)
@@ -230,7 +230,7 @@ def sinfo(
     with errors_in_one_line():
         check_one_source(results, server, session, token)
         from hpcosim_sim.record.results import to_json
-        from hpcosim_view.terminal import tables as table
+        from hpcosim_view.terminal import slurm_tables as table
 
         frame, at_s = run_and_time(results, server, session, token, at)
         groups = table.nodes_at(frame, at_s)
@@ -267,7 +267,7 @@ def top(
     with errors_in_one_line():
         from hpcosim_view.errors import LiveExtraError, SelectionError
         from hpcosim_view.run.folder import read_folder
-        from hpcosim_view.terminal.session import Following, Playback, Source
+        from hpcosim_view.terminal.run_source import Following, Playback, Source
 
         check_one_source(results, server, session, token)
         if server is not None and speed is not None:

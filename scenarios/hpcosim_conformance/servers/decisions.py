@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.session import (
+from hpcosim_conformance.servers.server_under_test import (
     Map,
     OpenSession,
     ServerUnderTest,

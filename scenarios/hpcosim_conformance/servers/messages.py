@@ -6,7 +6,7 @@ import msgspec
 
 from hpcosim_conformance.encodings import UNKNOWN_FIELDS
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.session import (
+from hpcosim_conformance.servers.server_under_test import (
     DELIMITER,
     Map,
     OpenSession,

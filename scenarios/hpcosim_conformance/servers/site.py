@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.session import (
+from hpcosim_conformance.servers.server_under_test import (
     Map,
     OpenSession,
     ServerUnderTest,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from hpcosim_conformance.errors import NotTriedError, expect
-from hpcosim_conformance.servers.session import (
+from hpcosim_conformance.servers.server_under_test import (
     MAX_REQUESTS,
     Map,
     OpenSession,

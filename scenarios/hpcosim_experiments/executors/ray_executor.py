@@ -38,7 +38,7 @@ from hpcosim_experiments.executors.interface import (
     WaitingTasks,
     cores,
 )
-from hpcosim_experiments.executors.ray_node import installed_version
+from hpcosim_experiments.executors.shipped_files import installed_version
 from hpcosim_experiments.executors.shipped_files import packed as packed_files
 
 QUIET = {"RAY_USAGE_STATS_ENABLED": "0"}

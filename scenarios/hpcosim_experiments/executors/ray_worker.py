@@ -30,7 +30,7 @@ def run_task(
     import sys
 
     try:
-        from hpcosim_experiments.executors.ray_node import installed_version, run_on_node
+        from hpcosim_experiments.executors.shipped_files import installed_version, run_on_node
     except ImportError as error:
         fault = f"cannot import hpcosim ({error})"
     else:

@@ -1,4 +1,4 @@
-"""Input files that travel to other machines, each machine unpacking them once."""
+"""Input files that travel to the nodes of a Ray cluster, and the execution of a task there."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from hpcosim_experiments.executors.calls import packed_outcome, set_environment
 from hpcosim_experiments.executors.interface import ExecutorError
 
 OWN_FOLDER = stat.S_IRWXU  # mode of folders of input files: other users have no access
@@ -118,3 +121,28 @@ def _own_folder(path: Path) -> Path:
     if stat.S_IMODE(found.st_mode) & 0o077:
         path.chmod(OWN_FOLDER)
     return path
+
+
+def installed_version() -> str:
+    """Return the version of hpcosim on this machine."""
+    try:
+        return version("hpcosim")
+    except PackageNotFoundError:  # a checkout that is only on the path
+        return "without version"
+
+
+def run_on_node(
+    function: bytes, task: bytes, files: tuple[str, str, list[Any]], folders: dict[str, str]
+) -> bytes:
+    """Run a task and return its packed outcome, see `run_task`."""
+    digest, folder, references = files
+    here = _files_here(digest, folder, references[0])
+    set_environment({name: Path(path) for name, path in folders.items()}, here)
+    return packed_outcome(function, task, here)
+
+
+@lru_cache(maxsize=4)
+def _files_here(digest: str, folder: str, reference: Any) -> ShippedFiles:
+    import ray
+
+    return unpacked(digest, folder, lambda: ray.get(reference))

@@ -32,8 +32,8 @@ from hpcosim_view.run.extracts import (
 )
 from hpcosim_view.run.frame import Frame
 from hpcosim_view.run.moment import Moment, RunningJobs, moment
-from hpcosim_view.terminal.session import FACTOR, Source
-from hpcosim_view.terminal.tables import duration, node_list, node_names
+from hpcosim_view.terminal.run_source import FACTOR, Source
+from hpcosim_view.terminal.slurm_tables import duration, node_list, node_names
 
 # The rows of the tables of running and waiting jobs.
 

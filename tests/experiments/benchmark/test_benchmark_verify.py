@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpcosim_experiments.benchmark.carry_out import run_policy, run_served
+from hpcosim_experiments.benchmark.instance_runs import run_policy, run_served
 from hpcosim_experiments.benchmark.submission import Verifier, read_submission
 from hpcosim_experiments.benchmark.suite import Suite, VerificationError
 from hpcosim_scenarios.errors import RunError

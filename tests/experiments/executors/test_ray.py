@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("ray", reason="the Ray executor needs the extra ray")
 
 from hpcosim_experiments.executors import ExecutorError, Ray, open_executor
-from hpcosim_experiments.executors.ray_node import installed_version
 from hpcosim_experiments.executors.ray_worker import run_task
+from hpcosim_experiments.executors.shipped_files import installed_version
 from support import executor_tasks as given
 from support.processes import eventually
 from support.ray_clusters import RayNodes, ray_nodes

@@ -20,8 +20,13 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import Rollout, Sample, collect, joined, parts_of, play
-from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import description, flat_settings
+from hpcosim_gym.learning.training_session import (
+    IterationOutcome,
+    Learner,
+    OnIteration,
+    TrainingSession,
+)
 from hpcosim_gym.learning.update import learn, weights_of
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas

@@ -27,8 +27,13 @@ from hpcosim_gym.learning.rollout import (
     parts_of,
     play,
 )
-from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import checksum, description, flat_settings
+from hpcosim_gym.learning.training_session import (
+    IterationOutcome,
+    Learner,
+    OnIteration,
+    TrainingSession,
+)
 from hpcosim_gym.learning.update import behaviour_cloning, learn, weights_of
 from hpcosim_papers.ineps.agent.policy import RULES, PairingMetadata, Rule, best, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing

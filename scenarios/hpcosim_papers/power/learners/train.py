@@ -26,13 +26,18 @@ from hpcosim_gym.learning.networks import (
     use_one_thread,
 )
 from hpcosim_gym.learning.rollout import Sample, SideBySide, collect
-from hpcosim_gym.learning.session import IterationOutcome, Learner, OnIteration, TrainingSession
 from hpcosim_gym.learning.settings import (
     Algorithm,
     TrainingSettings,
     checksum,
     description,
     flat_settings,
+)
+from hpcosim_gym.learning.training_session import (
+    IterationOutcome,
+    Learner,
+    OnIteration,
+    TrainingSession,
 )
 from hpcosim_gym.learning.update import Agent, learn, mean_losses, weights_of
 from hpcosim_papers.power.agent import HEAD, NodePowerMetadata, Shape, save_actor

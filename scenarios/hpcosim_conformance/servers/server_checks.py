@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hpcosim_conformance.errors import BrokenRuleError, NoServerError, NotTriedError
 from hpcosim_conformance.servers import decisions, messages, site, timing
-from hpcosim_conformance.servers.session import ServerUnderTest, connected
+from hpcosim_conformance.servers.server_under_test import ServerUnderTest, connected
 from hpcosim_conformance.verdict import Verdict, rules, run_checks
 from hpcosim_protocol.keys import ClientKeys
 
