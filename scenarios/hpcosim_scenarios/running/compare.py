@@ -295,13 +295,17 @@ class Outcome(NamedTuple):
 
 def outcome_of(folder: Path, metrics: Metrics) -> Outcome:
     """Return the outcome of a run with results in a folder."""
-    with (folder / "jobs.csv").open(encoding="utf-8", newline="") as file:
-        waits_s = {
-            int(job["job_id"]): float(job["start_s"]) - float(job["submit_s"])
-            for job in csv.DictReader(file)
-            if job["start_s"]
-        }
+    waits_s = {
+        int(job["job_id"]): float(job["start_s"]) - float(job["submit_s"])
+        for job in _started_jobs(folder)
+    }
     return Outcome(metrics, waits_s)
+
+
+def _started_jobs(folder: Path) -> Iterator[Mapping[str, str]]:
+    """Yield the rows of `jobs.csv` of the jobs that started."""
+    with (folder / "jobs.csv").open(encoding="utf-8", newline="") as file:
+        yield from (job for job in csv.DictReader(file) if job["start_s"])
 
 
 def savings_of(outcome: Outcome, baseline: Outcome) -> dict[str, int | float]:
@@ -369,15 +373,12 @@ def groups_of(folder: Path, by: Sequence[GroupedBy]) -> dict[str, dict[str, dict
         Groups in order of their core-hours, the largest first.
     """
     found: dict[str, dict[str, dict[str, float]]] = {kind: {} for kind in by}
-    with (folder / "jobs.csv").open(encoding="utf-8", newline="") as file:
-        for job in csv.DictReader(file):
-            if not job["start_s"]:
-                continue
-            wait_s = float(job["start_s"]) - float(job["submit_s"])
-            run_s = float(job["end_s"]) - float(job["start_s"]) if job["end_s"] else 0.0
-            for kind, groups in found.items():
-                name = job.get(kind) or NO_NAME
-                _add(groups.setdefault(name, {}), wait_s, run_s * float(job["cores"]) / 3600.0)
+    for job in _started_jobs(folder):
+        wait_s = float(job["start_s"]) - float(job["submit_s"])
+        run_s = float(job["end_s"]) - float(job["start_s"]) if job["end_s"] else 0.0
+        for kind, groups in found.items():
+            name = job.get(kind) or NO_NAME
+            _add(groups.setdefault(name, {}), wait_s, run_s * float(job["cores"]) / 3600.0)
     return {kind: _ordered(groups) for kind, groups in found.items()}
 
 
