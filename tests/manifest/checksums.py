@@ -27,6 +27,10 @@ ENVIRONMENT = ("git", "packages", "hpcosim")
 SKIPPED = (".png", ".svg", ".pdf", ".html")
 """Files that contain versions of libraries, or that libraries draw."""
 COMMIT = re.compile(rb"\b[0-9a-f]{40}(-dirty)?\b")
+NUMBER = re.compile(rb"-?\d+\.\d+(?:e[+-]?\d+)?", re.IGNORECASE)
+"""A number that is not whole. NumPy's sums differ in the last digits between processors."""
+DIGITS = 10
+"""Significant digits of a number that count."""
 STORE = "runs"
 """Folder of experiments whose names depend on the code of the package."""
 
@@ -66,10 +70,14 @@ def without_environment(content: bytes) -> bytes:
 
 
 def checksum(content: bytes, folder: Path) -> str:
-    """Return the checksum of a content without paths, and versions of Python and the repository."""
+    """Return the checksum of a content.
+
+    Paths, versions of Python and the repository, and further digits of numbers do not count.
+    """
     for text, name in ((folder, "FOLDER"), (ROOT, "ROOT"), (platform.python_version(), "PYTHON")):
         content = content.replace(os.fsencode(text), name.encode())
     content = COMMIT.sub(b"COMMIT", content)
+    content = NUMBER.sub(lambda found: b"%.*g" % (DIGITS, float(found[0])), content)
     return hashlib.sha256(content).hexdigest()[:16]
 
 
