@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import chdir
+from importlib.metadata import version
 from pathlib import Path
 
 from manifest.cases import Command, cases, write_inputs
@@ -27,6 +28,9 @@ ENVIRONMENT = ("git", "packages", "hpcosim")
 SKIPPED = (".png", ".svg", ".pdf", ".html")
 """Files that contain versions of libraries, or that libraries draw."""
 COMMIT = re.compile(rb"\b[0-9a-f]{40}(-dirty)?\b")
+DIGEST = re.compile(rb"\b[0-9a-f]{64}\b")
+"""A SHA-256, also of files with the last digits of numbers, or of a version."""
+VERSION = re.compile(rb"(?<![\d.])" + re.escape(version("hpcosim").encode()) + rb"(?![\d.])")
 NUMBER = re.compile(rb"-?\d+\.\d+(?:e[+-]?\d+)?", re.IGNORECASE)
 """A number that is not whole. NumPy's sums differ in the last digits between processors."""
 DIGITS = 10
@@ -72,11 +76,14 @@ def without_environment(content: bytes) -> bytes:
 def checksum(content: bytes, folder: Path) -> str:
     """Return the checksum of a content.
 
-    Paths, versions of Python and the repository, and further digits of numbers do not count.
+    Paths, the versions of Python, hpcosim and the repository, and further digits of numbers do not
+    count.
     """
     for text, name in ((folder, "FOLDER"), (ROOT, "ROOT"), (platform.python_version(), "PYTHON")):
         content = content.replace(os.fsencode(text), name.encode())
     content = COMMIT.sub(b"COMMIT", content)
+    content = DIGEST.sub(b"DIGEST", content)
+    content = VERSION.sub(b"VERSION", content)
     content = NUMBER.sub(lambda found: b"%.*g" % (DIGITS, float(found[0])), content)
     return hashlib.sha256(content).hexdigest()[:16]
 
