@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,7 +31,12 @@ def run(before: str = "", *, fork: bool = True, command: object = VERSION) -> tu
     """Start a command from a new process; return the output and the errors of that process."""
     code = CHILD.format(before=before, fork=fork, command=command)
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=SOON_S
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=SOON_S,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # as the command sets it
     )
     return done.stdout, done.stderr
 
