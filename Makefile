@@ -25,7 +25,7 @@ slurm-demo: slurm-packages $(VENV)/.installed-standard  ## Let a scheduler watch
 slurm-packages:
 	@scenarios/slurm/install.sh
 
-check: $(VENV)/.installed-dev  ## Run the fast tests (1.5 minutes, up to 5 beside other work); ARGS="tests/server" chooses some
+check: $(VENV)/.installed-dev  ## Run the fast tests (at most 3 minutes, up to 10 beside other work); ARGS="tests/server" chooses some
 	$(VENV)/bin/python -m pytest -m "not slow" --hypothesis-profile=fast --numprocesses=$(WORKERS) --dist=worksteal $(ARGS)
 
 test: $(VENV)/.installed-dev  ## Run all tests, WORKERS=auto at a time (tests/README.md has the time)
