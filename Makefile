@@ -45,8 +45,8 @@ lint: $(VENV)/.installed-dev  ## Check style, format, types and the order of imp
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-leaderboard: $(VENV)/.installed-dev  ## Verify the submissions in scenarios/suites, and write the leaderboard of the documentation
-	$(VENV)/bin/hpcosim benchmark leaderboard scenarios/suites --out docs/reference/leaderboard.md
+leaderboard: $(VENV)/.installed-dev  ## Verify the submissions in scenarios/suites, and write their leaderboard
+	$(VENV)/bin/hpcosim benchmark leaderboard scenarios/suites --out scenarios/suites/LEADERBOARD.md
 
 docs: $(VENV)/.installed-docs  ## Build the documentation into site/ (1 minute); open site/index.html
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/python -m mkdocs build --strict

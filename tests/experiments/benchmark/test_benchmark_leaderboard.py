@@ -12,7 +12,7 @@ from support.benchmark_suites import submitted, tiny_suite
 from support.commands import command
 from support.paths import ROOT
 
-PAGE = ROOT / "docs" / "reference" / "leaderboard.md"
+PAGE = ROOT / "scenarios" / "suites" / "LEADERBOARD.md"
 
 
 def test_rows_depend_on_nothing_but_the_submissions(tmp_path: Path) -> None:
