@@ -27,10 +27,6 @@ MOST_BYTES = 1024 * MIB
 def open_regular(path: Path, most_bytes: int = MOST_BYTES) -> io.BufferedReader:
     """Open a regular file for reading.
 
-    Args:
-        path: the file.
-        most_bytes: maximum size, bytes.
-
     Raises:
         OSError: the file cannot be opened, is not a regular file, or is too large.
         ValueError: the path has a null byte.

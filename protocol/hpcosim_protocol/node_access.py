@@ -51,8 +51,6 @@ def first_window(
     """Return the first window of a reservation that overlaps a time span; None: none does.
 
     Args:
-        reservation: the reservation.
-        start_s: begin of the time span, s.
         end_s: end of the time span, s. Spans and windows contain their begin but not their end.
     """
     repeat_s = reservation.repeat_s
@@ -73,7 +71,6 @@ def blocked_by_reservation(
     """Return the reservations on whose nodes a job must not run in a time span.
 
     Args:
-        platform: the cluster.
         start_s: begin of the run, s.
         end_s: end of the run by the requested time, s.
         own: reservation in which the job runs (`JobRequest.reservation`); empty: none.

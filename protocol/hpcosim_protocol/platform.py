@@ -319,7 +319,6 @@ def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tas
     Model of Lopez, Stafford, Bosque 2025, section 3.1; Lopez Rauhut 2023, section 2.3.
 
     Args:
-        model: contention constants of the processor.
         total_mbps: bandwidth demand of all tasks on the processor, MB/s (`X`).
         own_mbps: bandwidth demand of the task, MB/s (`y`).
         active_tasks: number of tasks on the processor with operations left, this one included.
@@ -344,7 +343,6 @@ def energy_estimate_j(
     Equation 1 of Lopez, Stafford, Bosque 2025.
 
     Args:
-        platform: the cluster.
         group: index of the node's group in the platform.
         cores: requested cores of the job.
         requested_s: requested run time of the job, on the slowest node, s.

@@ -22,7 +22,6 @@ class DeviceDemand(NamedTuple):
     Attributes:
         name: name of the resource, with or without type.
         thousandths: size of each part; `WHOLE_DEVICE`: a whole device.
-        parts: number of parts.
     """
 
     name: str
@@ -41,7 +40,6 @@ def memory_on(
     """Return the memory that a job holds on a node, MB.
 
     Args:
-        request: request of the job.
         memory_mb: `JobSubmitted.memory_mb`, memory for each core, MB.
         cores: cores that the job requested on the node (`AllocateJob.cores`).
         node_memory_mb: memory of the node, MB.
@@ -123,8 +121,6 @@ def choose_devices(
     order of the nodes, after those of the other requests.
 
     Args:
-        request: request of the job.
-        tasks: number of tasks on each node.
         free: for each node the free thousandths of each device, by name with type.
 
     Returns:

@@ -89,9 +89,6 @@ class Table(Mapping[str, Any]):
 class Run:
     """A run: its metrics and its tables. A notebook shows it as a picture.
 
-    Args:
-        folder: the results folder.
-
     Attributes:
         folder: the results folder.
     """

@@ -44,7 +44,6 @@ class Compared(NamedTuple):
     """A job in both runs.
 
     Attributes:
-        simulated: its times in the simulation.
         added_s: sum of the start delays of this job and of those before it, s: the jobs for whose
             end it waited in the simulation, and so on; the largest sum.
         in_a_row: number of these jobs.

@@ -33,9 +33,7 @@ class Instance:
     """A cluster of this host.
 
     Attributes:
-        options: what the user asked for.
         ports: free ports: controller, slurmdbd, then one for each node.
-        daemons: what has been started.
     """
 
     folder: Path

@@ -115,8 +115,6 @@ def files_of(
     The files on energy and pstates are included if the outcome has these.
 
     Args:
-        outcome: the result of a run.
-        prefix: start of the file names.
         complete: include `PREFIX_schedule.csv`. Batsim writes this summary at the end of a
             simulation; a Batsim that is stopped before leaves none. The summary only counts jobs
             that have ended, so one of a run cut short would read as a success.

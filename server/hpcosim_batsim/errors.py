@@ -46,7 +46,6 @@ class BadReplyError(SchedulerError):
     """The scheduler's reply is malformed or contains an invalid decision.
 
     Args:
-        what: what is wrong and what was expected.
         where: the field of the reply, such as `$.events[0].data.alloc`; "": the whole reply.
         now_s: simulated time, s; None: unknown.
     """
@@ -67,7 +66,6 @@ class StuckError(SchedulerError):
     """No event is left, but jobs wait or the scheduler has not ended the registration of jobs.
 
     Args:
-        now_s: simulated time of the last event, s.
         why: what the simulation waits for.
     """
 

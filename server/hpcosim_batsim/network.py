@@ -30,7 +30,6 @@ class Group(Struct, frozen=True, eq=False):
         up: links from the hosts to the centre of their zone, without those of one host.
         down: links from the centre to the hosts, without those of one host.
         up_latency_s: latency of each host's own links to the centre, s.
-        down_latency_s: latency of the own links from the centre, s.
     """
 
     name: str
@@ -64,8 +63,6 @@ class Network:
     """The network of a platform.
 
     Args:
-        zones: the zones by name.
-        zone_of: name of the zone of each host and router.
         unsupported: why messages cannot be simulated; "": they can.
 
     Attributes:
@@ -220,7 +217,6 @@ class Link(Struct, frozen=True):
 
     Attributes:
         bytes_per_s: bandwidth, bytes/s.
-        latency_s: latency, s.
         fatpipe: each message has the whole bandwidth; otherwise all messages share it.
     """
 
@@ -247,8 +243,6 @@ class Attachment(Struct, frozen=True):
     """Links between a member of a star and the star's centre.
 
     Attributes:
-        up: links from the member to the centre.
-        down: links from the centre to the member.
         loopback: links of the member's messages to itself; None: they go to the centre and back.
     """
 
@@ -264,7 +258,6 @@ class Zone(Struct, frozen=True):
         parent: the zone that contains it; "": none does.
         kind: `full`: a route for each pair of members. `star`: members are attached to a centre.
             `none`: messages take no time.
-        pairs: routes by pair of members, of a `full` zone.
         attachments: links of each member, of a `star`.
     """
 
@@ -284,7 +277,6 @@ class Traffic(Struct):
 
     Attributes:
         link_bytes: bytes on each link; on a link with `fatpipe` the largest message.
-        latency_s: the longest latency of a message, s.
         latency_bytes: the largest product of the latency and the bytes of a message, s * bytes.
     """
 
@@ -299,7 +291,6 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
     The time is proportional to the number of hosts, plus the number of pairs of their groups.
 
     Args:
-        hosts: host of each process.
         size: size of each message, bytes.
 
     Raises:
@@ -338,7 +329,6 @@ def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float
     """Return the traffic of a task with a communication matrix.
 
     Args:
-        hosts: host of each process.
         sizes: bytes from each process to each process, row by row.
 
     Raises:

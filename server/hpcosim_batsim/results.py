@@ -60,18 +60,9 @@ class JobOutcome(Struct, kw_only=True):
     """A job that has ended.
 
     Attributes:
-        name: name of the job, without the workload's.
-        workload: name of its workload.
-        profile: name of its profile.
-        submit_s: submission time, s.
-        res: number of requested hosts.
         walltime_s: maximum run time, s; None: unlimited.
-        state: final state.
         start_s: start time, s; None: the job never ran.
         end_s: end time, s; None: the job never ran.
-        hosts: numbers of its hosts.
-        energy_j: energy of its hosts while it ran, J; None: not simulated.
-        metadata: text that the scheduler set.
     """
 
     name: str
@@ -92,7 +83,6 @@ class StateChange(Struct, frozen=True):
     """Hosts entered a state at the same time.
 
     Attributes:
-        time_s: simulated time, s.
         counted: `PREFIX_machine_states.csv` has a row then.
     """
 
@@ -106,8 +96,6 @@ class EnergyPoint(Struct, frozen=True):
     """Energy of all hosts up to an event.
 
     Attributes:
-        time_s: simulated time, s.
-        energy_j: energy since the start of the run, J.
         kind: the event: a job started (`s`), a job ended (`e`), or pstates changed or were
             requested (`p`).
         idle_w: power of all hosts if all were idle, W.
@@ -123,13 +111,11 @@ class BatsimOutcome(Struct, kw_only=True):
     """Result of a run, for Batsim's output files.
 
     Attributes:
-        hosts: number of hosts.
         jobs: jobs in the order in which they ended.
         states: state changes of hosts, by time; all hosts are idle before the first.
         pstates: pstate changes of hosts, by time, including the initial pstates; None: energy
             was not simulated.
         energy: energy over time; None: energy was not simulated.
-        start_s: start of the run, s.
         energy_before_j: energy before the first submission, J.
         grouped_switches: number of requests to change pstates.
         machine_switches: number of hosts of these requests together.
@@ -160,7 +146,6 @@ def add_unavailable_states(
     An unavailable host finishes its job; it has the state `unavailable` instead of `idle`.
 
     Args:
-        states: state changes of the simulation, by time.
         availability: changes of availability, by time.
     """
     if not availability:
@@ -215,10 +200,6 @@ def merge_slots(outcome: BatsimOutcome, slots: int) -> None:
     """Replace the slots in an outcome by their hosts.
 
     A host computes while at least one of its slots does.
-
-    Args:
-        outcome: the outcome to change.
-        slots: number of slots per host.
     """
 
     def hosts_of_slots(numbers: Iterable[int]) -> list[int]:
@@ -308,8 +289,6 @@ def state_changes(
     """Yield every state change of hosts by time; all hosts are idle at first.
 
     Args:
-        recording: the recording of the run.
-        hosts: hosts of each node.
         allocated: hosts of each job, from `hosts_of_jobs`.
     """
     for change in changes_of(recording):
@@ -340,8 +319,6 @@ def logged_state_changes(
     """Yield every state change of hosts as `state_changes` does, with one entry per request.
 
     Args:
-        recording: the recording of the run.
-        hosts: hosts of each node; a host of the log is a node.
         allocated: hosts of each job, from `hosts_of_jobs`.
         log: state changes by requests, in chronological order.
     """
@@ -446,7 +423,6 @@ def outcome_of(
     """Return the result of a run, complete or not, without the jobs that have not ended.
 
     Args:
-        job: returns the result of a job.
         log: the requests to change pstates; None: each change of power in the recording is one.
         energy: include the energy over time and of each job, and the pstates.
     """

@@ -38,13 +38,10 @@ class Inputs:
     """Input files and how to read them.
 
     Attributes:
-        platform: a SimGrid platform file (XML).
-        workloads: workload files (JSON).
         events: files of external events (JSON lines); None: the scheduler also gets no
             `no_more_external_event_to_occur`.
         master: name of the master host, which runs no jobs.
         roles: roles of hosts by name, in addition to those of the platform.
-        mmax: maximum number of hosts to use; 0: all.
         mmax_workload: use at most the largest `nb_res` of the workloads.
     """
 
@@ -62,7 +59,6 @@ class Outputs:
     """Output files.
 
     Attributes:
-        prefix: path and start of the file names.
         machine_states: write `PREFIX_machine_states.csv`.
         wall_times: write wall-clock times to `PREFIX_schedule.csv`.
     """
@@ -84,11 +80,7 @@ def run_batsim(
     """Run a simulation with the scheduler at an address, and write the results.
 
     Args:
-        inputs: input files.
-        options: options of the simulation.
         address: ZeroMQ address of the scheduler; None: the jobs run one by one without one.
-        outputs: output files.
-        timeouts: timeouts of the scheduler's replies.
         report: called with each line of progress.
         show: called with each message and each reply; None: they are not shown.
 

@@ -15,12 +15,7 @@ class ServerError(HpcosimError):
 
 
 class SessionRefused(ServerError):  # noqa: N818 - a reply to a client; the server has no fault
-    """The client's request for a session is invalid or exceeds a limit of the server.
-
-    Args:
-        code: error code of the protocol.
-        what: what is wrong and what the server expects.
-    """
+    """The client's request for a session is invalid or exceeds a limit of the server."""
 
     def __init__(self, code: ErrorCode, what: str) -> None:
         super().__init__(code, what)

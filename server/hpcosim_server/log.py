@@ -29,7 +29,6 @@ def info(event: str, **fields: object) -> None:
     """Log what happens in normal operation.
 
     Args:
-        event: the name of the event, such as `session_opened`.
         **fields: what is known of it; values without a form in JSON are logged as their `repr`.
     """
     _writer({**fields, "event": event, "level": "info"})

@@ -42,11 +42,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class CheckedCluster:
-    """A cluster that fulfils what a mode needs.
-
-    Attributes:
-        rights: rights of the user of this process.
-    """
+    """A cluster that fulfils what a mode needs."""
 
     config: ClusterConfig
     rights: Rights
@@ -55,10 +51,6 @@ class CheckedCluster:
 
 def check_cluster(tools: Tools, wanted: Wanted) -> CheckedCluster:
     """Check that a cluster fulfils what a mode needs. Nothing is changed.
-
-    Args:
-        tools: the commands of the cluster.
-        wanted: what the bridge is asked to do.
 
     Raises:
         UnreachableError: the controller does not answer.
@@ -138,8 +130,6 @@ def exclusive(cluster: str, partitions: Iterable[str], folder: Path) -> Iterator
     """Hold the locks of partitions.
 
     Args:
-        cluster: name of the cluster.
-        partitions: names of the partitions.
         folder: folder of the locks; it is created.
 
     Raises:

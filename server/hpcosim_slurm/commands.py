@@ -37,10 +37,6 @@ class Place(_JobAction):
 
     Slurm starts it within a second if the nodes are free, after their boot if they are off. If they
     are not free, the job waits for them: check before.
-
-    Attributes:
-        nodes: names of its nodes.
-        partition: partition in which the job starts.
     """
 
     nodes: tuple[str, ...]
@@ -211,7 +207,6 @@ class Carrier:
     """Carries orders out.
 
     Args:
-        tools: the commands of the cluster.
         show: prints a command instead of running it; None: run commands.
     """
 

@@ -26,18 +26,14 @@ class ClusterConfig:
     """What matters of a configuration.
 
     Attributes:
-        name: name of the cluster.
         port: port of its controller, or a range of ports. Clusters of one name have different ones.
         version: Slurm's version, such as `22.05.8`.
-        slurm_user: user of the controller.
         has_accounts: whether slurmdbd keeps accounts and the levels of users.
         is_memory_counted: whether jobs have memory of their nodes to themselves.
         private: what users see only of themselves, such as `jobs`.
         scheduler: Slurm's own scheduler, such as `sched/backfill`.
         suspend_program: program that switches nodes off; empty: no power saving.
         resume_program: program that switches nodes on; empty: no power saving.
-        start_program: `PrologSlurmctld`, run at the start of each job; empty: none.
-        end_program: program of `jobcomp/script`, run at the end of each job; empty: none.
         remembered_s: time for which Slurm remembers a job that has ended, s.
     """
 
@@ -67,7 +63,6 @@ def read_config(tools: Tools) -> ClusterConfig:
     """Return the configuration of a cluster.
 
     Raises:
-        UnreachableError: the controller does not answer.
         CommandError: the command has failed.
         SlurmError: this version is not supported.
         ReadingError: the output has another form than expected.
@@ -106,11 +101,7 @@ def parse_config(text: str) -> ClusterConfig:
 
 
 def check_version(version: str) -> None:
-    """Check that a version is supported.
-
-    Raises:
-        SlurmError: it is not.
-    """
+    """Check that a version is supported."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or not OLDEST <= (int(numbers[1]), int(numbers[2])) <= NEWEST:
         first, last = (f"{major}.{minor:02}" for major, minor in (OLDEST, NEWEST))
@@ -126,7 +117,6 @@ class Rights:
         sees_all_jobs: whether the user sees the jobs of others.
         changes_jobs: whether the user may change the jobs of others, and end, requeue, suspend and
             resume them.
-        changes_nodes: whether the user may switch nodes.
     """
 
     user: str
@@ -156,11 +146,6 @@ def read_rights(tools: Tools, config: ClusterConfig) -> Rights:
 
 def check_rights(rights: Rights, mode: Mode, *, power: bool = False) -> None:
     """Check that a user may do what a mode does.
-
-    Args:
-        rights: those of the user.
-        mode: mode of the bridge.
-        power: whether it switches nodes.
 
     Raises:
         SlurmError: a right is missing.

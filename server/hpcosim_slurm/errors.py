@@ -14,10 +14,6 @@ class SlurmError(HpcosimError):
 class CommandError(SlurmError):
     """A command of Slurm has failed.
 
-    Args:
-        words: what Slurm says.
-        status: its exit status; None: it did not end by itself.
-
     Attributes:
         words: what Slurm says, one line.
         status: its exit status; None: it did not end by itself.

@@ -77,9 +77,6 @@ class Bell:
     def wait(self, timeout_s: float) -> list[Ring]:
         """Wait for lines.
 
-        Args:
-            timeout_s: longest wait, s.
-
         Returns:
             The lines; empty: none came in time.
         """
@@ -119,7 +116,6 @@ class HookReader:
     """Reads the state of a cluster, and adds what hooks have said.
 
     Args:
-        read: reads the state.
         bell: where the hooks write. `ended.sh` of `scenarios/slurm` writes the number of a job and
             its state.
     """

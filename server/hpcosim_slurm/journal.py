@@ -41,8 +41,6 @@ class Began(Record, frozen=True, tag="began", kw_only=True):
     """The journal was begun. The first record of each journal.
 
     Attributes:
-        format: number of the format.
-        hpcosim: version of hpcosim.
         mode: `shadow`, `hold` or `place`.
         site: the part of the cluster that the scheduler sees.
     """
@@ -64,12 +62,7 @@ class Quiet(Record, frozen=True, tag="quiet", kw_only=True):
 
 
 class Opened(Record, frozen=True, tag="opened", kw_only=True):
-    """A scheduler opened a session.
-
-    Attributes:
-        session: secret name of the session.
-        hello: the message of the scheduler.
-    """
+    """A scheduler opened a session."""
 
     session: str
     hello: Hello
@@ -82,11 +75,7 @@ class Asked(Record, frozen=True, tag="asked", kw_only=True):
 
 
 class Replied(Record, frozen=True, tag="replied", kw_only=True):
-    """The scheduler got the reply to its last request.
-
-    Attributes:
-        seq: number of the request.
-    """
+    """The scheduler got the reply to its last request."""
 
     seq: int
 
@@ -105,7 +94,6 @@ class Refused(Record, frozen=True, tag="refused", kw_only=True):
     """Slurm refused what a decision asked for.
 
     Attributes:
-        seq: number of the request.
         index: position of the decision in it.
         words: what Slurm says.
     """
@@ -179,9 +167,6 @@ def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
     """Read the records of a journal. A last line that was cut off is left out.
 
     A file without a whole line is no journal: it may be any file, named by mistake.
-
-    Args:
-        warn: called with a sentence about a line that was cut off.
 
     Raises:
         JournalError: the file is no journal of this format, or is damaged.

@@ -18,16 +18,13 @@ class LiveJob:
         id: Slurm's number of the job. A task of an array has a number that `texts.task_id`
             makes, because Slurm gives it one only when it starts; it stays the same.
         label: Slurm's text for a task of an array, such as `101_3`; empty: the job is none.
-        user: name of its user.
         account: its account; empty: the cluster has no accounts.
         partition: the partition in which it waits or runs; several for a job that may start in
             any of them, such as `main,gpu`.
         qos: its quality of service; empty: none.
-        state: what it does.
         slurm_state: Slurm's word for it, such as `COMPLETED` or `NODE_FAIL`.
         is_held: whether it waits for a release by the user or an operator.
         reason: Slurm's reason for waiting, such as `Resources`; empty: none.
-        submitted_s: time of its submission.
         eligible_s: time from which it may start; None: it may not start yet, or is held.
         started_s: time of its start; None: it has not started.
         ended_s: time of its end; None: it has not ended.
@@ -41,7 +38,6 @@ class LiveJob:
         devices: number of generic resources on each node, by name with type, such as
             `{"gpu:a100": 2}`, or `{"gpu": 2}` if the job names no type.
         devices_together: number of further ones on all nodes together.
-        licenses: number of licences by name.
         features: Slurm's expression of the features that its nodes must have; empty: any node.
         dependency: Slurm's text of its dependencies; empty: none.
         reservation: the reservation that it uses; empty: none.
@@ -49,7 +45,6 @@ class LiveJob:
         priority: Slurm's priority.
         exit_code: exit code of the batch script, or 128 and the number of the signal that ended
             it; None: it has not ended.
-        comment: the comment of its user.
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
         lost_node: whether it waits because a hook said that a node of its last run failed.
         array: Slurm's number of the array of which it is a task; None: it is none.
@@ -163,9 +158,6 @@ class LiveReservation:
 
     Attributes:
         nodes: names of its nodes; empty: it reserves licences only.
-        start_s: begin of the window.
-        end_s: end of the window.
-        is_active: whether the window has begun.
         users: names of its users; one that begins with `-` is excluded.
         accounts: names of its accounts, as `users`.
         flags: Slurm's words, such as `MAINT` and `DAILY`.
@@ -188,9 +180,6 @@ class ClusterState:
     Attributes:
         at_s: time at which the commands were run.
         jobs: the jobs that Slurm still remembers, by number.
-        nodes: the nodes, by name, in Slurm's order.
-        partitions: the partitions, by name.
-        reservations: the reservations, by name.
         licenses: number of licences that the cluster has, by name.
     """
 

@@ -139,7 +139,6 @@ def task_id(array: int, task: int) -> int:
 
     Args:
         array: Slurm's number of the array.
-        task: number of the task.
     """
     return (task + 1 << _TASK_SHIFT) + array
 
@@ -229,7 +228,6 @@ def origin_of(start: str, zone: ZoneInfo, first_s: float) -> float:
 
     Args:
         start: value of the option `--start`; empty: the first submission.
-        zone: time zone of local times.
         first_s: first submission, Unix time, s.
 
     Raises:

@@ -52,8 +52,6 @@ class Tools:
     """The commands of a cluster.
 
     Attributes:
-        environment: environment of the commands.
-        timeout_s: timeout of a command, s.
         max_output: longest output of a command, bytes.
     """
 

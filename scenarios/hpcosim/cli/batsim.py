@@ -248,11 +248,7 @@ def main() -> None:
 
 
 def _check_rest(rest: Sequence[str]) -> None:
-    """Report arguments that no option takes.
-
-    Raises:
-        ScenariosError: there is one.
-    """
+    """Report arguments that no option takes."""
     for argument in rest:
         name = argument.partition("=")[0]
         if name in UNSUPPORTED:

@@ -217,11 +217,7 @@ def seal(
 
 
 def _author(name: str, author: str, source: str, information: str) -> Author:
-    """Return what a submission says about its scheduler.
-
-    Raises:
-        BenchmarkError: the name is missing, or the information is none of the known ones.
-    """
+    """Return what a submission says about its scheduler."""
     from typing import get_args
 
     from hpcosim_experiments.benchmark.submission import Author, Information

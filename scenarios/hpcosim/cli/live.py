@@ -127,10 +127,7 @@ def serving_live(
     """Serve the live view of a server for the `with` block.
 
     Args:
-        http: the value of `--http`.
         token: the token of the settings; None: that of `TOKEN_VARIABLE`, if there is one.
-        speed: the value of `--speed`.
-        tell: receives the status of the server; None: the log has the URL.
         has_workers: whether the server has several processes.
     """
     if http is None:
@@ -180,13 +177,7 @@ def _tell_page(url: str, token: str, tell: Callable[[Status], None] | None) -> N
 def watched_run(
     speed: str | None, transport: Transport, realtime: float | None = None
 ) -> Iterator[WatchedRun]:
-    """Yield how `hpcosim run --watch` watches its run.
-
-    Args:
-        speed: the value of `--speed`.
-        transport: the value of `--transport`.
-        realtime: the value of `--realtime`, which sets the pace.
-    """
+    """Yield how `hpcosim run --watch` watches its run."""
     from hpcosim_scenarios.running.status import WatchedRun
     from hpcosim_view.live.address import HttpAddress, check_extra, live_view, new_token
 

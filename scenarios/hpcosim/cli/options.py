@@ -312,12 +312,6 @@ def overrides_of(
 ) -> dict[str, Any]:
     """Return the values of a scenario that the options of a command replace, by dotted path.
 
-    Args:
-        changes: the values of `--set`.
-        seed: the value of `--seed`; None: not given.
-        lenient: whether `--lenient` is given.
-        explain: whether `--explain` is given.
-
     Raises:
         ScenarioError: a change is not of the form PATH=VALUE.
     """
@@ -362,11 +356,7 @@ def names_of(text: str) -> list[str]:
 
 
 def end_with(parent: int | None) -> None:
-    """Stop this process as SIGTERM does when its parent has ended.
-
-    Args:
-        parent: number of the parent process; None: do nothing.
-    """
+    """Stop this process as SIGTERM does when its parent has ended."""
     if parent is not None:
         threading.Thread(target=_watch, args=(parent,), daemon=True).start()
 

@@ -119,11 +119,7 @@ def schedule(
 
 
 def _settings(path: Path) -> dict[str, object]:
-    """Return the mapping in a file of settings.
-
-    Raises:
-        ScenarioError: the file cannot be read, or has no mapping.
-    """
+    """Return the mapping in a file of settings."""
     from hpcosim_scenarios.errors import ScenarioError
     from hpcosim_scenarios.model.yaml_tree import read_tree
 

@@ -147,11 +147,6 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     ) -> JournalFolder | None:
         """Return the folder of journals; None: none are kept.
 
-        Args:
-            out: the folder for results.
-            resume: the folder of journals whose open sessions are restored.
-            once: whether the server has one session.
-
         Raises:
             ScenariosError: `resume` and the settings exclude each other.
         """
@@ -208,10 +203,6 @@ def split_changes(overrides: Overrides) -> tuple[dict[str, Any], dict[str, Any]]
 
 def read_settings(paths: Sequence[Path], changes: Overrides) -> tuple[ServerSettings, list[Path]]:
     """Return the settings of a server, and the files of its scenarios.
-
-    Args:
-        paths: files of scenarios, and at most one of settings.
-        changes: values to change in the settings, by dotted path.
 
     Raises:
         ScenarioError: the settings are invalid; it has the file, the line and the field.

@@ -98,10 +98,6 @@ def run_and_time(
     Standard error states the time if none is given for a results folder.
 
     Args:
-        results: a results folder; None: ask the server.
-        server: URL of a live view; None: read the folder.
-        session: label of a session; empty: the only one.
-        token: token of the live view; empty: that of the environment.
         at: the time; None: the middle of a results folder, now of a live view.
     """
     from hpcosim_view.run.folder import read_folder

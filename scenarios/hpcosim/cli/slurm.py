@@ -180,11 +180,7 @@ def slurm(
 
 
 def _check_options(context: typer.Context, mode: str) -> None:
-    """Check that options of the modes that act are not given in mode shadow.
-
-    Raises:
-        ScenariosError: one is.
-    """
+    """Check that options of the modes that act are not given in mode shadow."""
     from hpcosim_scenarios.errors import ScenariosError
 
     for name in ("dry_run", "start_timeout_s", "max_silent_s", "max_rejected", "release_on_stop"):

@@ -41,14 +41,7 @@ UNIX_TIMES_S = 1e9
 def asking(
     address: str, timeout_s: float, keys: Path | None, server_key: Path | None
 ) -> Iterator[Connection]:
-    """Yield a connection for one request.
-
-    Args:
-        address: address of the server.
-        timeout_s: timeout of the reply, s.
-        keys: folder of the client's keys, or its secret key; None: the server has no keys.
-        server_key: public key of the server; None: that beside the secret key.
-    """
+    """Yield a connection for one request."""
     from hpcosim_client import Connection, Timeouts
     from hpcosim_protocol.keys import client_keys
 

@@ -118,10 +118,6 @@ def _over_requested_time(checked: Checked, *, slowest: bool) -> int:
     """Return the number of jobs that need more than their requested time, without contention.
 
     A requested time is wall time on every node; run times depend on the speed of the nodes.
-
-    Args:
-        checked: the scenario and its jobs.
-        slowest: whether the jobs run on the slowest cores of the platform, else on the fastest.
     """
     scenario, jobs = checked.scenario, checked.jobs
     speeds = [

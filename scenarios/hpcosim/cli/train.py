@@ -112,11 +112,7 @@ def power(
 
 
 def _workloads(curriculum: str) -> list[str]:
-    """Return the names of a curriculum's workloads.
-
-    Raises:
-        ScenarioError: the list is empty.
-    """
+    """Return the names of a curriculum's workloads."""
     from hpcosim_scenarios.errors import ScenarioError
 
     if not (names := names_of(curriculum)):

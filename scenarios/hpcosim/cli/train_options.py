@@ -163,9 +163,6 @@ class Trainings(Rollouts):
 
         Args:
             train: trains into a folder with settings, see `train_seeds`.
-            settings: settings of the training.
-            out: the folder.
-            made: what the file holds.
             resume: resume the trainings that have a checkpoint; None: the trainer writes none.
             **reports: arguments of a training with one seed that report its progress.
 
@@ -240,9 +237,6 @@ def training_into(
     If the training is interrupted, print how to continue it.
 
     Args:
-        out: the folder.
-        seeds: seeds of the trainings, each with a folder in `out`; None: one training.
-        force: accept a folder that holds files.
         resume: continue from the checkpoint in the folder; None: the trainer writes none. With
             several seeds, those without a checkpoint start anew.
     """

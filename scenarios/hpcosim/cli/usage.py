@@ -93,9 +93,7 @@ class CommandGroup(TyperGroup):
         """Run the command line.
 
         Args:
-            *args: positional arguments of `TyperGroup.main`.
             standalone_mode: exit the process with a status; False: raise errors.
-            **options: keyword arguments of `TyperGroup.main`.
         """
         convert_plainly(self)
         options["standalone_mode"] = False
@@ -145,11 +143,7 @@ class _Plain:
 
 
 def _converted(value: Any, kind: Any, described: Any) -> Any:
-    """Return a value as a text, a path, a number or a choice.
-
-    Raises:
-        ValueError: typer must convert it.
-    """
+    """Return a value as a text, a path, a number or a choice."""
     if kind is str and isinstance(value, str):
         return value
     if kind is Path and (not os.path.lexists(value) or os.access(value, os.R_OK)):

@@ -44,12 +44,10 @@ class Bridge:
     """A run, driven by Batsim's messages.
 
     Args:
-        options: the run's options.
         external: external events by time. None: there is no file of them, so the scheduler gets
             no `no_more_external_event_to_occur`.
 
     Attributes:
-        run: the state of the run.
         replied: the scheduler has replied at least once.
         ended: the last message, `SIMULATION_ENDS`, has been returned.
 
@@ -141,11 +139,7 @@ class Bridge:
         return min(next_s, self._external[0].time_s) if self._external else next_s
 
     def _run_instant(self, begin_s: float) -> None:
-        """Process all events of the instant of `begin_s`.
-
-        Args:
-            begin_s: time of the instant, at most that of the next event, s.
-        """
+        """Process all events of the instant of `begin_s`."""
         self.run.queue.begin_instant()
         end_s = _end_of_instant(begin_s)
         while (next_s := self._next_s()) <= end_s:

@@ -35,7 +35,6 @@ class Execution:
     """A job whose tasks share resources.
 
     Attributes:
-        job: number of the job.
         part: the simple task that runs; None: none has begun.
         number: number of that part.
         waits: whether the part has not begun to compute and to transfer: its latency passes.
@@ -120,11 +119,7 @@ class Executions:
         self._timer: Timer | None = None
 
     def start(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
-        """Start the execution of a job.
-
-        Args:
-            job: number of the job.
-        """
+        """Start the execution of a job."""
         execution = self._running[job] = Execution(job, hosts, task)
         execution.until_s = self._simulation.now_s
         self._set_timer()
@@ -260,8 +255,6 @@ class SteppedEngine(Engine):
         """Set the cores and the run time of a waiting job.
 
         Args:
-            job_id: number of the job.
-            cores: requested cores.
             run_s: run time on the nodes of its allocation, s; infinity: `complete` ends the job,
                 unless it reaches its requested time.
 

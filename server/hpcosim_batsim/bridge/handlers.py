@@ -319,12 +319,7 @@ def _check_registering(run: BatsimRun) -> None:
 
 
 def _mapped(mapping: dict[str, str | int], hosts: Sequence[int]) -> list[int]:
-    """Return the host of each executor of a job, in order.
-
-    Args:
-        mapping: index in `hosts` of each executor.
-        hosts: the hosts of the allocation.
-    """
+    """Return the host of each executor of a job, in order."""
     place_of = {_integer(executor): _integer(place) for executor, place in mapping.items()}
     if sorted(place_of) != list(range(len(mapping))):
         raise ValueError(f"mapping: expected each executor from 0 to {len(mapping) - 1} once")

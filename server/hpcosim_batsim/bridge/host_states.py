@@ -42,13 +42,10 @@ class HostStates:
     Args:
         simulation: the simulation; its cluster is that of `cluster_of`.
         slots: maximum number of jobs on a host at the same time.
-        energy: simulate power and energy.
 
     Attributes:
         pstates: pstate of each host; of a switching host, the requested pstate.
         running: number of running jobs of each host.
-        unavailable: hosts that cannot be allocated.
-        log: the changes of pstates so far.
     """
 
     def __init__(
@@ -94,7 +91,6 @@ class HostStates:
         """Set the load of hosts by a job, which determines their power while they run jobs.
 
         Args:
-            job: number of the job.
             loads: load by host, 0 to 1; default 0.
             speed: factor of the loads.
         """
@@ -246,7 +242,6 @@ class StateEntry(NamedTuple):
 
     Attributes:
         after: number of starts and ends of jobs in the recording before it.
-        time_s: simulated time, s.
         hosts: the hosts; empty: the request changed only pstates.
         counted: Batsim counts the states of all hosts then. It does so at a request, and when the
             last host of a request has switched.
@@ -263,7 +258,6 @@ class PstateChange(NamedTuple):
     """Hosts entered a pstate at the same time.
 
     Attributes:
-        time_s: simulated time, s.
         pstate: number of the pstate, `SWITCHING_ON` or `SWITCHING_OFF`.
     """
 
@@ -277,7 +271,6 @@ class EnergyEntry(NamedTuple):
 
     Attributes:
         after: as in `StateEntry`.
-        time_s: simulated time, s.
         energy_j: energy of all hosts since the start of the run, J.
         idle_w: power of all hosts if all were idle, W.
     """
@@ -297,7 +290,6 @@ class SwitchLog:
     Attributes:
         requests: number of requests.
         hosts: number of hosts of all requests together.
-        states: changes of the states of hosts.
         pstates: changes of pstates, the initial pstates first.
         energy: energy before each request and after its end.
     """
@@ -318,8 +310,6 @@ class SwitchLog:
         """Add a request.
 
         Args:
-            before: the energy before it.
-            hosts: the hosts of the request.
             switching: those that need time to switch.
             on: the requested pstate is a computation pstate.
         """
@@ -335,8 +325,6 @@ class SwitchLog:
         """Add the end of the switch of a host.
 
         Args:
-            after: as in `StateEntry`.
-            time_s: simulated time, s.
             on: it is on; otherwise it is asleep.
             last: it is the last host of its request.
         """
@@ -344,12 +332,7 @@ class SwitchLog:
         self.states.append(StateEntry(after, time_s, (host,), state, counted=last))
 
     def completed(self, after: EnergyEntry, hosts: Sequence[int], pstate: int) -> None:
-        """Add the end of a request.
-
-        Args:
-            after: the energy after it.
-            hosts: the hosts of the request.
-        """
+        """Add the end of a request."""
         self.energy.append(after)
         self.pstates.append(PstateChange(after.time_s, hosts, pstate))
 
@@ -360,8 +343,6 @@ def cluster_of(
     """Return the simulation's cluster with idle hosts.
 
     Args:
-        platform: Batsim's platform.
-        pstates: pstate of each host.
         slots: maximum number of jobs on a host at the same time.
         energy: use the power of the hosts; otherwise all power is the default of `Processor`.
     """
@@ -392,7 +373,6 @@ def kind_of(
     Args:
         pstate: pstate in which it computes.
         slots: maximum number of jobs on the host at the same time.
-        energy: use the host's power.
         load: fraction of its speed in use while it runs jobs, 0 to 1.
         jobs: number of jobs that it runs then. Each draws an equal part of the power of this load.
         sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.

@@ -44,8 +44,6 @@ class RunJob:
         dynamic: the scheduler registered it.
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
-        started_s: start time, s.
-        kill_requested: the scheduler requested to kill it.
         return_code: its return code if it does not complete.
         metadata: text that the scheduler set, for the results.
     """
@@ -89,11 +87,7 @@ class RunJob:
         return math.inf if self.source.walltime_s is None else self.source.walltime_s
 
     def run_s(self, duration_s: float) -> float:
-        """Return the run time for the simulation, s.
-
-        Args:
-            duration_s: duration of the job's task, s.
-        """
+        """Return the run time for the simulation, s."""
         if isinstance(self.profile, Delay) and duration_s == self.walltime_s:
             # Batsim kills a delay whose duration equals the walltime, but not a computation.
             return math.nextafter(duration_s, math.inf)

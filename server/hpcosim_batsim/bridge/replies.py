@@ -156,7 +156,6 @@ class SchedulerReply(Struct, gc=False):
 
     Attributes:
         now_s: earliest time of the next message, s.
-        decisions: the decisions, in order.
     """
 
     now_s: float
@@ -286,8 +285,6 @@ def job_killed(time_s: float, job_ids: Sequence[str], progress: Mapping[str, Jso
     """Return `JOB_KILLED`.
 
     Args:
-        time_s: simulated time, s.
-        job_ids: the jobs of the kill request.
         progress: progress of each job that the request ended, by id.
     """
     by_job = ",".join(f"{to_json(job_id)}:{_progress(task)}" for job_id, task in progress.items())

@@ -33,12 +33,7 @@ class BatsimTimeouts:
 
 @dataclass(slots=True)
 class WallTimes:
-    """Wall-clock times of a run.
-
-    Attributes:
-        scheduling_s: time spent waiting for replies, s.
-        simulation_s: total time, s.
-    """
+    """Wall-clock times of a run."""
 
     scheduling_s: float = 0.0
     simulation_s: float = 0.0
@@ -69,9 +64,6 @@ def exchange_messages(
     A scheduler that violates the protocol gets `SIMULATION_ENDS` with the error.
 
     Args:
-        address: where the scheduler listens, such as `tcp://localhost:28000`.
-        timeouts: timeouts of the replies.
-        wall: is set to the wall-clock times.
         show: called with each message and each reply as text, in Batsim's words; None: they are
             not shown.
 
@@ -144,12 +136,7 @@ class _Requester:
         self._socket.send(message)
 
     def receive(self, timeout_s: float) -> bytes:
-        """Return the reply.
-
-        Raises:
-            BadReplyError: the reply has several frames.
-            UnreachableError: the scheduler disconnected or did not reply in time.
-        """
+        """Return the reply."""
         began_s = time.perf_counter()
         try:
             reply = self._receive(began_s + timeout_s, timeout_s)

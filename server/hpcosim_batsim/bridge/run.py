@@ -40,10 +40,6 @@ class BatsimRun:
     """State of a run.
 
     Attributes:
-        options: the run's options.
-        registry: jobs and profiles.
-        hosts: state of the hosts.
-        queue: events of the next message.
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.

@@ -26,10 +26,6 @@ _INTERVAL = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 def parse_intervals(text: str, hosts: int) -> list[int]:
     """Return the hosts of an interval set in ascending order.
 
-    Args:
-        text: intervals, separated by spaces or commas.
-        hosts: number of hosts.
-
     Raises:
         ValueError: the text is not an interval set, is empty, has a host twice, or has a number
             that is not a host.
@@ -64,8 +60,6 @@ class ExternalEvent(Struct, frozen=True):
     """An event that does not depend on the scheduler.
 
     Attributes:
-        time_s: simulated time, s.
-        kind: type of the event.
         hosts: hosts that become unavailable or available; empty for other types.
     """
 
@@ -81,7 +75,6 @@ def read_external_events(
     """Return the events of files by time.
 
     Args:
-        hosts: number of compute hosts.
         forward_unknown: accept events of other types, for the scheduler.
 
     Raises:

@@ -30,7 +30,6 @@ class Fields:
     Every method that returns a field raises `InputError` if the field is missing or invalid.
 
     Args:
-        path: the file, for errors.
         where: path of the object in the file, for errors.
     """
 
@@ -109,11 +108,7 @@ class Fields:
 
 
 def read_json(path: Path) -> Any:
-    """Return the value of a JSON file.
-
-    Raises:
-        InputError: the file cannot be read, is too large or is not JSON; names the line.
-    """
+    """Return the value of a JSON file."""
     try:
         with open_regular(path, sys.maxsize) as file:
             data = file.read(MAX_BYTES + 1)

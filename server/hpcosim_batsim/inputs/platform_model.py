@@ -46,10 +46,7 @@ class Host(Struct, frozen=True, kw_only=True):
     """A host.
 
     Attributes:
-        name: name of the host.
-        speeds: speed of one core in each pstate, flop/s.
         cores: number of cores; a process uses one of them.
-        pstate: pstate at the start.
         watts: power in each pstate; empty: the platform states none.
         sleep_states: sleep pstates by number.
         properties: properties of the platform file, `role`, and `wattage_per_state` under both
@@ -92,11 +89,9 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
     """A platform file.
 
     Attributes:
-        path: the file as the user named it.
         hosts: compute hosts, sorted by name as text (`a10` before `a2`), as in Batsim v4.2.1; the
             index is the host number.
         master: master host, which runs no jobs.
-        storage: storage hosts.
         no_network: the platform has no links, so communication takes no time.
     """
 

@@ -63,13 +63,7 @@ def host_of(
     """Return the host that an element describes.
 
     Args:
-        element: a host, or a cluster or cabinet of equal hosts.
-        name: name of the host; "": each host of a group.
-        zone_properties: properties of its zones.
         energy: read power and sleep pstates; otherwise, as in Batsim, they are only properties.
-
-    Raises:
-        InputError: the host is invalid or not supported; names the line.
     """
     for changing in _CHANGING:
         if changing in element.attributes:
@@ -173,10 +167,6 @@ def read_platform(
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
-        energy: read the power and the sleep pstates of hosts.
-
-    Raises:
-        InputError: the file cannot be read or is invalid or not supported; names the line.
     """
     return _Reader(str(path), read_xml(path), energy=energy).platform(master, roles, limit)
 
@@ -285,11 +275,7 @@ def _one_master(masters: list[Host], wanted: str) -> str:
 
 
 def hosts_of(group: Element) -> Iterator[str]:
-    """Yield the names of the hosts of a cluster or cabinet, in the order of its `radical`.
-
-    Raises:
-        InputError: `radical` is missing or invalid; names the line.
-    """
+    """Yield the names of the hosts of a cluster or cabinet, in the order of its `radical`."""
     prefix, suffix = group.attributes.get("prefix", ""), group.attributes.get("suffix", "")
     return (f"{prefix}{number}{suffix}" for number in _numbers_of(group))
 
@@ -314,9 +300,6 @@ def attach_cluster(cluster: Element, table: LinkTable) -> dict[str, Attachment]:
 
     As in SimGrid 3.32, both directions of a host's link share it with any `sharing_policy` but
     `SPLITDUPLEX`, the default.
-
-    Raises:
-        InputError: a bandwidth or latency is invalid; names the line.
     """
     attributes = cluster.attributes
     name = attributes.get("id", "")
@@ -345,11 +328,7 @@ def attach_cluster(cluster: Element, table: LinkTable) -> dict[str, Attachment]:
 
 
 def attach_cabinet(cabinet: Element, table: LinkTable) -> dict[str, Attachment]:
-    """Add the links of a cabinet and return how its hosts are attached.
-
-    Raises:
-        InputError: a bandwidth or latency is invalid; names the line.
-    """
+    """Add the links of a cabinet and return how its hosts are attached."""
     link = Link("", bandwidth(cabinet, "bw"), latency(cabinet, "lat"))
     found = {}
     for host in hosts_of(cabinet):
@@ -428,11 +407,7 @@ class LinkTable:
         return ends
 
     def read(self, element: Element) -> Ends:
-        """Add the link of an element `link` or `backbone`.
-
-        Raises:
-            InputError: the link is invalid; names the line.
-        """
+        """Add the link of an element `link` or `backbone`."""
         name = element.required("id")
         if name in self._by_name:
             raise element.error(f"a second link has the name {name}; names must be unique")
@@ -447,11 +422,7 @@ class LinkTable:
         return self.add(link, split=policy in SPLIT)
 
     def find(self, element: Element, name: str) -> Ends:
-        """Return a link by the name that an element contains.
-
-        Raises:
-            InputError: there is no such link; names the line.
-        """
+        """Return a link by the name that an element contains."""
         ends = self._by_name.get(name)
         if ends is None:
             raise element.error(f"there is no link {name}")
@@ -478,11 +449,7 @@ class LinkTable:
 
 
 def bandwidth(element: Element, name: str) -> float:
-    """Return the bandwidth in an attribute, bytes/s.
-
-    Raises:
-        InputError: there is none, or it is not above 0; names the line.
-    """
+    """Return the bandwidth in an attribute, bytes/s."""
     text = element.required(name)
     bytes_per_s = element.amount(name, text, BANDWIDTHS, "125MBps")
     if bytes_per_s <= 0:
@@ -491,11 +458,7 @@ def bandwidth(element: Element, name: str) -> float:
 
 
 def latency(element: Element, name: str) -> float:
-    """Return the latency in an attribute, s; default 0.
-
-    Raises:
-        InputError: it is not an amount of time; names the line.
-    """
+    """Return the latency in an attribute, s; default 0."""
     return element.amount(name, element.attributes.get(name, "0s"), TIMES, "50us")
 
 

@@ -44,8 +44,6 @@ class SimpleTask(Struct, frozen=True):
     """A task without subtasks.
 
     Attributes:
-        profile: name of its profile.
-        duration_s: duration, s.
         loads: load by host number, the fraction of its speed in use, 0 to 1; default 0.
         latency_s: time at its begin without load and progress, s.
         shared: amounts on resources that other jobs may use at the same time, see `demand`. If
@@ -64,8 +62,6 @@ class SequentialTask(Struct, frozen=True):
     """A sequence of tasks.
 
     Attributes:
-        profile: name of its profile.
-        tasks: the tasks, in order.
         repeat: number of repetitions of the sequence.
         duration_s: duration of all repetitions, s.
     """
@@ -92,10 +88,7 @@ def task_of(
     """Return the task of a job on its hosts.
 
     Args:
-        profile: profile of the job.
-        profiles: all profiles of its workload, by name.
         hosts: number of the host of each process, in order; a host may have several processes.
-        pstates: pstate of every host of the platform.
         share_hosts: whether a host may run several jobs.
 
     Raises:
@@ -260,8 +253,6 @@ def demand_of(
     """Return the demand of a profile on hosts.
 
     Args:
-        hosts: number of the host of each process, in order.
-        pstates: pstate of every host of the platform.
         share_hosts: whether a host may run several jobs.
 
     Raises:
@@ -346,13 +337,7 @@ def _shared_links(network: Network, traffic: Traffic, *, share_hosts: bool) -> d
 def _compute_s(
     flop: Mapping[int, Amount], platform: BatsimPlatform, pstates: Sequence[int], *, many: bool
 ) -> float:
-    """Return the time of the computations, s: each process has one core.
-
-    Args:
-        flop: computations on each host, flop.
-        pstates: pstate of every host of the platform.
-        many: whether a host has several processes.
-    """
+    """Return the time of the computations, s: each process has one core."""
     hosts = platform.hosts
     core_s = max(
         amount.largest / hosts[host].speeds[pstates[host]] for host, amount in flop.items()

@@ -122,11 +122,6 @@ def in_order(workloads: Iterable[BatsimWorkload]) -> list[BatsimJob]:
 def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> BatsimJob:
     """Return a job of a workload file, or one that a scheduler registers.
 
-    Args:
-        workload: name of its workload.
-        path: the file, for errors; "": a scheduler's message.
-        where: path of the object in it, for errors.
-
     Raises:
         InputError: the job is invalid; names the field.
     """
@@ -200,11 +195,6 @@ def _check_jobs(
 def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> BatsimProfile:
     """Return a profile of a workload file, or one that a scheduler registers.
 
-    Args:
-        name: name of the profile.
-        path: the file, for errors; "": a scheduler's message.
-        where: path of the object in it, for errors; default: `profiles.NAME`.
-
     Raises:
         UnsupportedProfileError: the type of the profile is not supported.
         InputError: the profile is invalid; names the field.
@@ -236,11 +226,6 @@ def check_sequences(
     profiles: Iterable[BatsimProfile], known: Mapping[str, BatsimProfile], path: str = ""
 ) -> None:
     """Check that composed profiles refer to existing profiles and not to themselves.
-
-    Args:
-        profiles: the profiles to check.
-        known: all profiles of their workload, by name.
-        path: the file, for errors; "": a scheduler's message.
 
     Raises:
         InputError: a reference is invalid; names the field.
@@ -281,14 +266,7 @@ def _count_tasks(
     above: list[str],
     sizes: dict[str, int],
 ) -> int:
-    """Return the number of tasks of a profile, without repetitions.
-
-    Args:
-        known: all profiles of its workload, by name.
-        path: the file, for errors.
-        above: names of the composed profiles that contain it.
-        sizes: numbers of tasks of the profiles counted before, by name; this one is added.
-    """
+    """Return the number of tasks of a profile, without repetitions."""
     if not isinstance(profile, Composed):
         return 1
     if profile.name in sizes:

@@ -16,7 +16,6 @@ class Delay(Struct, frozen=True, kw_only=True):
     """Profile `delay`: the hosts wait, at idle power.
 
     Attributes:
-        name: name of the profile.
         ret: return code of its jobs; a job with another code than 0 has failed.
         raw: the JSON object, including unknown fields.
         delay_s: duration, s.
@@ -32,9 +31,6 @@ class Parallel(Struct, frozen=True, kw_only=True):
     """Profile `parallel`: computation and communication per host.
 
     Attributes:
-        name: as in `Delay`.
-        ret: as in `Delay`.
-        raw: as in `Delay`.
         cpu_flop: computation of each host, flop.
         com_bytes: communication matrix, row by row: bytes that each host sends to each host;
             empty: none.
@@ -51,9 +47,6 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
     """Profiles `parallel_homogeneous` and `parallel_homogeneous_total`: equal work on every host.
 
     Attributes:
-        name: as in `Delay`.
-        ret: as in `Delay`.
-        raw: as in `Delay`.
         total: the amounts are totals over all hosts (`parallel_homogeneous_total`); otherwise
             they are per host and per pair of hosts (`parallel_homogeneous`).
         cpu_flop: computation, flop.
@@ -72,9 +65,6 @@ class Composed(Struct, frozen=True, kw_only=True):
     """Profile `composed`: a sequence of profiles.
 
     Attributes:
-        name: as in `Delay`.
-        ret: as in `Delay`.
-        raw: as in `Delay`.
         sequence: names of profiles of the same workload.
         repeat: number of repetitions of the sequence.
     """
@@ -93,11 +83,8 @@ class BatsimJob(Struct, frozen=True, kw_only=True):
     """A job of a workload file.
 
     Attributes:
-        workload: name of its workload.
-        name: its name, unique in the workload.
         submit_s: submission time, s; a job with a negative one is submitted at 0.
         res: number of requested hosts.
-        profile: name of its profile in the same workload.
         walltime_s: maximum run time, s; None: unlimited.
         raw: the JSON object, including unknown fields; its `id` is the full id.
     """
@@ -126,7 +113,6 @@ class BatsimWorkload(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: `w0` for the first, then `w1` and so on.
-        path: the file as the user named it.
         nb_res: number of hosts for which the workload was made; not a limit.
         jobs: the jobs in order of submission.
         profiles: profiles by name, including that of every job.

@@ -76,11 +76,7 @@ class Element:
     """An XML element. Its text is dropped.
 
     Attributes:
-        path: the file as the user named it.
-        tag: name of the element.
-        attributes: values of its attributes by name.
         line: line on which it begins, counted from 1.
-        children: its child elements, in order.
     """
 
     path: str
@@ -98,22 +94,14 @@ class Element:
         return InputError(self.path, f"line {self.line}", what)
 
     def required(self, name: str) -> str:
-        """Return the value of an attribute.
-
-        Raises:
-            InputError: the element does not have the attribute.
-        """
+        """Return the value of an attribute."""
         value = self.attributes.get(name)
         if value is None:
             raise self.error(f"<{self.tag}> has no {name}")
         return value
 
     def count(self, name: str, default: int, minimum: int) -> int:
-        """Return the value of an attribute as an integer.
-
-        Raises:
-            InputError: the value is not an integer >= `minimum`.
-        """
+        """Return the value of an attribute as an integer."""
         text = self.attributes.get(name, str(default))
         number = int(text) if text.isascii() and text.strip().isdigit() else minimum - 1
         if number < minimum:
@@ -123,11 +111,7 @@ class Element:
         return number
 
     def amount(self, name: str, text: str, units: Mapping[str, float], example: str) -> float:
-        """Return the amount in `text`, see `amount`.
-
-        Raises:
-            InputError: the text is not an amount; the message begins with `name`.
-        """
+        """Return the amount in `text`, see `amount`."""
         try:
             return amount(text, units, example)
         except ValueError as error:

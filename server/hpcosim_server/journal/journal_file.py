@@ -42,11 +42,8 @@ class JournalWriter:
 
     Args:
         file: the journal, without a header if it is empty.
-        name: name of the journal, for logs.
-        sync: when records are synchronised with the disk.
 
     Attributes:
-        name: name of the journal.
         size: size of its records and its header, bytes.
         failure: why the journal was closed before its end; empty: it was not.
         snapshot_at: offset of the record of the last snapshot; -1: none.
@@ -155,10 +152,8 @@ class OpenedRecord(msgspec.Struct, frozen=True, array_like=True, tag="opened"):
         overrides: values that replaced those of the file, of the server and of the client, by
             dotted path.
         checksum: SHA-256 of the scenario, 64 hexadecimal digits; see `checksum_of`.
-        max_jobs: limit of the server for the jobs of the session.
         realtime: simulated seconds per wall-clock second of a session in real time; None: it is
             not in real time.
-        simulated_s: limit of the server for the simulated time of the session, s.
         owner: public key of the client; empty: it has none.
     """
 
@@ -178,7 +173,6 @@ class ExchangeRecord(msgspec.Struct, frozen=True, array_like=True, tag="exchange
     """The session carried out decisions.
 
     Attributes:
-        request: the client's message, as it was received.
         elapsed_s: simulated time that passed before the decisions in a session in real time, s;
             None: `elapsed_s` of the request.
     """

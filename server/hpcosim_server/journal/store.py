@@ -33,9 +33,7 @@ class Journals:
 
     Args:
         folder: the folder; it is created, and locked for this process and its children.
-        sync: when records are synchronised with the disk.
         storage: the file system; None: that of the operating system.
-        clock: returns the wall-clock time, s.
 
     Attributes:
         failed: number of journals that could not be written, without those that are still open.
@@ -129,7 +127,6 @@ class Journals:
         has failed then, as after a write that fails, and the session goes on without a journal.
 
         Args:
-            name: name of the journal.
             end: offset after its last readable record.
             keep_rest: keep what follows in a file of its own: it is more than a record that was
                 cut off.

@@ -35,9 +35,7 @@ class Admission:
 
     Args:
         left: how many sessions are left to open.
-        new_session: creates the simulation of a new session.
         totals: the totals of the server; None: its own.
-        available: returns the memory that is available on the machine, bytes.
         used: returns the memory of this process, bytes.
     """
 
@@ -146,12 +144,7 @@ def _refuse(what: str, option: str) -> None:
 
 
 def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
-    """Return the message in bytes, or the error to reply with.
-
-    Args:
-        data: the bytes.
-        max_bytes: maximum size of a message, bytes.
-    """
+    """Return the message in bytes, or the error to reply with."""
     if len(data) > max_bytes:
         return Error(code="message_too_large", message=_too_large(len(data), max_bytes))
     try:
@@ -185,12 +178,7 @@ def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
 
 
 def too_large(size: int, max_bytes: int) -> bytes:
-    """Return the encoded reply to a message that is too large.
-
-    Args:
-        size: its size, bytes.
-        max_bytes: maximum size, bytes.
-    """
+    """Return the encoded reply to a message that is too large."""
     return error_reply("message_too_large", _too_large(size, max_bytes))
 
 

@@ -23,9 +23,6 @@ class Load(Struct, frozen=True, tag_field="status", tag="load"):
     """The sessions of a worker.
 
     Attributes:
-        worker: number of the worker.
-        opened: number of sessions that it has opened.
-        active: number of those that are open.
         over: number of those that are closed and whose results are written, or cannot be.
     """
 
@@ -49,7 +46,6 @@ class Stopping(Struct, frozen=True, tag_field="status", tag="stopping"):
     """The server stops. Workers finish their request, close their sessions and end.
 
     Attributes:
-        reason: why.
         is_over: whether all workers have ended, so that the front ends too.
     """
 
@@ -64,22 +60,13 @@ class Workers(Struct, frozen=True, tag_field="status", tag="workers"):
 
 
 class Summary(Struct, frozen=True, tag_field="status", tag="summary"):
-    """The status of the server, from the front to the live page.
-
-    Attributes:
-        of: the status, without sessions.
-    """
+    """The status of the server, from the front to the live page."""
 
     of: ServerStatus
 
 
 class Ended(Struct, frozen=True, tag_field="status", tag="ended"):
-    """What the supervisor has noted of processes that ended by a failure.
-
-    Attributes:
-        restarts: number of processes that it started again.
-        failures: number of failures that it noted, by cause.
-    """
+    """What the supervisor has noted of processes that ended by a failure."""
 
     restarts: int
     failures: Mapping[str, int]
@@ -156,7 +143,6 @@ class Handover(Struct, frozen=True, array_like=True, tag="handover"):
     Attributes:
         address: name of the connection; it has the key of the client.
         request: the frames of the request; empty: there is none.
-        rest: what has arrived after it.
         queued: bytes that wait to be sent to the client.
     """
 
@@ -189,11 +175,7 @@ class WorkerReport(Struct, frozen=True, array_like=True, tag="told"):
 
 
 class StatusOf(Struct, frozen=True, array_like=True, tag="status"):
-    """The status of a worker.
-
-    Attributes:
-        status: its part of the status of the server.
-    """
+    """The status of a worker."""
 
     status: ServerStatus
 

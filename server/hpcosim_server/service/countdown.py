@@ -55,9 +55,6 @@ class Countdown:
 class IdleClock:
     """A clock that pauses while the server is busy or stopped.
 
-    Args:
-        clock: returns the wall-clock time, s.
-
     Attributes:
         busy_s: time in which the server could receive no message, s.
     """
@@ -72,11 +69,7 @@ class IdleClock:
         return self._clock() - self.busy_s
 
     def note_pause(self, wall_s: float) -> None:
-        """Count a time in which the process was stopped as one in which it was busy.
-
-        Args:
-            wall_s: the wall-clock time, s.
-        """
+        """Count a time in which the process was stopped as one in which it was busy."""
         gap_s = wall_s - self.busy_s - self._called_s
         self.busy_s += max(0.0, gap_s - PAUSE_S)
         self._called_s = wall_s - self.busy_s

@@ -74,14 +74,10 @@ class Front:
     """Gives connections to workers, and takes back those whose next request is not for them.
 
     Args:
-        poller: waits for all of the following.
         clients: the connections of clients that no worker has.
         workers: the socket at which workers connect, non-blocking.
         control: connection to the supervisor.
-        options: the options of the server.
         expected: numbers of the workers that are there or are about to be.
-        started_s: time of the start of the server, s.
-        clock: returns the time, s.
 
     Attributes:
         gate: the clients with keys; None: clients have none.
@@ -366,8 +362,6 @@ class PendingHandover(NamedTuple):
     """A connection on its way to a worker.
 
     Attributes:
-        number: number of its packet.
-        size: size of the packet, bytes.
         is_hello: whether its request opens a session.
     """
 
@@ -381,13 +375,9 @@ class WorkerRoute:
     """A worker that is connected to the front.
 
     Attributes:
-        post: connection to it.
-        load: its sessions, as it told last.
         given: the connections that it has not said to have handled.
         used_s: time of its last hello or change of its load, s.
         is_leaving: whether it was asked to end.
-        status: its last status; None: it has sent none yet.
-        status_s: time of its status, s.
     """
 
     number: int
@@ -429,8 +419,6 @@ class WaitingRequest(NamedTuple):
 
     Attributes:
         worker: number of the worker of its session; 0: any worker without sessions.
-        nonce: the nonce of a hello.
-        since_s: time of its arrival, s.
     """
 
     frames: list[bytes]
@@ -567,7 +555,6 @@ class Gate:
 
     Args:
         inside: gets the other ends, with the addresses of the clients.
-        poller: waits for both.
     """
 
     def __init__(self, curve: CurvePeers, inside: Peers, poller: Poller) -> None:

@@ -28,8 +28,6 @@ class HeldReply(NamedTuple):
 
     Attributes:
         envelope: the return address of the last copy of the request.
-        now_s: simulated time of the reply, s.
-        pace: the pace of the session.
         understood: whether the client understands the message `held`.
         heard_s: time of the last copy of the request on the service's clock, s.
     """

@@ -14,24 +14,16 @@ class Limits:
     restored are never refused, so they may exceed a limit that was full.
 
     Attributes:
-        message_bytes: maximum size of a message, bytes.
-        decisions: maximum number of decisions in a message.
-        sessions: maximum number of open sessions.
-        jobs: maximum number of jobs in a session.
-        total_jobs: maximum number of jobs in all open sessions.
         idle_s: timeout between messages of a client, wall-clock s; the service then closes the
             session.
         results_retry_s: time for which the service repeats the attempt to write results that did
             not fit on the disk, wall-clock s. At most `sessions` sessions wait for it.
         first_request_s: timeout of the first request of a session, wall-clock s; the service then
             closes the session, which counts as never opened.
-        elapsed_s: maximum `elapsed_s` of a request, simulated s.
-        simulated_s: maximum simulated time of a session, s.
         events_per_s: maximum number of events that a session gets, per wall-clock s; replies wait.
         memory_bytes: memory of the processes with sessions, together, with which the server refuses
             new sessions, bytes; 0: no limit. It is measured at each hello and every 10 s. A worker
             process cannot allocate more than twice as much.
-        free_bytes: memory that must be available on the machine for a new session, bytes.
         kept_bytes: maximum size of the last replies of closed sessions, bytes.
         partial_results: maximum number of sessions that end early whose results are written.
     """

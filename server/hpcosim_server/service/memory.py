@@ -83,11 +83,7 @@ class Garbage:
         self._sessions += 1
 
     def tidy(self, wall_s: float) -> None:
-        """Free the memory of closed sessions if it is time to.
-
-        Args:
-            wall_s: the wall-clock time, s.
-        """
+        """Free the memory of closed sessions if it is time to."""
         if not self._sessions or (self._sessions < COLLECT_AFTER and wall_s < self._due_s):
             return
         self._sessions = 0

@@ -25,9 +25,7 @@ class Observer(Protocol):
         """Note a new session.
 
         Args:
-            label: the public label of the session.
             opened: its simulation. An observer reads it, in this thread, and changes nothing.
-            pace: its pace, for any thread.
         """
 
     def ticked(self) -> bool:
@@ -88,7 +86,6 @@ class Ticker:
 
     Args:
         call: the function; returns whether it asks for an early next call.
-        clock: returns the wall-clock time, s.
     """
 
     def __init__(self, call: Callable[[], bool], clock: Callable[[], float]) -> None:

@@ -53,14 +53,12 @@ class Outcomes:
     """Writes the results of closed sessions, between requests.
 
     Args:
-        report: receives each failure.
         out: folder for results; None: no results are written.
         folder_per_session: whether each session has its own folder in `out`; otherwise the results
             go to `out` itself.
         also: additional result writers.
         limits: limits of the attempts to write results on a full disk, and of the folders of
             sessions that end early; None: the defaults.
-        clock: returns the wall-clock time, s.
         folders: how many sessions that end early still get a folder; None: as the limits say.
 
     Attributes:

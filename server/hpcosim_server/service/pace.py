@@ -46,8 +46,6 @@ class Pace:
 
     Args:
         speed: simulated seconds per wall-clock second, > 0; None: as fast as possible.
-        now_s: simulated time at the start, s.
-        clock: returns the wall-clock time, s.
 
     Attributes:
         is_free: whether no reply waits, so that `wait_s` and `sent` need not be called.
@@ -77,11 +75,7 @@ class Pace:
         return PaceState(self._speed, self._paused)
 
     def wait_s(self, now_s: float) -> float:
-        """Return how long to hold back a reply, wall-clock s; infinity: until a control changes.
-
-        Args:
-            now_s: simulated time of the reply, s.
-        """
+        """Return how long to hold back a reply, wall-clock s; infinity: until a control changes."""
         with self._lock:
             if self._paused:
                 return 0.0 if self._steps else math.inf
@@ -91,11 +85,7 @@ class Pace:
             return max(0.0, self._due_s(now_s) - self._clock())
 
     def sent(self, now_s: float) -> None:
-        """Record that a reply was sent.
-
-        Args:
-            now_s: simulated time of the reply, s.
-        """
+        """Record that a reply was sent."""
         with self._lock:
             at_s = self._clock()
             if self._paused:
@@ -178,13 +168,7 @@ def speed_for(speed: Speed, span_s: float) -> float | None:
 
 
 class EventRate(Pace):
-    """A pace that depends on the number of events instead of the simulated time.
-
-    Args:
-        per_s: events per wall-clock second, > 0.
-        events: returns the number of events of the session so far.
-        clock: returns the wall-clock time, s.
-    """
+    """A pace that depends on the number of events instead of the simulated time."""
 
     def __init__(
         self,
@@ -220,8 +204,6 @@ class RealTime(Pace):
 
     Args:
         factor: simulated seconds per wall-clock second, > 0.
-        now_s: simulated time at the start, s.
-        clock: returns the wall-clock time, s.
     """
 
     fixed = WHY_FIXED
@@ -242,11 +224,7 @@ class RealTime(Pace):
             return min(MAX_TIME_S, max(0.0, at_s - self._at_s) * self._factor)
 
     def sent(self, now_s: float) -> None:
-        """Start the clock anew at a reply.
-
-        Args:
-            now_s: simulated time of the reply, s.
-        """
+        """Start the clock anew at a reply."""
         with self._lock:
             self._now_s, self._at_s = now_s, self._clock()
 

@@ -91,7 +91,6 @@ class Recovery:
         """Restore the sessions of a process, before its first message.
 
         Args:
-            service: the service of the process.
             worker: number of the worker; None: the server is one process.
             again: whether the worker was started before.
         """
@@ -106,7 +105,6 @@ class Restored(NamedTuple):
     """What was restored.
 
     Attributes:
-        sessions: number of open sessions.
         ended: number of sessions that had ended, and whose results are written now.
         refused: the journals that could not be restored, with the reason.
     """
@@ -158,11 +156,7 @@ def restore(
 def _restore(
     service: Service, journals: Journals, name: str, of_worker: int | None, *, counted: bool
 ) -> bool | None:
-    """Restore a session; return whether it is open, or None if there is none of this worker.
-
-    Raises:
-        JournalError: the session cannot be restored.
-    """
+    """Restore a session; return whether it is open, or None if there is none of this worker."""
     file = journals.read(name)
     try:
         reader = JournalReader(file)
@@ -239,7 +233,6 @@ class Rerun:
     """A session that runs again.
 
     Attributes:
-        session: the session, after the records so far.
         places: `seq` of each request and offset of its record.
         snapshot_at: offset of the record of the last snapshot; -1: none.
         ended: the recorded end; None: there is none, though the simulation may be over.
@@ -279,7 +272,6 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
     """Open a session again.
 
     Args:
-        record: the opening in the journal.
         open_simulation: returns the simulation for a hello, or raises SessionRefused.
 
     Raises:
@@ -348,11 +340,7 @@ def _exchange(session: Session, record: ExchangeRecord) -> None:
 
 
 def _compare(seq: int, now_s: float, expected: bytes, got: bytes) -> None:
-    """Compare a recorded reply and a new one, byte by byte.
-
-    Raises:
-        JournalError: they differ; names the first difference.
-    """
+    """Compare a recorded reply and a new one, byte by byte."""
     if expected != got:
         where, first, second = _difference(expected, got)
         raise JournalError(

@@ -28,13 +28,7 @@ CLIENT_WENT = ("client_left", "client_silent")
 
 @dataclass(frozen=True, slots=True)
 class RequestHandler:
-    """Carries out the requests of the clients of a service.
-
-    Attributes:
-        state: the state of the service.
-        opening: opens sessions.
-        closing: closes sessions.
-    """
+    """Carries out the requests of the clients of a service."""
 
     state: ServiceState
     opening: SessionOpener
@@ -114,11 +108,7 @@ class SessionOpener:
     """Opens the sessions of a service.
 
     Attributes:
-        state: the state of the service.
-        admission: decides which new sessions have room.
-        name: returns the secret name of each new session.
         realtime: simulated seconds per wall-clock second; None: not in real time.
-        watch: an observer of the sessions, and their pace; None: there is none.
     """
 
     state: ServiceState
@@ -129,11 +119,6 @@ class SessionOpener:
 
     def open(self, hello: Hello, data: bytes, address: bytes) -> bytes:
         """Open a session, unless a copy of the hello has opened it.
-
-        Args:
-            hello: a hello without the name of a session.
-            data: the hello, as it was received.
-            address: address of its sender.
 
         Returns:
             The encoded welcome.
@@ -198,16 +183,7 @@ class SessionOpener:
 
 @dataclass(frozen=True, slots=True)
 class SessionCloser:
-    """Closes the sessions of a service.
-
-    Attributes:
-        state: the state of the service.
-        left: how many sessions are left to open.
-        outcomes: writes the results of closed sessions.
-        vitals: counts what fails.
-        observer: an observer of the sessions; None: there is none.
-        garbage: frees the simulations of closed sessions.
-    """
+    """Closes the sessions of a service."""
 
     state: ServiceState
     left: Countdown
@@ -304,16 +280,7 @@ class SessionCloser:
 
 @dataclass(frozen=True, slots=True)
 class ServiceState:
-    """The sessions of a service, its limits and its clocks.
-
-    Attributes:
-        limits: limits for clients.
-        clock: returns the wall-clock time, s.
-        idle_clock: the clock of the idle timeouts.
-        held: the replies that are held back.
-        closed: the sessions that are over, or that could not be restored.
-        journals: the journals of the sessions.
-    """
+    """The sessions of a service, its limits and its clocks."""
 
     limits: Limits
     clock: Callable[[], float]

@@ -40,12 +40,6 @@ def serve_workers(
 ) -> list[Failure]:
     """Serve sessions in worker processes until a signal or the last session.
 
-    Args:
-        new_service: makes the service of a worker.
-        options: the options of the server, with more than one worker.
-        recovery: restores sessions.
-        live: the live page; None: there is none.
-
     Returns:
         The failures.
 
@@ -119,10 +113,7 @@ def run_front(
     Args:
         public: the listening socket for clients.
         private: the listening socket for workers.
-        control: connection to the supervisor.
-        options: the options of the server.
         expected: numbers of the workers that are there or are about to be.
-        started_s: time of the start of the server, s.
     """
     poller = Poller()
     clients = Peers(None, bounds_of(options.limits), poller)

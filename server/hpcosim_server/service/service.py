@@ -57,8 +57,6 @@ class Service:
     """Replies to messages and writes the results of closed sessions.
 
     Args:
-        new_session: creates the simulation of a new session.
-        limits: limits for clients; None: the defaults of `Limits`.
         out: folder for results; None: no results are written.
         sessions: total number of sessions that the service opens, or the number that it shares with
             other processes; None: unlimited.
@@ -68,20 +66,14 @@ class Service:
         report: receives each failure immediately and the progress of each active session every
             `PROGRESS_INTERVAL_S`; None: progress goes to the log.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
-        clock: returns the wall-clock time, s.
-        name: returns the secret name of each new session.
         journals: the folder of journals of the sessions; None: no journal is kept.
         realtime: simulated seconds per wall-clock second of sessions in real time, see `RealTime`;
             None: they are not in real time.
-        scenarios: names of the scenarios, for the status.
         totals: what all processes of the server use together; None: this process is the server.
         folders: how many sessions that end early still get a folder, of all processes; None: as
             the limits say.
 
     Attributes:
-        vitals: counts what the service does and what fails.
-        held: the replies that the pace of their sessions holds back.
-        new_session: creates the simulation of a new session.
         closed: the sessions that are over, or that could not be restored.
     """
 
@@ -249,7 +241,6 @@ class Service:
         """Add a restored session. One that is over is closed, and its results are written.
 
         Args:
-            session: the session, with its journal.
             cause: cause of the end of a session that is over; None: it is complete.
             counted: whether it is among the sessions that the server has opened.
         """
@@ -261,9 +252,6 @@ class Service:
 
     def stop(self, why: str) -> bool:
         """Close the service. Every further message gets the error `shutting_down`.
-
-        Args:
-            why: reason, for the clients and for `run.json`.
 
         Returns:
             Whether a session was open.

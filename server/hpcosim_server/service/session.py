@@ -70,9 +70,6 @@ class Opened:
     """A simulation for a new session.
 
     Attributes:
-        simulation: the simulation at its start.
-        run: content of `run.json`.
-        jobs: number of jobs in the workload.
         span_s: simulated time from the start to the end of the last job if no job waited, s;
             0: unknown.
         file: absolute path of the scenario's file, for journals; empty: unknown.
@@ -93,12 +90,7 @@ class Session:
     """A simulation with its client.
 
     Args:
-        name: secret session name, see `sessions.new_name`.
-        hello: the message that opened the session.
-        options: options of the session, for the `welcome` message.
-        now_s: time of the service's clock, s.
         address: address of the client's connection; empty: unknown.
-        limits: limits of its requests; None: the defaults of `Limits`.
 
     Attributes:
         name: secret session name; it authenticates the client.
@@ -106,14 +98,11 @@ class Session:
         last_message_s: time of the client's last message on the service's clock, s.
         seq: number of the last request with a reply; 0 before the first.
         last_answer: encoded reply to that request.
-        hello: the message that opened the session.
         pace: when its replies are sent; None: at once.
-        journal: its journal; None: it has none.
         resumed_at: `seq` of the last snapshot in the journal; -1: none.
         results_written: whether its results are written, if they are to be written.
         address: address of the connection of its hello or, later, of its last request.
         events: number of events in its replies.
-        limits: limits of its requests.
     """
 
     pace: Pace | None = None

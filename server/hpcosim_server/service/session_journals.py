@@ -51,13 +51,7 @@ class SessionJournals:
         self._journals = journals
 
     def opened(self, session: Session, hello: bytes, limits: Limits) -> None:
-        """Begin the journal of a session.
-
-        Args:
-            session: the session, before its first request.
-            hello: the message that opened it, as it was received.
-            limits: limits of the session.
-        """
+        """Begin the journal of a session."""
         if self._journals is None:
             return
         opened = session.opened

@@ -61,8 +61,6 @@ class Counts(NamedTuple):
     """Numbers of sessions.
 
     Attributes:
-        opened: sessions that were opened.
-        active: those that are open.
         over: those that are closed and whose results are written, or cannot be.
     """
 
@@ -244,7 +242,6 @@ class ClosedSession(NamedTuple):
     """Data of a closed session.
 
     Attributes:
-        why: reason for the end of the session.
         seq: number of the last request.
         last_answer: encoded reply to that request; empty: it is not kept.
         owner: public key of its client; empty: it has none.
@@ -260,7 +257,6 @@ class ClosedSessions:
     """The most recently closed sessions, by name.
 
     Args:
-        limit: maximum number of sessions to keep.
         most_bytes: maximum size of the last replies of the server, bytes; the oldest ones of this
             process go first.
         totals: the totals of the server; None: its own.

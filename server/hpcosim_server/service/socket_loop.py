@@ -33,9 +33,7 @@ class Request(NamedTuple):
     """A request.
 
     Attributes:
-        envelope: return address of the sender.
         body: the message; empty if it is too large.
-        size: its size, bytes.
     """
 
     envelope: Envelope
@@ -94,10 +92,6 @@ def serve(
         address: address to listen at, see `listen`. The log event `listening` names the port.
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a signal in which the process must end, s.
-        access: who may connect.
-
-    Returns:
-        Reason for the end.
 
     Raises:
         BindError: the address is malformed, in use or not permitted.
@@ -151,12 +145,8 @@ def answer_all(
     """Reply to requests until there is a reason to end; write all results.
 
     Args:
-        door: where requests come in.
         stopped: returns the reason why the service ends, or an empty text.
         shutdown_s: time for which clients of a stopped service hear of it, s.
-
-    Returns:
-        Reason for the end.
     """
     while not (reason := stopped()):
         answer_one(door, service, _timeout_s(service))
@@ -206,7 +196,6 @@ class ServeOptions:
             the log.
         parent: number of the process whose end stops the server; None: none.
         drain_s: time after a stop in which requests are finished and results are written, s.
-        access: who may connect.
     """
 
     address: str

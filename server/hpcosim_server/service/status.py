@@ -45,12 +45,7 @@ class Progress(Struct, frozen=True, tag_field="status", tag="progress"):
     """Progress of the simulation of a session.
 
     Attributes:
-        session: public label of the session.
-        scenario: name of the scenario.
-        scheduler: name of the scheduler, as the client gave it.
-        now_s: current simulation time, s.
         jobs_over: number of jobs that have ended or were rejected.
-        jobs: number of jobs in the workload.
     """
 
     session: str
@@ -65,8 +60,6 @@ class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="
     """A server that cannot start, or a session that ended early or whose results are lost.
 
     Attributes:
-        cause: machine-readable cause.
-        why: human-readable reason.
         metrics: metrics of a run whose results are not written; None for other causes.
     """
 
@@ -105,9 +98,6 @@ class ProgressLog:
     """Logs the progress of sessions. The service logs failures itself.
 
     The time between two lines of a session is first 1 s and doubles up to `MOST_INTERVAL_S`.
-
-    Args:
-        clock: returns the wall-clock time, s.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -171,8 +161,6 @@ def write_session(
     """Write the results of a session and log the success.
 
     Args:
-        session: a session that is over.
-        also: additional result writers.
         again: an earlier attempt has failed: do not log the warnings again.
 
     Returns:

@@ -56,14 +56,10 @@ class Plan:
     """What a supervisor runs.
 
     Attributes:
-        front: runs the front.
-        worker: runs a worker.
-        workers: largest number of workers.
         first: numbers of the workers that run from the start.
         sessions: number of sessions after which the server ends; None: no limit.
         drain_s: time after a stop in which workers must end, s.
         restores: whether a worker that runs again has its sessions again.
-        live_page: runs the process of the live page; None: there is none.
     """
 
     front: RunFront
@@ -80,12 +76,7 @@ class Supervisor:
     """Keeps the front and the workers running. It has no connection of a client and no thread.
 
     Args:
-        plan: what it runs.
-        stop: whether and why it stops.
         tell: called with each failure, and with the progress that workers report; None: nobody is.
-
-    Attributes:
-        failures: the first failures, for the exit status.
     """
 
     def __init__(self, plan: Plan, stop: Stop, tell: Callable[[Status], None] | None) -> None:
@@ -207,11 +198,7 @@ class Supervisor:
         return Ended(self._restarts, self._failed)
 
     def _bury(self, *, again: bool = True) -> None:
-        """Note the children that have ended.
-
-        Args:
-            again: whether those that failed are started again.
-        """
+        """Note the children that have ended."""
         for child in list(self._children.values()):
             pid, status = os.waitpid(child.pid, os.WNOHANG)
             if pid:
@@ -280,10 +267,6 @@ class Child:
 
     Attributes:
         number: a number of `NAMES`, or the number of the worker.
-        pid: process id.
-        control: connection to it.
-        born_s: time of its start, s.
-        load: the sessions of a worker, as it told last.
     """
 
     number: int
@@ -307,7 +290,6 @@ def fork(number: int, target: Callable[[Control], None], others: Iterable[Child]
     """Fork a process that runs a function and ends.
 
     Args:
-        number: number of the child.
         target: the function; gets the connection to this process.
         others: the other children, whose connections the new one closes.
 

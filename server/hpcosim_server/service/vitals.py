@@ -26,12 +26,7 @@ MB = 1_000_000
 
 
 class StorageStatus(NamedTuple):
-    """What a service keeps of its sessions.
-
-    Attributes:
-        journals: the journals; None: none are kept.
-        results: whether results are written.
-    """
+    """What a service keeps of its sessions."""
 
     journals: Journals | None
     results: bool
@@ -42,13 +37,8 @@ class Vitals:
 
     Args:
         report: receives each status message after it is counted.
-        kept: what the service keeps of its sessions.
-        scenarios: names of the scenarios.
-        max_sessions: maximum number of open sessions.
-        clock: returns the wall-clock time, s.
 
     Attributes:
-        refused: number of sessions that were not opened.
         results_failing: whether the last results could not be written.
         messages_lost: returns the number of messages that were not sent.
     """
@@ -88,8 +78,6 @@ class Vitals:
         """Return the status of a service that runs.
 
         Args:
-            held: the replies that are held back.
-            counts: the number of sessions.
             now_s: time of the clock of the sessions, s.
         """
         journals = self._kept.journals
@@ -124,11 +112,7 @@ def server_name() -> str:
 
 
 def later(status: ServerStatus, age_s: float) -> ServerStatus:
-    """Return a status some time later, if nothing has happened since.
-
-    Args:
-        age_s: the time, s.
-    """
+    """Return a status some time later, if nothing has happened since."""
     sessions = [replace(each, silent_s=each.silent_s + age_s) for each in status.sessions]
     return replace(status, sessions=sessions, uptime_s=status.uptime_s + age_s)
 

@@ -70,13 +70,6 @@ class WorkerDoor:
     later one is answered here if its session is of this worker. Otherwise the connection goes back
     to the front, with the request.
 
-    Args:
-        number: number of the worker.
-        connect: connects to the front.
-        control: connection to the supervisor.
-        bounds: bounds of the connections of clients.
-        clock: returns the time, s.
-
     Attributes:
         stopped: reason why the worker ends; empty: it does not.
     """
@@ -270,14 +263,7 @@ def run_worker(
     """Serve sessions until the supervisor or the front ends it.
 
     Args:
-        number: number of the worker.
-        connect: connects to the front.
-        control: connection to the supervisor.
-        new_service: makes the service.
-        recover: restores the sessions of the worker.
-        bounds: bounds of the connections of clients.
         tells: whether the supervisor wants to hear of progress; otherwise the worker logs it.
-        live: link to the live page; None: there is none.
     """
     log_progress = ProgressLog()
 

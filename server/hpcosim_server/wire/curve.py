@@ -41,8 +41,6 @@ class CurvePeers:
 
     Args:
         listener: the listening socket; the caller closes it.
-        keys: the keys of the server.
-        bounds: bounds of the connections.
 
     Attributes:
         lost: number of messages that were lost because their peer was gone or did not read.
@@ -172,11 +170,6 @@ class CurveRoster:
 
     Args:
         router: the socket, before it listens.
-        most: largest number of connections.
-        clock: returns the time, s.
-
-    Attributes:
-        closed: addresses of the connections that were closed since the caller emptied the list.
     """
 
     def __init__(
@@ -279,11 +272,7 @@ class CurveRoster:
 
 
 def _host(descriptor: int) -> bytes:
-    """Return the host of the other end of a connection.
-
-    Raises:
-        OSError: it is gone.
-    """
+    """Return the host of the other end of a connection."""
     with socket.socket(fileno=os.dup(descriptor)) as same:
         return host_of(same)
 

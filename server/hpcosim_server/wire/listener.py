@@ -98,11 +98,7 @@ def _local(path: str) -> socket.socket:
 
 
 def _remove_dead(path: str) -> None:
-    """Remove the socket file of a server that has ended without removing it.
-
-    Raises:
-        OSError: a server listens there.
-    """
+    """Remove the socket file of a server that has ended without removing it."""
     with suppress(FileNotFoundError):
         if not stat.S_ISSOCK(os.stat(path).st_mode):
             return  # `bind` refuses it
@@ -145,8 +141,6 @@ class Bounds:
 
     Attributes:
         message_bytes: largest body that is kept, bytes.
-        peers: largest number of connections.
-        handshake_s: timeout of the handshake, s.
         idle_s: silence after which a connection that waits for no reply is closed, s.
         waiting_s: silence after which one that waits for a reply is closed, s.
         settled_s: silence after which a connection that waits for no reply gives way to a new one

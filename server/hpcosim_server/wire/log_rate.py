@@ -22,8 +22,6 @@ class LogRate:
     Processes that are forked later share it.
 
     Args:
-        per_s: lines per wall-clock second, > 0.
-        burst: lines that may follow each other at once, >= 1.
         clock: returns the wall-clock time, s; in all processes the same.
 
     Attributes:

@@ -18,7 +18,6 @@ class MovedConnection(NamedTuple):
     """A connection that moves to other `Peers`, here or in another process.
 
     Attributes:
-        address: name of the connection.
         rest: what has arrived and is not read.
         queued: bytes that wait to be sent.
     """
@@ -31,11 +30,6 @@ class MovedConnection(NamedTuple):
 
 class Peer:
     """A connection: what has arrived, and what waits to be sent.
-
-    Args:
-        address: name of the connection, for replies.
-        decoder: the decoder of its bytes.
-        now_s: time on the clock of the caller, s.
 
     Attributes:
         owner: who shares its part of the connections; see `owner_of`.

@@ -28,10 +28,8 @@ class Peers:
 
     Args:
         listener: the listening socket, non-blocking; the caller closes it. None: see `listen`.
-        bounds: bounds of the connections.
         poller: waits for the connections, and for descriptors of the caller, who closes it; None:
             a new one.
-        clock: returns the time, s.
 
     Attributes:
         lost: number of messages that were lost because their peer did not read.
@@ -302,11 +300,7 @@ class Peers:
 
 
 class Roster:
-    """The connections by their addresses. Those that exceed a bound are closed.
-
-    Attributes:
-        closed: addresses of the connections that were closed since the caller emptied the list.
-    """
+    """The connections by their addresses. Those that exceed a bound are closed."""
 
     def __init__(self, bounds: Bounds, poller: Poller) -> None:
         self.bounds = bounds
@@ -352,7 +346,6 @@ class Roster:
         connections to an owner that has fewer.
 
         Args:
-            now_s: the time, s.
             owner: owner of the new connection; None: unknown.
         """
         bounds = self.bounds
@@ -406,10 +399,6 @@ class Entrance:
 
     Args:
         listener: the socket, non-blocking; the caller closes it.
-        poller: waits for it.
-        roster: the connections that there are.
-        clock: returns the time, s.
-        enter: called with each new connection.
     """
 
     def __init__(

@@ -42,12 +42,9 @@ class Post:
     """One end of a local connection that keeps the bounds of packets (SOCK_SEQPACKET).
 
     Args:
-        poller: waits for it.
         hear: called when `receive` has something to return, or the other end is gone.
 
     Attributes:
-        sent: number of packets sent or queued.
-        received: number of packets received.
         is_closed: whether the other end is gone.
     """
 
@@ -65,7 +62,6 @@ class Post:
         """Send a packet, without waiting for the other end.
 
         Args:
-            data: its bytes, of any number.
             connection: a connection that goes with it; it is closed here.
 
         Returns:

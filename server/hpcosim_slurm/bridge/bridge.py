@@ -95,8 +95,6 @@ def status_of(
     """Return the status of a bridge.
 
     Args:
-        version: name and version of the server.
-        uptime_s: time since its start, s.
         unreachable: why the state of the cluster cannot be read; empty: it can.
         journal_failed: whether its journal could not be written.
     """
@@ -130,8 +128,6 @@ def refusal_of(hello: Hello, course: BridgeState, *, is_connected: bool) -> byte
     """Return the encoded error for a hello that cannot open a session; empty: it can.
 
     Args:
-        hello: a hello without the name of a session.
-        course: the state of the bridge.
         is_connected: whether the scheduler of the open session is connected.
     """
     if (session := course.session) is not None and is_connected:
@@ -199,10 +195,6 @@ class Bridge:
     """Serves one scheduler at a time.
 
     Args:
-        course: the state of the bridge.
-        journal: where its records are written.
-        now_s: returns the Unix time, s.
-        version: name and version of the server, for its status.
         acting: carries out what a live world orders; None: the bridge only watches.
 
     Attributes:
@@ -269,7 +261,6 @@ class Bridge:
 
         Args:
             size: its size, bytes; of a body that is too large, which is empty here, too.
-            envelope: return address of its sender.
         """
         most = SchedulerSession.limits.message_bytes
         if size > most:
@@ -458,12 +449,7 @@ class SafetyLimits:
 
 
 class OrderExecutor:
-    """Carries out orders.
-
-    Args:
-        carrier: runs commands.
-        limits: when to stop.
-    """
+    """Carries out orders."""
 
     def __init__(self, carrier: Carrier, limits: SafetyLimits | None = None) -> None:
         self._carrier = carrier
@@ -501,7 +487,6 @@ class OrderExecutor:
             silent_since_s: time since which the scheduler should say something, s; None: it need
                 not.
             unreachable_since_s: time since which the controller does not answer, s; None: it does.
-            now_s: the present time, s.
         """
         limits = self._limits
         if unreachable_since_s is not None and now_s - unreachable_since_s > limits.unreachable_s:

@@ -51,9 +51,6 @@ def course_of(
 
     Args:
         path: the journal. If it exists, its records happen first. None: nothing is written.
-        began: the first record of a new journal.
-        make_world: makes the world of each session.
-        warn: called with a sentence about a last record that was cut off.
 
     Raises:
         JournalError: the file is no journal, or that of a bridge with other settings.
@@ -99,7 +96,6 @@ class Polling:
     """Reads the state of the cluster at intervals, and when a hook of Slurm rings.
 
     Args:
-        read: reads the state.
         interval_s: time from the end of one reading to the begin of the next, s.
         wait: waits for a time, or until a hook of Slurm rings, and returns whether one has rung;
             None: there are no hooks.
@@ -170,7 +166,6 @@ class BridgeSettings:
         releases: whether the end of the bridge releases all waiting jobs and closes the session;
             otherwise a bridge with the same journal can go on.
         bell: FIFO to which hooks of Slurm write; None: there is none.
-        access: who may connect.
     """
 
     bind: str
@@ -198,9 +193,6 @@ def run_bridge(
     """Serve schedulers until there is a reason to stop, and return it.
 
     Args:
-        version: version of hpcosim.
-        stopped: returns the reason to stop; empty: there is none.
-        warn: called with sentences that the operator should read at the start.
         tools: Slurm's commands; None: those of this machine.
 
     Raises:
@@ -250,7 +242,6 @@ def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
     """Return the cluster and the partitions that only one bridge may act on.
 
     Args:
-        site: what the bridge knows of the cluster.
         port: port of its controller, which differs for clusters of one name on one machine.
     """
     return f"{site.name}:{port}", [*site.partitions, *site.waiting]
@@ -316,10 +307,6 @@ class SchedulerDoor(PublicDoor):
 def listening(address: str, access: Access = LOCAL_ONLY) -> Iterator[socket.socket]:
     """Yield a socket that listens at an address, and close it at the end of the context.
 
-    Args:
-        address: address to listen at, see `hpcosim_server.wire.listener.listen`.
-        access: who may connect.
-
     Raises:
         BindError: the address is malformed, in use or not permitted.
     """
@@ -343,10 +330,6 @@ def serve(
     """Serve schedulers until there is a reason to stop.
 
     Args:
-        states: where states of the cluster come from.
-        listener: where schedulers connect; see `listening`.
-        stopped: returns the reason to stop; empty: there is none.
-        access: who may connect.
         continues: whether a bridge with the same journal can continue the session, so that the
             scheduler hears nothing of the end.
 

@@ -50,18 +50,10 @@ MakeWorld = Callable[[ClusterState, Site], World]
 class SchedulerSession:
     """A scheduler and the world that it sees. At most one request waits for its reply.
 
-    Args:
-        name: secret name of the session.
-        hello: the message that opened it.
-        cluster: name of the cluster.
-
     Attributes:
         name: secret name; it authenticates the client.
-        hello: the message that opened the session.
         seq: number of the last answered request; 0 before the first.
-        last_answer: encoded reply to that request.
         waiting: the request that waits for its reply; None: there is none.
-        decisions: number of decisions so far.
     """
 
     limits = Limits()
@@ -207,14 +199,7 @@ class BridgeState:
     A bridge makes a record of all that happens, appends it to its journal, and lets it happen here.
     A bridge that starts again lets all records happen first.
 
-    Args:
-        site: the part of the cluster that the scheduler sees.
-        make_world: makes the world of each session.
-
     Attributes:
-        state: the cluster as it was last seen.
-        session: the open session; None: there is none.
-        sessions_over: number of closed sessions.
         last_s: time of the last record, s.
         fell_back: whether the bridge has stopped acting, so that new sessions see a shadow.
         suspended: jobs that schedulers had suspended when their sessions ended.

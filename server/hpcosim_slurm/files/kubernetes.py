@@ -100,14 +100,6 @@ def import_kubernetes(
 ) -> ImportReport:
     """Write the pods of a table as jobs, and their recorded runs if the table has nodes.
 
-    Args:
-        path: the table in CSV format, plain or gzipped.
-        jobs: the file of jobs to write.
-        options: see `KubernetesOptions`.
-
-    Returns:
-        What was written, dropped and guessed.
-
     Raises:
         InputError: the table cannot be read or lacks columns; or a file exists or cannot be
             written. Nothing is written then.

@@ -25,8 +25,6 @@ class RecordedRun(NamedTuple):
     """A run of a job as it happened.
 
     Attributes:
-        job_id: number of the job in the workload.
-        submit_s: submission of the job, simulated seconds.
         start_s, end_s: simulated seconds; `end_s` None: the job still ran.
         nodes: host list; empty: unknown.
         state: state in which the run ended, as Slurm names it.
@@ -70,7 +68,6 @@ def write_jobs(
     """Write jobs and, if there are any, their recorded runs beside them.
 
     Args:
-        jobs: the file of jobs.
         private: further files, which replace existing ones.
         force: replace files of jobs and runs that exist.
 
@@ -96,8 +93,6 @@ def check_outputs(outputs: Collection[Path], inputs: Collection[Path], names: Pa
     """Check that no file that is written is one of those that are read.
 
     Args:
-        outputs: the files that are written.
-        inputs: the files that are read.
         names: file of replaced names, which is read and written; None: there is none.
 
     Raises:
@@ -122,7 +117,6 @@ def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
 
     Args:
         files: content by path; missing folders are created.
-        force: replace files that exist.
 
     Raises:
         InputError: a file exists, or cannot be written.

@@ -38,7 +38,6 @@ class Entry:
     """Something that an import did.
 
     Attributes:
-        count: how often.
         places: the first places, such as `17` (a line) or `slurm.conf:17`.
     """
 
@@ -64,10 +63,7 @@ class ImportReport:
         """Count something.
 
         Args:
-            kind: what happened to it.
-            what: description.
             place: line, or file and line; empty: none.
-            count: how often it occurred here.
         """
         what = "".join(letter if letter.isprintable() else "?" for letter in what)
         entry = self.entries.setdefault(kind, {}).setdefault(what, Entry())
@@ -128,7 +124,6 @@ def readable(lines: Iterable[Line], places: Sequence[int], report: ImportReport)
 
     Args:
         places: line of each job in the file that is imported.
-        report: counts the dropped values and jobs.
     """
     jobs = JobLines(nodes_of=_checked_hosts)
     kept: dict[int, Line] = {}

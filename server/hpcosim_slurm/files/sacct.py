@@ -101,7 +101,6 @@ class SacctOptions:
         requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
         anonymize: replace the names of users, groups, accounts and jobs, and number jobs anew.
         names: file that keeps the replaced names; None: they are not kept.
-        force: replace files that exist.
     """
 
     time_zone: str = "UTC"
@@ -121,7 +120,6 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     Args:
         path: the output of `sacct -P`, plain or gzipped. See `sacct_records.ADVICE`.
         jobs: the file of jobs to write. The runs are written beside it, to `recorded_path(jobs)`.
-        options: see `SacctOptions`.
 
     Returns:
         What was written, dropped and guessed.
@@ -206,7 +204,6 @@ def dependency_of(text: str, index: int | None, tasks: Tasks) -> str:
     Args:
         text: as in `sbatch --dependency`.
         index: index of the job in its array; None: it is not part of one.
-        tasks: the jobs of the workload, see `Tasks`.
 
     Returns:
         The dependency; empty: none of its jobs is in the workload.
@@ -258,7 +255,6 @@ class JobLinesSettings:
     """How jobs become lines.
 
     Attributes:
-        origin_s: Unix time of simulated second 0, s.
         requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
         limits: greatest number of running tasks of an array, by its number.
         tasks: job numbers of the tasks of each array.
@@ -279,9 +275,6 @@ def job_line(
 
     Args:
         runs: the records of the job; the last is that of the run that counts.
-        job_id: its number in the workload.
-        settings: see `JobLinesSettings`.
-        report: counts what is guessed.
     """
     first, last = runs[0], runs[-1]
     options = options_of(first.submit_line)

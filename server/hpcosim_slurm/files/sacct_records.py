@@ -126,18 +126,14 @@ class Record:
     Times are Unix times in seconds; None: unknown.
 
     Attributes:
-        line: line of the file.
         raw_id: number of the job, of which each task of an array has its own.
         named: the identifier with array index and component.
         name, user, group, account, partition, qos: names; empty: unknown.
         reservation, constraints, nodes, submit_line: text; empty: unknown. `nodes` is a
             host list.
-        state: one of `STATES`.
-        submit_s, eligible_s, start_s, end_s: times.
         ambiguous: whether the local times had a second meaning.
         run_s: run time without suspension, s; None: unknown.
         limit_s: requested run time, s; None: unlimited or unknown.
-        unlimited: whether the requested run time is unlimited.
         requested: trackable resources; memory in MB.
         allocated_mb: allocated memory, MB; 0: unknown.
         memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
@@ -206,7 +202,6 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
 
     Args:
         row: the row; its identifier is not that of a step.
-        zone: time zone of local times.
 
     Raises:
         FieldError: a field is invalid; the message begins with its column.
@@ -379,9 +374,7 @@ def started_records(
     """Yield the records of jobs that started; the others are dropped and counted.
 
     Args:
-        zone: time zone of local times.
         limits: gets the limit of running tasks of each array that states one.
-        report: counts the dropped records by reason.
 
     Raises:
         InputError: the file cannot be read or lacks columns.
@@ -437,8 +430,6 @@ def job_numbers(jobs: Sequence[Sequence[Record]], report: ImportReport, *, anew:
     """Return the number of each job in the workload, each once.
 
     Args:
-        jobs: the records of each job.
-        report: counts the numbers that Slurm used again.
         anew: number the jobs from 1.
     """
     if anew:

@@ -25,7 +25,6 @@ class Row(NamedTuple):
     """A record of a table.
 
     Attributes:
-        line: its line in the file, from 1.
         values: the fields by column, without surrounding blanks.
     """
 
@@ -96,7 +95,6 @@ def read_table(
 
     Args:
         path: the file, plain or gzipped.
-        report: counts the dropped records.
         delimiter: character between two fields. With `,` fields may be quoted.
         free_text: columns whose text may contain the delimiter.
         fits: returns whether a record can be right; decides which of them contains it.
@@ -137,7 +135,6 @@ def require(columns: Sequence[str], needed: Sequence[str], path: Path, advice: s
 
     Args:
         needed: names; `A/B` is met by either.
-        path: the file, for the error.
         advice: how to make a file with them, for the error.
 
     Raises:

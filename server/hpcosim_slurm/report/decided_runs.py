@@ -70,9 +70,6 @@ class DecidedRuns(NamedTuple):
     Attributes:
         mode: `hold` or `place`.
         nodes: names of the nodes, by number.
-        rows: the jobs, as they were decided and as they ran.
-        outcomes: what became of each decision.
-        sessions: number of sessions.
         fell_back: the fall-back to shadow; None: there was none.
     """
 
@@ -220,7 +217,6 @@ class Outcome:
     """What became of a decision.
 
     Attributes:
-        scheduler: name of the scheduler.
         decided_s: when the bridge got it, Unix time, s.
         seq, index: number of the request, and position in it.
         fate: what became of it.
@@ -323,7 +319,6 @@ class ObservedCluster:
     """Collects what was seen of the real cluster.
 
     Args:
-        state: the cluster at the begin.
         begin_s: the begin, Unix time, s.
 
     Attributes:

@@ -127,12 +127,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def compare(
     session: SessionRows, shadow: ScriptedRun, real: ScriptedRun, tolerance_s: float
 ) -> Comparison:
-    """Return the figures of a session.
-
-    Args:
-        shadow: its run in the shadow.
-        tolerance_s: largest difference of two starts that match, s.
-    """
+    """Return the figures of a session."""
     rows = [row for row in session.rows if not row.was_running]
     both = [row for row in rows if row.shadow.has_started and row.real.has_started]
     either = [row for row in rows if row.shadow.has_started or row.real.has_started]
@@ -487,11 +482,7 @@ class ActingFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of a bridge that acted, up to its fall-back.
 
     Attributes:
-        cluster: name of the cluster.
-        mode: `hold` or `place`.
-        scheduler: names of the schedulers.
         start_s, end_s: begin of the first session, and end, Unix time, s.
-        sessions: number of sessions.
         jobs: number of jobs on which a scheduler could decide.
         running_at_start: number of jobs that ran already at the begin.
         requests, decisions: number of requests, and of decisions of all kinds.
@@ -529,12 +520,7 @@ class ActingFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures_of(acted: DecidedRuns, real: ScriptedRun, tolerance_s: float) -> ActingFigures:
-    """Return the figures of a bridge that acted.
-
-    Args:
-        acted: what it did.
-        tolerance_s: largest delay of a start that is in time, s.
-    """
+    """Return the figures of a bridge that acted."""
     session, outcomes = acted.rows, acted.outcomes
     rows = [row for row in session.rows if not row.was_running]
     waits_s = [wait_s(row.spec, row.real) for row in rows if row.real.has_started]

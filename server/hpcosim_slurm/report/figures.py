@@ -75,12 +75,7 @@ def wait_s(spec: JobSpec, run: OneRun) -> float:
 
 
 def side_of(started: int, waits_s: Sequence[float], run: ScriptedRun) -> SideFigures:
-    """Return the figures of a run.
-
-    Args:
-        started: number of jobs that have started in it.
-        waits_s: waits of jobs, s.
-    """
+    """Return the figures of a run."""
     return SideFigures(
         started=started,
         wait_s=Spread.of(waits_s),
@@ -188,7 +183,6 @@ class PowerChange(NamedTuple):
 
     Attributes:
         at_s: Unix time, s.
-        node: number of the node.
         state: the state from then on.
     """
 
@@ -201,8 +195,6 @@ class Explanation(NamedTuple):
     """What the scheduler said of a waiting job (`explain`).
 
     Attributes:
-        at_s: Unix time, s.
-        reason: why the job waits.
         expected_s: expected start, Unix time, s; NaN: unknown.
     """
 
@@ -216,14 +208,10 @@ class SessionRows(NamedTuple):
     """Everything that a report needs of a session.
 
     Attributes:
-        scheduler: name of the scheduler.
-        cluster: name of the cluster.
         platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
         real_power, shadow_power: changes of power states in reality and in the shadow.
-        decisions: number of decisions of the scheduler.
-        requests: number of its requests.
         not_copied: number of jobs that ran at the start and could not be copied.
         said: what the scheduler said of waiting jobs, in order.
     """
@@ -341,7 +329,6 @@ def run_of(
     """Return one of the two runs of a session.
 
     Args:
-        which: returns the run of a job.
         is_real: whether it is the real run.
     """
     script = _Script(session)

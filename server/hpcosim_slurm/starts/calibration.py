@@ -50,7 +50,6 @@ def margins(past: Iterable[PastRange], now_s: float) -> Margins:
 
     Args:
         past: earlier forecasts, as they were drawn.
-        now_s: the present time, s.
     """
     late, early = [], []
     for each in past:
@@ -90,7 +89,6 @@ def past_ranges(files: Sequence[Path], seen: Observation) -> list[PastRange]:
 
     Args:
         files: outputs of `hpcosim forecast --json`.
-        seen: the present state of the cluster.
 
     Raises:
         OSError: a file cannot be read.
@@ -113,8 +111,6 @@ class Forecasted(NamedTuple):
     """A forecast beside what happened; all times in s.
 
     Attributes:
-        low_s: lower end of the range.
-        high_s: upper end of the range.
         slurm_s: what `squeue --start` said; None: nothing.
     """
 

@@ -184,7 +184,6 @@ class Submissions:
 
         Args:
             horizon_s: duration from now on, s; at most `LONGEST_S`.
-            generator: the source of randomness.
         """
         has_ended = generator.random() * (END + self._goes_on) < END
         if has_ended or not self._copies:
@@ -286,8 +285,6 @@ class Knowledge(NamedTuple):
     """What is known at an instant.
 
     Attributes:
-        run_times: the model of run times.
-        submissions: the model of submissions.
         horizon_s: duration for which submissions matter, s: the latest start if all jobs run until
             their limits and no job is submitted.
     """

@@ -29,8 +29,6 @@ def read_json(path: Path, most_bytes: int, kind: type[Content], wanted: str) -> 
     """Return the content of a JSON file.
 
     Args:
-        most_bytes: maximum size, bytes.
-        kind: type of the content.
         wanted: what is expected, for errors.
 
     Raises:
@@ -49,10 +47,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes:
         format: version of the format.
         state: jobs, nodes and partitions; times are Unix times, s.
-        platform: the model of its nodes and partitions.
         settings: the settings of the scheduler `slurm`, as in a scenario.
         booted_s: Unix time of the controller's start, s; None: unknown.
-        history: jobs that have ended.
         usage_s: raw usage by account and user, as `sshare` prints it, s.
         slurm_s: start of waiting jobs as `squeue --start` prints it, by number, Unix time, s.
     """
@@ -93,7 +89,6 @@ class EndedJob(NamedTuple):
     """A job of the history.
 
     Attributes:
-        requested_s: its requested run time, s.
         run_s: its run time, s; None: it was ended at its limit.
     """
 

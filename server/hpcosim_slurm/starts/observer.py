@@ -160,7 +160,6 @@ class Site(NamedTuple):
     """A site.
 
     Attributes:
-        platform: its nodes and partitions.
         settings: the settings of the scheduler `slurm`, as in a scenario.
     """
 
@@ -177,7 +176,6 @@ def observe(
     """Return an observation of the cluster of this machine.
 
     Args:
-        tools: the commands of the cluster.
         scenario: the site; None: as slurm.conf and the accounting describe it.
         history: ended jobs; None: those of the accounting, or those that Slurm remembers.
         warn: called with a text about what is missing.

@@ -94,7 +94,6 @@ def slurm_at(
 
     Args:
         site: its settings; the usage is that at `now_s`.
-        now_s: the present time on the clock of the simulation, s.
         uptime_s: time since the start of the controller, s; None: unknown.
         generator: the source of randomness; one number is drawn.
     """
@@ -112,7 +111,6 @@ class AdoptedState:
     """The state of an observed cluster.
 
     Attributes:
-        state: the state, on a clock of its own.
         origin_s: Unix time of its second 0, s.
     """
 
@@ -125,9 +123,6 @@ def adopted(
     warn: Callable[[str], object] = lambda _: None,
 ) -> AdoptedState:
     """Return the state of an observed cluster.
-
-    Args:
-        warn: called with a text about what the model lacks.
 
     Raises:
         SiteSettingsError: the settings of its scheduler are invalid.

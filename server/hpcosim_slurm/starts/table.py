@@ -49,8 +49,6 @@ def as_json(
     Args:
         forecasts: the forecasts of its waiting jobs.
         drawn: the same with the ranges as they were drawn.
-        samples: number of simulations.
-        seed: seed of their draws.
     """
 
     def unix(at_s: float) -> float | None:

@@ -60,7 +60,6 @@ class RunTimes:
 
         Args:
             before: the job before; None: it is new.
-            at_s: Unix time of the change, s.
         """
         since_s = self._since_s.pop(job.id, None)
         if since_s is not None:
@@ -84,7 +83,6 @@ class ClusterCopy(ABC):
 
     Args:
         state: that part at the start; see `site.chosen`.
-        site: what else is known of it.
 
     Attributes:
         state: the real cluster as it was last seen.
@@ -221,11 +219,7 @@ class ClusterCopy(ABC):
         """Note that a real job of the scheduler is over."""
 
     def _check_own(self, decision: Decision) -> None:
-        """Check that a decision is not on a job of another partition.
-
-        Raises:
-            Rejection: it is.
-        """
+        """Check that a decision is not on a job of another partition."""
         job = self.state.jobs.get(getattr(decision, "job_id", -1))
         if job is not None and job.is_outside:
             what = f"job {job.id} is of a partition on which the scheduler does not decide"
@@ -331,12 +325,7 @@ class World(Protocol):
         """Note what changed in reality."""
 
     def carry_out(self, decision: Decision, seq: int, index: int) -> None:
-        """Carry out a decision now, or add the event that rejects it.
-
-        Args:
-            seq: number of its request.
-            index: its position in the request.
-        """
+        """Carry out a decision now, or add the event that rejects it."""
 
 
 class ShadowWorld(ClusterCopy):

@@ -36,11 +36,6 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
         jobs: jobs that are new or changed, as they are now, by number.
         gone: numbers of the jobs that Slurm has forgotten.
         nodes: nodes that are new or changed, as they are now, in Slurm's order.
-        lost_nodes: names of nodes that Slurm has no longer.
-        partitions: partitions that are new or changed.
-        lost_partitions: names of partitions that Slurm has no longer.
-        reservations: reservations that are new or changed.
-        lost_reservations: names of reservations that Slurm has no longer.
         licenses: the numbers of all licences, if they have changed.
     """
 
@@ -72,8 +67,6 @@ def difference(before: ClusterState, after: ClusterState, at_s: float) -> Change
 
     Args:
         before: the state before; `NO_STATE`: everything is new.
-        after: the state after.
-        at_s: Unix time of the change, s.
     """
     return Change(
         at_s,
@@ -218,13 +211,7 @@ def _lost_node(job: LiveJob | None) -> bool:
 
 
 def note_node(engine: LiveEngine, number: int, node: LiveNode) -> None:
-    """Let a node of a copy fail, be drained or return, as the real one did.
-
-    Args:
-        engine: the copy of the cluster.
-        number: number of the node.
-        node: the real node as it is now.
-    """
+    """Let a node of a copy fail, be drained or return, as the real one did."""
     has_failed, is_drained = (
         number in engine.availability.failed,
         number in engine.availability.drained,

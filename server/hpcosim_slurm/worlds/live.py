@@ -119,7 +119,6 @@ class RunChanges:
     """Decisions about runs, their times of grace, and those whose effect was not seen yet.
 
     Args:
-        engine: the copy of the cluster.
         jobs: returns the real jobs by number.
         timeout_s: time after which Slurm counts as having not carried out an order, s.
         order: called with an action and its decision.
@@ -152,8 +151,6 @@ class RunChanges:
         """Check a decision, and order what it wants.
 
         Args:
-            seq: number of the request.
-            index: position in the request.
             is_starting: whether Slurm is starting the job.
 
         Raises:
@@ -364,7 +361,6 @@ class LiveWorld(ClusterCopy):
 
     Args:
         state: that part at the start; see `site.chosen`.
-        site: what else is known of it.
 
     Attributes:
         rejected_in_a_row: number of decisions since the last one that was carried out.
@@ -401,13 +397,7 @@ class LiveWorld(ClusterCopy):
         return orders
 
     def refused(self, seq: int, index: int, words: str) -> None:
-        """Note that Slurm has refused an order.
-
-        Args:
-            seq: the request of its decision.
-            index: the position of the decision in the request.
-            words: what Slurm says.
-        """
+        """Note that Slurm has refused an order."""
         later = self._runs.refused(seq, index)
         decision = later or self._decided.get((seq, index))
         if decision is None:
@@ -610,12 +600,7 @@ class LiveWorld(ClusterCopy):
 
 @dataclass(frozen=True, slots=True)
 class LiveOrder:
-    """An order with its decision.
-
-    Attributes:
-        seq: the request of the decision.
-        index: the position of the decision in the request.
-    """
+    """An order with its decision."""
 
     order: Order
     seq: int
@@ -699,7 +684,6 @@ def wait_again(
     """Return the actions after which a job that was requeued starts by a decision again.
 
     Args:
-        site: what else is known of the cluster.
         is_decided: whether a decision requeued it.
         begin_s: its earliest start by that decision, Unix time, s; None: Slurm's own.
     """
@@ -725,7 +709,6 @@ def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> l
     the CPUs of their nodes are free.
 
     Args:
-        site: what else is known of it.
         suspended: numbers of the jobs that the scheduler has suspended.
     """
     orders = [

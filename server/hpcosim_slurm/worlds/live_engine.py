@@ -54,10 +54,6 @@ class LearnedEnds(EndTimers):
     A job whose run time is unknown runs until its time limit. If its run time becomes known when
     it has run for longer already, the job ends at once.
 
-    Args:
-        engine: the engine, whose clock and jobs it uses.
-        execution: model of run times, which the base class needs.
-
     Attributes:
         known: the known run times, by job id.
     """
@@ -144,7 +140,6 @@ class LiveEngine(Engine):
         So a scheduler that set an alarm sees the time of the alarm, as in a simulation.
 
         Args:
-            now_s: the present time, s.
             wake: bits of the kinds, see `outbox.mask_of`.
 
         Returns:
@@ -160,10 +155,6 @@ class LiveEngine(Engine):
 
     def decide(self, decision: Decision, seq: int, index: int) -> bool:
         """Carry out a decision now, or add the event that rejects it.
-
-        Args:
-            seq: number of its request.
-            index: its position in the request.
 
         Returns:
             Whether it was carried out.
@@ -198,9 +189,7 @@ def place(engine: Engine, job: SimulatedJob, nodes: Sequence[int]) -> bool:
     many as the copy has free there.
 
     Args:
-        engine: the copy of the cluster.
         job: the job; its number of cores is changed to that of its tasks.
-        nodes: numbers of its nodes.
 
     Returns:
         Whether the job runs. Otherwise the copy has no free core on one of its nodes, because jobs
@@ -221,7 +210,6 @@ def start_on(engine: Engine, job: SimulatedJob, nodes: Sequence[int], tasks: lis
     Beside its cores it gets what it requests, as far as the copy has it free.
 
     Args:
-        engine: the copy of the cluster.
         job: the job; its number of cores is changed to that of its tasks.
         nodes: numbers of its nodes, which are on.
         tasks: number of its tasks on each node, at most the free cores.

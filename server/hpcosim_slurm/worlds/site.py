@@ -25,7 +25,6 @@ def outside_jobs(
     has the same number. It keeps what it has on each node, and its licences.
 
     Args:
-        partitions: names of the partitions that the scheduler sees.
         own: names of all partitions whose jobs it sees.
     """
     members = {name: frozenset(state.partitions[name].nodes) for name in partitions}

@@ -119,7 +119,6 @@ def spec_of(job: LiveJob, submit_s: float, shown: Shown) -> JobSpec:
 
     Args:
         submit_s: time of its submission, as schedulers see it, s.
-        shown: what they see.
     """
     return JobSpec(
         job_id=job.id,
@@ -143,7 +142,6 @@ def spec_with_nodes(
 
     Args:
         submit_s: time of its submission, as schedulers see it, s.
-        shown: what they see.
         error_of: returns why the model would reject a job; empty: it would not.
 
     Returns:
@@ -319,7 +317,6 @@ def reservations_of(
     accounts, it is for nobody: the protocol cannot say who may use it.
 
     Args:
-        live: the reservations of the cluster.
         number: numbers of the nodes by name; others are left out.
         origin_s: Unix time of second 0 of the protocol, s.
     """
@@ -347,7 +344,6 @@ def newly_reserved(
 
     Args:
         platform: what a scheduler was told at the begin of its session.
-        number: numbers of the nodes by name.
     """
     known = {_without_window(each) for each in platform.reservations}
     active = {name: each for name, each in state.reservations.items() if each.is_active}

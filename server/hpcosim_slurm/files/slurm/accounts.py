@@ -120,7 +120,6 @@ def read_accounts(
     """Return the accounts of a file of `sacctmgr dump`, as `scheduler.settings.accounts`.
 
     Args:
-        report: lists what is not modelled.
         pseudonyms: replaces the names; None: they are kept.
 
     Raises:

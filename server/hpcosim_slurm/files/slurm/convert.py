@@ -129,11 +129,7 @@ def name_all_qos(
     partitions are not: `hpcosim validate` warns of them, too.
 
     Args:
-        settings: the settings of the scheduler.
-        statements: those of slurm.conf.
-        dump: file of the accounts.
         described: file of the QOS; None: there is none.
-        report: lists the names.
     """
     known = {NORMAL, *settings.get("qos", {})}
     where = f"in {described.name}" if described else "(see --qos)"
@@ -218,11 +214,9 @@ class SlurmOptions:
         reservations: output of `scontrol show reservation`; None: none.
         start: time of simulated second 0, as in the file of reservations, which need it.
         time_zone: time zone of local times, by its name in the IANA database.
-        power: power of the nodes.
         jobs: path of the jobs in the scenario, relative to its file.
         anonymize: replace the names of users and accounts.
         names: file that keeps the replaced names; None: they are not kept.
-        force: replace a file that exists.
     """
 
     sacctmgr: Path | None = None
@@ -244,11 +238,6 @@ DEFAULTS = SlurmOptions()
 
 def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> ImportReport:
     """Write the scenario of a Slurm cluster.
-
-    Args:
-        conf: slurm.conf.
-        out: the scenario to write.
-        options: see `SlurmOptions`.
 
     Returns:
         What was written, guessed and not modelled.
@@ -312,11 +301,7 @@ def _reservations(
     names: Pseudonyms | None,
     report: ImportReport,
 ) -> list[dict[str, Any]]:
-    """Return the reservations of a file, in simulated time.
-
-    Raises:
-        InputError: the file is invalid, or second 0 is not known.
-    """
+    """Return the reservations of a file, in simulated time."""
     zone = zone_of(options.time_zone)
     if not options.start:
         raise InputError(
@@ -330,11 +315,7 @@ def _reservations(
 
 
 def _beside(path: Path | None, conf: Path, name: str, report: ImportReport) -> list[Statement]:
-    """Return the statements of a file, or of the one beside slurm.conf if it exists.
-
-    Raises:
-        InputError: the file cannot be read, or it is another file of the site; names the line.
-    """
+    """Return the statements of a file, or of the one beside slurm.conf if it exists."""
     if path is None:
         path = conf.parent / name
         if not path.is_file():

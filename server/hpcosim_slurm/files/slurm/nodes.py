@@ -85,10 +85,7 @@ def node_groups(
     """Return a node group for each `NodeName` line.
 
     Args:
-        statements: those of slurm.conf.
         gres: those of gres.conf, which state types and numbers that slurm.conf does not.
-        power: power of the nodes.
-        report: counts what is not modelled.
 
     Raises:
         InputError: a line is invalid, there are no nodes, or two have the same name.
@@ -232,9 +229,7 @@ def partitions(
     """Return the partitions.
 
     Args:
-        statements: those of slurm.conf.
         site: values of all partitions that do not state them, by attribute.
-        report: lists the keys that are not modelled.
 
     Raises:
         InputError: a line is invalid or names an unknown node.

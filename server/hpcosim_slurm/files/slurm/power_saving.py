@@ -57,12 +57,6 @@ def power_saving(
 
     The node groups of the platform get power states.
 
-    Args:
-        statements: those of slurm.conf.
-        platform: the platform of the scenario.
-        power: power of the nodes.
-        report: lists what is guessed, not modelled or without effect.
-
     Raises:
         InputError: a value is invalid, or names an unknown node or partition; names the line.
     """

@@ -49,10 +49,7 @@ def read_reservations(
 
     Args:
         path: the output of `scontrol show reservation`, in one or several lines for each.
-        platform: the platform of the scenario.
-        zone: time zone of local times.
         origin_s: Unix time of second 0, s.
-        report: counts what is dropped, guessed and not modelled.
         pseudonyms: replaces the names of users and accounts; None: they are kept.
 
     Raises:

@@ -32,7 +32,6 @@ class Statement:
     """A line of a configuration.
 
     Attributes:
-        line: line in the file, from 1.
         key: first key, in lower case, such as `nodename`.
         values: values by key in lower case, with the first; a later value of a key replaces an
             earlier one.
