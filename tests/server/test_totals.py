@@ -17,7 +17,7 @@ from hpcosim_client import Connection, ServerRefusedError
 from hpcosim_protocol import Decisions, Hello
 from hpcosim_scenarios.running.library import Library
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.service import request_handler as handling
+from hpcosim_server.service import service as services
 from hpcosim_server.service.admission import MIB, Admission
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
@@ -157,13 +157,13 @@ def test_a_session_that_could_not_be_opened_leaves_its_place(
         raise MemoryError
 
     def open_none() -> None:
-        monkeypatch.setattr(handling, "Session", fail)
+        monkeypatch.setattr(services, "Session", fail)
         assert ask(new_service(), "hello", versions=[1])["code"] == "internal_error"
 
     with beside(open_none):
         assert ask(new_service(), "hello", versions=[1])["type"] == "welcome"
     with monkeypatch.context() as once:
-        once.setattr(handling, "Session", fail)
+        once.setattr(services, "Session", fail)
         service = new_service(sessions=1)
         assert ask(service, "hello", versions=[1])["code"] == "internal_error"
     assert ask(service, "hello", versions=[1])["type"] == "welcome"

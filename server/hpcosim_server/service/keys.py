@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcosim_protocol.keys import ServerKeys
-from hpcosim_protocol.zmtp import Message
 from hpcosim_server import log
 from hpcosim_server.errors import BindError
 from hpcosim_server.wire.listener import Bounds
 from hpcosim_server.wire.peers import Peers
+
+if TYPE_CHECKING:
+    from hpcosim_server.wire.curve import CurvePeers
 
 LOCAL = ("tcp://127.", "tcp://[::1]", "ipc://")
 
@@ -32,26 +33,9 @@ class Access(NamedTuple):
 LOCAL_ONLY = Access()
 
 
-class Clients(Protocol):
-    """The connections of clients; see `Peers`."""
-
-    closed: list[bytes]
-    lost: int
-
-    def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
-        """Return the next message and the address of its sender; None: none came in time."""
-
-    def send(self, address: bytes, frames: Sequence[bytes]) -> bool:
-        """Send a message to a peer, without waiting for it; return whether it has room."""
-
-    def flush(self, timeout_s: float) -> None:
-        """Send what is queued, for at most a time."""
-
-    def close(self) -> None:
-        """Close all connections."""
-
-
-def clients_of(listener: socket.socket, bounds: Bounds, access: Access = LOCAL_ONLY) -> Clients:
+def clients_of(
+    listener: socket.socket, bounds: Bounds, access: Access = LOCAL_ONLY
+) -> Peers | CurvePeers:
     """Return the connections of a listening socket."""
     if access.keys is None:
         return Peers(listener, bounds)

@@ -21,7 +21,7 @@ from hpcosim_server.service.sessions import FIRST_WORKER
 from hpcosim_server.service.socket_loop import ServeOptions, announce, bounds_of
 from hpcosim_server.service.status import Failure
 from hpcosim_server.service.stop_signals import Stop
-from hpcosim_server.service.supervisor import Plan, RunFront, RunWorker, Supervisor
+from hpcosim_server.service.supervisor import Plan, Supervisor
 from hpcosim_server.service.worker import ServiceFactory, run_worker
 from hpcosim_server.wire.listener import BACKLOG, Bounds, close_listener, endpoint_of, listen
 from hpcosim_server.wire.peers import Peers
@@ -69,7 +69,16 @@ def serve_workers(
                     number, connect, control, new_service, recover, bounds, tells=tells, live=link
                 )
 
-            plan = _plan(front, worker, options, recovery, live)
+            plan = Plan(
+                front=front,
+                worker=worker,
+                workers=options.workers,
+                first=frozenset((recovery.workers() - {0}) | {FIRST_WORKER}),
+                sessions=options.sessions,
+                drain_s=options.drain_s,
+                restores=recovery.keeps_journals,
+                live_page=live.run if live else None,
+            )
             supervisor = Supervisor(plan, stop := Stop(options.parent), tell)
             stop.before_end = supervisor.kill
             announce(endpoint_of(public), options.access)
@@ -78,26 +87,6 @@ def serve_workers(
         close_listener(public)
     log.info("stopped", reason=reason)
     return supervisor.failures
-
-
-def _plan(
-    front: RunFront,
-    worker: RunWorker,
-    options: ServeOptions,
-    recovery: Recovery,
-    live: LiveProcess | None,
-) -> Plan:
-    """Return what the supervisor runs."""
-    return Plan(
-        front=front,
-        worker=worker,
-        workers=options.workers,
-        first=frozenset((recovery.workers() - {0}) | {FIRST_WORKER}),
-        sessions=options.sessions,
-        drain_s=options.drain_s,
-        restores=recovery.keeps_journals,
-        live_page=live.run if live else None,
-    )
 
 
 def run_front(

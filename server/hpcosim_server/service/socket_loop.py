@@ -6,17 +6,21 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from hpcosim_server import log
 from hpcosim_server.service.admission import too_large
 from hpcosim_server.service.held_replies import Envelope
-from hpcosim_server.service.keys import LOCAL_ONLY, Access, Clients, check_exposure, clients_of
+from hpcosim_server.service.keys import LOCAL_ONLY, Access, check_exposure, clients_of
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.service import Service
 from hpcosim_server.service.status import Status
 from hpcosim_server.service.stop_signals import Stop
 from hpcosim_server.wire.listener import Bounds, close_listener, endpoint_of, listen
+
+if TYPE_CHECKING:
+    from hpcosim_server.wire.curve import CurvePeers
+    from hpcosim_server.wire.peers import Peers
 
 TICK_S = 0.1  # receive timeout: delay of signals, idle timeouts and results, s
 HELD_TICK_S = 0.02  # receive timeout while a reply is held back: delay of the pace's controls, s
@@ -60,7 +64,7 @@ class PublicDoor:
 
     forgets_closed = True
 
-    def __init__(self, peers: Clients) -> None:
+    def __init__(self, peers: Peers | CurvePeers) -> None:
         self._peers = peers
 
     def receive(self, timeout_s: float) -> Request | None:

@@ -23,7 +23,7 @@ from hpcosim_server.service.front import Routes
 from hpcosim_server.service.held_replies import HeldReplies
 from hpcosim_server.service.outcomes import Outcomes
 from hpcosim_server.service.recovery import restore
-from hpcosim_server.service.request_handler import RequestHandler, SessionCloser
+from hpcosim_server.service.service import Service
 from hpcosim_server.service.session import Session
 from hpcosim_server.service.session_journals import SessionJournals
 from hpcosim_server.service.sessions import ClosedSessions, OpenSessions, worker_of
@@ -74,13 +74,13 @@ def _forgets_the_answer(session: Session, request: Any, elapsed_s: float | None 
     return _decide(session, request, elapsed_s)
 
 
-_find = RequestHandler._find
+_find = Service._find
 
 
-def _finds_another(handling: RequestHandler, name: str, address: bytes) -> Session:
+def _finds_another(service: Service, name: str, address: bytes) -> Session:
     """Return the session that was opened last."""
-    _find(handling, name, address)
-    return list(handling.state.sessions)[-1]
+    _find(service, name, address)
+    return list(service._open)[-1]
 
 
 def _drops_at_a_repeated_hello(
@@ -130,12 +130,12 @@ def _journals_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Host, "_leave", kill)
 
 
-_close = SessionCloser.close
+_close = Service._close
 
 
-def _close_others(closing: SessionCloser, session: Session, failed: Any) -> None:
+def _close_others(service: Service, session: Session, failed: Any) -> None:
     if failed != "internal_error":
-        _close(closing, session, failed)
+        _close(service, session, failed)
 
 
 _release = Peers.release
@@ -204,7 +204,7 @@ MUTATIONS: Mapping[str, Plant] = {
     "a repeated request is carried out again": _instead(Session, "decide", _executes_again),
     "requests of any seq are carried out": _instead(Session, "decide", _any_seq),
     "the last answer is forgotten": _instead(Session, "decide", _forgets_the_answer),
-    "a session is taken for another": _instead(RequestHandler, "_find", _finds_another),
+    "a session is taken for another": _instead(Service, "_find", _finds_another),
     "a repeated hello opens another session": _instead(OpenSessions, "opened_by", lambda *_: None),
     "a repeated hello drops the session": _instead(
         OpenSessions, "opened_by", _drops_at_a_repeated_hello
@@ -233,7 +233,7 @@ MUTATIONS: Mapping[str, Plant] = {
     ),
     "there may be any number of sessions": _instead(Admission, "_check_sessions", _nothing),
     "there may be any number of jobs": _instead(Admission, "_check_jobs", _nothing),
-    "a session without memory stays open": _instead(SessionCloser, "close", _close_others),
+    "a session without memory stays open": _instead(Service, "_close", _close_others),
 }
 """The planted bugs, by what is wrong."""
 
