@@ -12,14 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from hpcosim_batsim.bridge.host_states import (
-    SWITCHING_OFF,
-    SWITCHING_ON,
-    EnergyEntry,
-    PstateChange,
-    StateEntry,
-    SwitchLog,
-)
+from hpcosim_batsim.bridge import host_states
 from hpcosim_batsim.bridge.jobs import FINAL, FinalState
 from hpcosim_batsim.bridge.run import SHARED_SLOTS, BatsimRun
 from hpcosim_protocol import Platform
@@ -40,8 +33,8 @@ _PSTATES: Mapping[RecordedState, int] = {
     "on": 0,
     "down": 0,
     "sleeping": 1,
-    "switching_on": SWITCHING_ON,
-    "switching_off": SWITCHING_OFF,
+    "switching_on": host_states.SWITCHING_ON,
+    "switching_off": host_states.SWITCHING_OFF,
 }
 
 Hosts = Sequence[range]
@@ -127,7 +120,7 @@ class BatsimOutcome(Struct, kw_only=True):
     hosts: int
     jobs: Sequence[JobOutcome]
     states: Sequence[StateChange]
-    pstates: Sequence[PstateChange] | None = None
+    pstates: Sequence[host_states.PstateChange] | None = None
     energy: Sequence[EnergyPoint] | None = None
     start_s: float = 0.0
     energy_before_j: float = 0.0
@@ -301,20 +294,20 @@ def state_changes(
             yield StateChange(change.time_s, hosts_of_nodes(hosts, change.nodes), state)
 
 
-def pstate_changes(recording: Recording, hosts: Hosts) -> Iterator[PstateChange]:
+def pstate_changes(recording: Recording, hosts: Hosts) -> Iterator[host_states.PstateChange]:
     """Yield the pstates of a run whose nodes have two, 0 on and 1 asleep; all are on at first."""
-    yield PstateChange(0.0, hosts_of_nodes(hosts, range(len(hosts))), _PSTATES["on"])
+    yield host_states.PstateChange(0.0, hosts_of_nodes(hosts, range(len(hosts))), _PSTATES["on"])
     for change in changes_of(recording):
         if isinstance(change, PowerChange):
             switched = hosts_of_nodes(hosts, change.nodes)
-            yield PstateChange(change.time_s, switched, _PSTATES[change.state])
+            yield host_states.PstateChange(change.time_s, switched, _PSTATES[change.state])
 
 
 def logged_state_changes(
     recording: Recording,
     hosts: Hosts,
     allocated: Mapping[int, array[int]],
-    log: Iterable[StateEntry],
+    log: Iterable[host_states.StateEntry],
 ) -> Iterator[StateChange]:
     """Yield every state change of hosts as `state_changes` does, with one entry per request.
 
@@ -339,7 +332,7 @@ def logged_state_changes(
         entry = next(entries, None)
 
 
-def _logged(entry: StateEntry, hosts: Hosts) -> StateChange:
+def _logged(entry: host_states.StateEntry, hosts: Hosts) -> StateChange:
     switched = hosts_of_nodes(hosts, entry.hosts)
     return StateChange(entry.time_s, switched, entry.state, entry.counted)
 
@@ -356,7 +349,7 @@ class EnergyLog(Struct):
     before_j: float = 0.0
 
 
-def energy_log(record: RunRecord, switches: Iterable[EnergyEntry] | None) -> EnergyLog:
+def energy_log(record: RunRecord, switches: Iterable[host_states.EnergyEntry] | None) -> EnergyLog:
     """Return the energy of a run.
 
     Args:
@@ -392,7 +385,7 @@ def _point(replay: Replay, time_s: float, kind: Literal["s", "e", "p"]) -> Energ
     return EnergyPoint(time_s, cluster.energy_j(time_s), kind, cluster.idle_power_w)
 
 
-def _point_of(entry: EnergyEntry) -> EnergyPoint:
+def _point_of(entry: host_states.EnergyEntry) -> EnergyPoint:
     return EnergyPoint(entry.time_s, entry.energy_j, "p", entry.idle_w)
 
 
@@ -417,7 +410,7 @@ def outcome_of(
     record: RunRecord,
     *,
     job: JobOf = native_job,
-    log: SwitchLog | None = None,
+    log: host_states.SwitchLog | None = None,
     energy: bool = True,
 ) -> BatsimOutcome:
     """Return the result of a run, complete or not, without the jobs that have not ended.

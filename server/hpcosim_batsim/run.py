@@ -8,13 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from hpcosim_batsim.bridge import requester
 from hpcosim_batsim.bridge.bridge import Bridge, run_one_by_one
-from hpcosim_batsim.bridge.requester import (
-    BatsimTimeouts,
-    WallTimes,
-    check_address,
-    exchange_messages,
-)
 from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.csv_files import files_of, summary_file
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
@@ -73,7 +68,7 @@ def run_batsim(
     options: BatsimOptions,
     address: str | None,
     outputs: Outputs,
-    timeouts: BatsimTimeouts,
+    timeouts: requester.BatsimTimeouts,
     report: Report,
     show: Report | None = None,
 ) -> None:
@@ -91,16 +86,16 @@ def run_batsim(
         ResultsError: the results cannot be written.
     """
     if address is not None:
-        check_address(address)
+        requester.check_address(address)
     prepare(outputs.prefix.parent, force=True)  # like Batsim, replace the files of an earlier run
     bridge = open_bridge(inputs, options, report)
-    wall = WallTimes()
+    wall = requester.WallTimes()
     try:
         if address is None:
             _run_without_scheduler(bridge, wall)
         else:
             report(f"waiting for the scheduler at {address}")
-            exchange_messages(bridge, address, timeouts, wall, show)
+            requester.exchange_messages(bridge, address, timeouts, wall, show)
     except SchedulerError as error:
         if not bridge.replied:  # keep the files of an earlier run
             raise RunFailedError(str(error)) from error
@@ -165,7 +160,7 @@ def dump_context(address: str, prefix: Path, *, scheduler: bool = True) -> str:
     )
 
 
-def _run_without_scheduler(bridge: Bridge, wall: WallTimes) -> None:
+def _run_without_scheduler(bridge: Bridge, wall: requester.WallTimes) -> None:
     began_s = time.perf_counter()
     run_one_by_one(bridge)
     wall.simulation_s = time.perf_counter() - began_s
@@ -178,7 +173,9 @@ def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
     return min(wanted, inputs.mmax) if inputs.mmax else wanted
 
 
-def _write(bridge: Bridge, outputs: Outputs, wall: WallTimes, *, cut_short: str = "") -> None:
+def _write(
+    bridge: Bridge, outputs: Outputs, wall: requester.WallTimes, *, cut_short: str = ""
+) -> None:
     """Write the results, also those of a run that was cut short for the given reason."""
     outcome = results_of(bridge.run)
     if outputs.wall_times:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from hpcosim_slurm import texts
 from hpcosim_slurm.errors import ReadingError
 from hpcosim_slurm.state import (
     ClusterState,
@@ -19,19 +20,6 @@ from hpcosim_slurm.state import (
     LivePartition,
     LiveReservation,
     PowerState,
-)
-from hpcosim_slurm.texts import (
-    devices_of,
-    duration_s,
-    limit_of,
-    memory_mb,
-    nodes_of,
-    number_of,
-    task_id,
-    tasks_of,
-    text_of,
-    time_of,
-    tres_of,
 )
 from hpcosim_slurm.tools import Tools
 
@@ -132,17 +120,19 @@ def parse_licenses(text: str) -> dict[str, int]:
     Raises:
         ReadingError: the text has another form.
     """
-    return read_records(text, "licenses", "LicenseName", lambda row, _: number_of(row["Total"]))
+    return read_records(
+        text, "licenses", "LicenseName", lambda row, _: texts.number_of(row["Total"])
+    )
 
 
 def _reservation(row: Fields, _: str) -> LiveReservation:
-    start_s, end_s = time_of(row["StartTime"]), time_of(row["EndTime"])
+    start_s, end_s = texts.time_of(row["StartTime"]), texts.time_of(row["EndTime"])
     if start_s is None or end_s is None:
         raise ReadingError("expected a begin and an end")
     groups = _names(row.get("Groups", ""))
     return LiveReservation(
         name=row["ReservationName"],
-        nodes=nodes_of(row["Nodes"]),
+        nodes=texts.nodes_of(row["Nodes"]),
         start_s=start_s,
         end_s=end_s,
         is_active=row["State"] == "ACTIVE",
@@ -153,7 +143,7 @@ def _reservation(row: Fields, _: str) -> LiveReservation:
 
 
 def _names(value: str) -> tuple[str, ...]:
-    return tuple(filter(None, text_of(value).split(",")))
+    return tuple(filter(None, texts.text_of(value).split(",")))
 
 
 def parse_nodes(text: str) -> dict[str, LiveNode]:
@@ -177,34 +167,34 @@ def parse_partitions(text: str) -> dict[str, LivePartition]:
 def _partition(row: Fields, _: str) -> LivePartition:
     return LivePartition(
         name=row["PartitionName"],
-        nodes=nodes_of(row["Nodes"]),
+        nodes=texts.nodes_of(row["Nodes"]),
         is_up=row["State"] == "UP",
         is_default=row.get("Default") == "YES",
-        time_limit_s=duration_s(row["MaxTime"]),
-        default_time_s=duration_s(row.get("DefaultTime", "")),
+        time_limit_s=texts.duration_s(row["MaxTime"]),
+        default_time_s=texts.duration_s(row.get("DefaultTime", "")),
     )
 
 
 def _node(row: Fields, record: str) -> LiveNode:
     reason = _REASON.search(record)
     words = _words(row["State"])
-    allocated = number_of(row["CPUAlloc"])
+    allocated = texts.number_of(row["CPUAlloc"])
     power = _power(words, allocated > 0)
     return LiveNode(
         name=row["NodeName"],
-        cpus=number_of(row.get("CPUEfctv", "")) or number_of(row["CPUTot"]),
-        memory_mb=number_of(row["RealMemory"]) - number_of(row.get("MemSpecLimit", "")),
+        cpus=texts.number_of(row.get("CPUEfctv", "")) or texts.number_of(row["CPUTot"]),
+        memory_mb=texts.number_of(row["RealMemory"]) - texts.number_of(row.get("MemSpecLimit", "")),
         is_available=not words & _UNAVAILABLE,
         is_responding=power in ("off", "switching_on") or not words & {"NOT_RESPONDING", "UNKNOWN"},
         power=power,
         slurm_state=row["State"],
         cpus_allocated=allocated,
-        memory_allocated_mb=number_of(row["AllocMem"]),
-        devices=devices_of(row["Gres"]),
-        features=tuple(filter(None, text_of(row["AvailableFeatures"]).split(","))),
-        partitions=tuple(filter(None, text_of(row.get("Partitions", "")).split(","))),
+        memory_allocated_mb=texts.number_of(row["AllocMem"]),
+        devices=texts.devices_of(row["Gres"]),
+        features=tuple(filter(None, texts.text_of(row["AvailableFeatures"]).split(","))),
+        partitions=tuple(filter(None, texts.text_of(row.get("Partitions", "")).split(","))),
         reason=reason[1] if reason else "",
-        booted_s=time_of(row.get("BootTime", "")),
+        booted_s=texts.time_of(row.get("BootTime", "")),
     )
 
 
@@ -286,8 +276,8 @@ def parse(text: str, separator: str) -> dict[int, LiveJob]:
         row = dict(zip(FIELDS, parts[start : start + len(FIELDS)], strict=True))
         row["JobID"] = row["JobID"].lstrip("\n")
         try:
-            if limit := limit_of(row["ArrayTaskID"]):
-                limits[number_of(row["ArrayJobID"])] = limit
+            if limit := texts.limit_of(row["ArrayTaskID"]):
+                limits[texts.number_of(row["ArrayJobID"])] = limit
             jobs |= {job.id: job for job in _jobs(row)}
         except ReadingError as error:
             raise ReadingError(f"squeue: job {row['JobID'][:20]}: {error}") from None
@@ -299,59 +289,60 @@ def parse(text: str, separator: str) -> dict[int, LiveJob]:
 
 def _jobs(row: Mapping[str, str]) -> Iterator[LiveJob]:
     """Yield the job of a row, or the tasks of a waiting array."""
-    array, tasks = number_of(row["ArrayJobID"]), text_of(row["ArrayTaskID"])
+    array, tasks = texts.number_of(row["ArrayJobID"]), texts.text_of(row["ArrayTaskID"])
     if not tasks:
-        yield _job(row, number_of(row["JobID"]))
+        yield _job(row, texts.number_of(row["JobID"]))
         return
     job: LiveJob | None = None
-    for task in tasks_of(tasks):
-        job = _job(row, number_of(row["JobID"])) if job is None else job
+    for task in texts.tasks_of(tasks):
+        job = _job(row, texts.number_of(row["JobID"])) if job is None else job
         name = f"{array}_{task}"
-        yield replace(job, id=task_id(array, task), label=name, array=array, task=task)
+        yield replace(job, id=texts.task_id(array, task), label=name, array=array, task=task)
 
 
 def _job(row: Mapping[str, str], number: int) -> LiveJob:
     word = row["State"]
-    nodes = nodes_of(row["NodeList"])
+    nodes = texts.nodes_of(row["NodeList"])
     # A state of a later version: what has nodes runs.
     state = STATES.get(word, "running" if nodes else "pending")
     waits = state == "pending"
-    reason = text_of(row["Reason"])
-    tres = tres_of(row["tres-alloc"])
+    reason = texts.text_of(row["Reason"])
+    tres = texts.tres_of(row["tres-alloc"])
     nodes_min, nodes_max = _node_counts(row, tres, waits)
     devices, together = _devices(row, tres)
     return LiveJob(
         id=number,
         name=row["Name"],
         user=row["UserName"],
-        account=text_of(row["Account"]),
+        account=texts.text_of(row["Account"]),
         partition=row["Partition"],
-        qos=text_of(row["QOS"]),
+        qos=texts.text_of(row["QOS"]),
         state=state,
         slurm_state=word,
-        is_held=waits and (number_of(row["PriorityLong"]) == 0 or reason.startswith("JobHeld")),
+        is_held=waits
+        and (texts.number_of(row["PriorityLong"]) == 0 or reason.startswith("JobHeld")),
         reason=reason if waits else "",
-        submitted_s=time_of(row["SubmitTime"]) or 0.0,
-        eligible_s=time_of(row["EligibleTime"]),
-        started_s=None if waits else time_of(row["StartTime"]),
-        ended_s=time_of(row["EndTime"]) if state in ("completing", "over") else None,
-        time_limit_s=duration_s(row["TimeLimit"]),
+        submitted_s=texts.time_of(row["SubmitTime"]) or 0.0,
+        eligible_s=texts.time_of(row["EligibleTime"]),
+        started_s=None if waits else texts.time_of(row["StartTime"]),
+        ended_s=texts.time_of(row["EndTime"]) if state in ("completing", "over") else None,
+        time_limit_s=texts.duration_s(row["TimeLimit"]),
         nodes=nodes,
         nodes_min=nodes_min,
         nodes_max=nodes_max,
-        cpus=max(number_of(row["NumCPUs"]), int(tres.get("cpu", 0)), nodes_min),
+        cpus=max(texts.number_of(row["NumCPUs"]), int(tres.get("cpu", 0)), nodes_min),
         memory_mb=_memory_mb(row, tres, nodes_min),
         devices=devices,
         devices_together=together,
         licenses=_licenses(row["Licenses"]),
-        features=text_of(row["Feature"]),
-        dependency=text_of(row["Dependency"]),
-        reservation=text_of(row["Reservation"]),
+        features=texts.text_of(row["Feature"]),
+        dependency=texts.text_of(row["Dependency"]),
+        reservation=texts.text_of(row["Reservation"]),
         is_exclusive=row["OverSubscribe"] == "NO",
-        priority=number_of(row["PriorityLong"]),
+        priority=texts.number_of(row["PriorityLong"]),
         exit_code=_exit_code(row["exit_code"]) if state == "over" else None,
-        comment=text_of(row["Comment"]),
-        heterogeneous=number_of(row["HetJobID"]) or None,
+        comment=texts.text_of(row["Comment"]),
+        heterogeneous=texts.number_of(row["HetJobID"]) or None,
     )
 
 
@@ -361,11 +352,11 @@ def _node_counts(row: Mapping[str, str], tres: Mapping[str, float], waits: bool)
     `NumNodes` of a waiting job is an estimate that may exceed what it asks for; the fewest nodes
     are in its trackable resources.
     """
-    shown = number_of(row["NumNodes"])
+    shown = texts.number_of(row["NumNodes"])
     if not waits:
         return shown, shown
     fewest = int(tres["node"]) if "node" in tres else shown
-    return fewest, number_of(row["MaxNodes"])
+    return fewest, texts.number_of(row["MaxNodes"])
 
 
 def _memory_mb(row: Mapping[str, str], tres: Mapping[str, float], nodes: int) -> int | None:
@@ -373,7 +364,7 @@ def _memory_mb(row: Mapping[str, str], tres: Mapping[str, float], nodes: int) ->
 
     `MinMemory` is for a node or for a CPU and does not say which; the total is unambiguous.
     """
-    each = memory_mb(row["MinMemory"]) if text_of(row["MinMemory"]) else 0.0
+    each = texts.memory_mb(row["MinMemory"]) if texts.text_of(row["MinMemory"]) else 0.0
     if each == 0.0:
         return None
     if "mem" not in tres:
@@ -383,7 +374,7 @@ def _memory_mb(row: Mapping[str, str], tres: Mapping[str, float], nodes: int) ->
 
 def _exit_code(status: str) -> int:
     """Return the exit code of a wait status; 128 + its number for a signal, as shells do."""
-    number = number_of(status)
+    number = texts.number_of(status)
     return number >> 8 if number & 0x7F == 0 else 128 + (number & 0x7F)
 
 
@@ -395,13 +386,13 @@ def _devices(
     Slurm may state one request in several ways. Those for each task are counted together: it does
     not say where the tasks will be.
     """
-    each = devices_of(row["tres-per-node"])
+    each = texts.devices_of(row["tres-per-node"])
     stated = {name.partition(":")[0] for name in each}
-    together = _others(devices_of(row["tres-per-job"]), stated)
+    together = _others(texts.devices_of(row["tres-per-job"]), stated)
     stated |= {name.partition(":")[0] for name in together}
-    tasks = number_of(row["NumTasks"])
+    tasks = texts.number_of(row["NumTasks"])
     tasks = tasks if 0 < tasks < NO_NUMBER else 1
-    for name, count in _others(devices_of(row["tres-per-task"]), stated).items():
+    for name, count in _others(texts.devices_of(row["tres-per-task"]), stated).items():
         counted = int(tres.get(f"gres/{name}", 0))  # if accounting counts them
         together[name] = counted or count * tasks
     return each, together
@@ -418,7 +409,7 @@ def _licenses(value: str) -> dict[str, int]:
     Of alternatives (`matlab|abaqus`) the job needs one; the first counts.
     """
     counts: dict[str, int] = {}
-    for each in filter(None, text_of(value).split(",")):
+    for each in filter(None, texts.text_of(value).split(",")):
         name, _, count = each.partition("|")[0].partition(":")
-        counts[name] = counts.get(name, 0) + (number_of(count) if count else 1)
+        counts[name] = counts.get(name, 0) + (texts.number_of(count) if count else 1)
     return counts

@@ -7,14 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import (
-    SERVER,
-    Insecure,
-    ServerKeys,
-    listening_address,
-    output_file,
-    scheduler_name,
-)
+from hpcosim.cli import options
 from hpcosim.cli.usage import EXAMPLES, errors_in_one_line, help_of
 
 if TYPE_CHECKING:
@@ -71,13 +64,15 @@ def run(
     suite: SuiteArgument,
     out: Annotated[
         Path,
-        typer.Option(metavar="FILE", callback=output_file, help="The submission to write (.zip)."),
+        typer.Option(
+            metavar="FILE", callback=options.output_file, help="The submission to write (.zip)."
+        ),
     ],
     scheduler: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            callback=scheduler_name,
+            callback=options.scheduler_name,
             help="Scheduler in this process: a name of `hpcosim schedulers`, PATH.py:FUNCTION, or "
             "an agent of the instances' scenarios. {instance} in it is replaced by the name of the "
             "instance, as in scripted:schedules/{instance}.csv.",
@@ -107,13 +102,13 @@ def run(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            callback=lambda value: None if value is None else listening_address(value),
+            callback=lambda value: None if value is None else options.listening_address(value),
             help="Wait at this address for a scheduler that connects once for each instance. "
-            f"Default with --client: {SERVER}.",
+            f"Default with --client: {options.SERVER}.",
         ),
     ] = None,
-    keys: ServerKeys = None,
-    insecure: Insecure = False,
+    keys: options.ServerKeys = None,
+    insecure: options.Insecure = False,
     name: Annotated[
         str, typer.Option(help="Name in the leaderboard. Default: that of --scheduler.")
     ] = "",
@@ -143,7 +138,7 @@ def run(
         if scheduler is None:
             access = Access(read_server_keys(keys) if keys else None, insecure)
             words = split_command(client) if client else []
-            address = bind or SERVER
+            address = bind or options.SERVER
             if not client:
                 typer.echo(f"waiting for a scheduler at {address}", err=True)
             verified = run_served(found, address, words, access, out, who, _show_instance)
@@ -175,7 +170,7 @@ def leaderboard(
         Path | None,
         typer.Option(
             metavar="FILE",
-            callback=output_file,
+            callback=options.output_file,
             help="Write the page to this file, in HTML if its name ends in .html, otherwise in "
             "Markdown. Default: print Markdown.",
         ),

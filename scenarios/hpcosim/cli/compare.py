@@ -9,21 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import (
-    Explain,
-    Force,
-    Formats,
-    Json,
-    Lenient,
-    ScenarioFile,
-    Seed,
-    Set,
-    TransportOption,
-    names_of,
-    overrides_of,
-    scenario_file,
-    workload_override,
-)
+from hpcosim.cli import options
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
@@ -32,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def compare(
-    scenario: ScenarioFile,
+    scenario: options.ScenarioFile,
     schedulers: Annotated[
         str | None,
         typer.Option(
@@ -81,18 +67,18 @@ def compare(
             "group, qos.",
         ),
     ] = None,
-    transport: TransportOption = "inproc",
-    seed: Seed = None,
-    changes: Set = None,
-    lenient: Lenient = False,
-    explain: Explain = False,
+    transport: options.TransportOption = "inproc",
+    seed: options.Seed = None,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    explain: options.Explain = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for results, with a subfolder per policy. Default: none."),
     ] = None,
-    force: Force = False,
-    formats: Formats = None,
-    as_json: Json = False,
+    force: options.Force = False,
+    formats: options.Formats = None,
+    as_json: options.Json = False,
 ) -> None:
     """Run a scenario under several schedulers, power managers or platforms; compare the metrics."""
     with errors_in_one_line():
@@ -109,15 +95,15 @@ def compare(
         if platforms is not None and baseline:
             raise PolicyError("--baseline compares policies on one platform; leave out --platforms")
         overrides = {
-            **workload_override(workload),
-            **overrides_of(changes, seed, lenient, explain=explain),
+            **options.workload_override(workload),
+            **options.overrides_of(changes, seed, lenient, explain=explain),
         }
         if by is None:
             by = "" if workload is None else "partition,account,user"
-        named = None if schedulers is None else names_of(schedulers)
+        named = None if schedulers is None else options.names_of(schedulers)
         compared: Callable[..., Comparison] = partial(compare_policies, scenario, named)
         if platforms is not None:
-            files = [scenario_file(Path(each)) for each in names_of(platforms)]
+            files = [options.scenario_file(Path(each)) for each in options.names_of(platforms)]
             compared = partial(compare_platforms, scenario, files, named)
         run = partial(
             compared,

@@ -7,39 +7,24 @@ from typing import Annotated
 
 import typer
 
+from hpcosim.cli import options
 from hpcosim.cli.live import Realtime, Speed, WatchRun
-from hpcosim.cli.options import (
-    Explain,
-    Force,
-    Formats,
-    Json,
-    Lenient,
-    ScenarioFile,
-    Scheduler,
-    Seed,
-    Set,
-    TransportOption,
-    output_file,
-    overrides_of,
-    scenario_file,
-    scheduler_name,
-)
 from hpcosim.cli.usage import errors_in_one_line
 
 
 def run(
-    scenario: ScenarioFile,
-    scheduler: Scheduler = None,
-    transport: TransportOption = "ipc",
-    seed: Seed = None,
-    changes: Set = None,
-    lenient: Lenient = False,
-    explain: Explain = False,
+    scenario: options.ScenarioFile,
+    scheduler: options.Scheduler = None,
+    transport: options.TransportOption = "ipc",
+    seed: options.Seed = None,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    explain: options.Explain = False,
     out: Annotated[
         Path | None,
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
     ] = None,
-    force: Force = False,
+    force: options.Force = False,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -47,8 +32,8 @@ def run(
             help="Folder for a journal of the run, for `hpcosim replay`. Needs ipc or tcp.",
         ),
     ] = None,
-    formats: Formats = None,
-    as_json: Json = False,
+    formats: options.Formats = None,
+    as_json: options.Json = False,
     watch: WatchRun = False,
     speed: Speed = None,
     realtime: Realtime = None,
@@ -71,7 +56,7 @@ def run(
             raise ScenariosError("expected either --realtime or --speed")
         if journal is not None and transport == "inproc":
             raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
-        overrides = overrides_of(changes, seed, lenient, explain=explain)
+        overrides = options.overrides_of(changes, seed, lenient, explain=explain)
         read = load_scenario(scenario, overrides)
         try:
             shown = watched_run(speed, transport, realtime) if watch else nullcontext()
@@ -100,19 +85,19 @@ def run(
 
 
 def oracle(
-    scenario: ScenarioFile,
-    scheduler: Scheduler = None,
-    seed: Seed = None,
-    changes: Set = None,
-    lenient: Lenient = False,
+    scenario: options.ScenarioFile,
+    scheduler: options.Scheduler = None,
+    seed: options.Seed = None,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=output_file,
+            callback=options.output_file,
             help="Plan file (JSON) for the power manager `oracle`. Default: none.",
         ),
     ] = None,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Plan the node switching that wastes the least energy, and print its energies.
 
@@ -123,7 +108,7 @@ def oracle(
         from hpcosim.cli.printing import print_plan
         from hpcosim_scenarios.running.oracle import plan_scenario
 
-        overrides = overrides_of(changes, seed, lenient)
+        overrides = options.overrides_of(changes, seed, lenient)
         plan = plan_scenario(scenario, out, scheduler=scheduler, overrides=overrides)
         print_plan(plan, as_json=as_json)
         if out is not None and not as_json:
@@ -131,7 +116,7 @@ def oracle(
 
 
 def _named_scenario(value: Path | None) -> Path | None:
-    return None if value is None else scenario_file(value)
+    return None if value is None else options.scenario_file(value)
 
 
 def replay(
@@ -148,7 +133,7 @@ def replay(
         str | None,
         typer.Option(
             metavar="POLICY",
-            callback=scheduler_name,
+            callback=options.scheduler_name,
             help="Scheduler that takes over at the end of the replay.",
         ),
     ] = None,
@@ -161,9 +146,9 @@ def replay(
         ),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for results. Default: none.")] = None,
-    force: Force = False,
-    formats: Formats = None,
-    as_json: Json = False,
+    force: options.Force = False,
+    formats: options.Formats = None,
+    as_json: options.Json = False,
 ) -> None:
     """Run a session again from its journal, without its scheduler, and verify each reply."""
     with errors_in_one_line():

@@ -7,19 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hpcosim.cli import options
 from hpcosim.cli.live import Http, Speed
-from hpcosim.cli.options import (
-    SERVER,
-    Bind,
-    Force,
-    Formats,
-    Insecure,
-    Lenient,
-    Parent,
-    Seed,
-    ServerKeys,
-    overrides_of,
-)
 from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 
@@ -72,22 +61,22 @@ Resume = Annotated[
 
 def serve(
     files: Files,
-    bind: Bind = SERVER,
-    keys: ServerKeys = None,
-    insecure: Insecure = False,
-    seed: Seed = None,
+    bind: options.Bind = options.SERVER,
+    keys: options.ServerKeys = None,
+    insecure: options.Insecure = False,
+    seed: options.Seed = None,
     changes: Set = None,
-    lenient: Lenient = False,
+    lenient: options.Lenient = False,
     out: Out = None,
-    force: Force = False,
-    formats: Formats = None,
+    force: options.Force = False,
+    formats: options.Formats = None,
     once: Once = False,
     sessions: Sessions = None,
     workers: Workers = None,
     resume: Resume = None,
     http: Http = None,
     speed: Speed = None,
-    parent: Parent = None,
+    parent: options.Parent = None,
 ) -> None:
     """Serve scenarios to schedulers until stopped, and log as JSON lines on standard error.
 
@@ -107,7 +96,7 @@ def serve(
 
         if once and sessions:
             raise ScenariosError("expected either --once or --sessions")
-        of_server, overrides = split_changes(overrides_of(changes, seed, lenient))
+        of_server, overrides = split_changes(options.overrides_of(changes, seed, lenient))
         settings, scenarios = read_settings(files, of_server)
         if settings.realtime is not None and speed is not None:
             raise ScenariosError("expected either realtime or --speed")
@@ -117,7 +106,7 @@ def serve(
         journal = settings.journal_folder(out, resume, once=once)
         tell = None if settings.status_fd is None else writing_to(settings.status_fd)
         with serving_live(http, settings.live.token, speed, tell, has_workers=workers > 1) as live:
-            options = ServeOptions(
+            serve_options = ServeOptions(
                 bind,
                 limits=limits,
                 workers=workers,
@@ -129,7 +118,7 @@ def serve(
             )
             failures = serve_scenarios(
                 scenarios,
-                options,
+                serve_options,
                 out=out,
                 force=force,
                 folder_per_session=not once,

@@ -8,35 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from hpcosim.cli.options import (
-    Force,
-    Lenient,
-    ScenarioFile,
-    Set,
-    names_of,
-    optional_scenario_file,
-    overrides_of,
-    scenario_files,
-)
-from hpcosim.cli.train_options import (
-    ALONE,
-    IN_PROCESS,
-    ONE_OR_SEVERAL,
-    TRAINING,
-    CheckpointEvery,
-    Iterations,
-    LearningRate,
-    Out,
-    Patience,
-    Resume,
-    Rollouts,
-    Trainings,
-    TrainingsInProcess,
-    ValidateEvery,
-    print_iteration,
-    training_into,
-    with_options,
-)
+from hpcosim.cli import options, train_options
 from hpcosim.cli.usage import help_of, with_groups
 from hpcosim_papers.ineps.agent.settings import Objective, Sees
 
@@ -64,7 +36,9 @@ Interval = Annotated[
 Passes = Annotated[
     int,
     typer.Option(
-        min=0, rich_help_panel=TRAINING, help="Passes through each workload of the curriculum."
+        min=0,
+        rich_help_panel=train_options.TRAINING,
+        help="Passes through each workload of the curriculum.",
     ),
 ]
 Calendar = Annotated[
@@ -74,28 +48,28 @@ Calendar = Annotated[
 
 @with_groups
 def power(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
     algorithm: Annotated[Literal["a2c", "ppo"], typer.Option(help="Learning algorithm.")] = "a2c",
     curriculum: Curriculum = "sampled,real,synthetic",
     days: Days = 365,
     interval_s: Interval = 1800.0,
     calendar: Calendar = False,
-    changes: Set = None,
-    lenient: Lenient = False,
-    execution: TrainingsInProcess = IN_PROCESS,
-    resume: Resume = False,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    execution: train_options.TrainingsInProcess = train_options.IN_PROCESS,
+    resume: train_options.Resume = False,
     iterations: Passes = 10,
-    learning_rate: LearningRate = None,
-    checkpoint_every: CheckpointEvery = 1,
+    learning_rate: train_options.LearningRate = None,
+    checkpoint_every: train_options.CheckpointEvery = 1,
 ) -> None:
     """Train the power manager `rl` for a scenario's nodes and scheduler."""
     execution.check()
-    with training_into(out, execution.several(), force=force, resume=resume):
+    with train_options.training_into(out, execution.several(), force=force, resume=resume):
         from hpcosim_papers.power.learners.train import ALGORITHMS, train_power
 
-        training = with_options(
+        training = train_options.with_options(
             ALGORITHMS[algorithm],
             curriculum=_workloads(curriculum),
             synthetic_days=days,
@@ -106,16 +80,18 @@ def power(
             seed=execution.seed,
             checkpoint_every=checkpoint_every,
         )
-        overrides = overrides_of(changes, None, lenient)
+        overrides = options.overrides_of(changes, None, lenient)
         train = partial(train_power, scenario, overrides=overrides)
-        execution.train(train, training, out, resume=resume, on_iteration=print_iteration)
+        execution.train(
+            train, training, out, resume=resume, on_iteration=train_options.print_iteration
+        )
 
 
 def _workloads(curriculum: str) -> list[str]:
     """Return the names of a curriculum's workloads."""
     from hpcosim_scenarios.errors import ScenarioError
 
-    if not (names := names_of(curriculum)):
+    if not (names := options.names_of(curriculum)):
         raise ScenarioError("--curriculum: expected at least one of sampled, real, synthetic")
     return names
 
@@ -133,22 +109,22 @@ Origin = Annotated[
 
 @with_groups
 def adaptive(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
     wait_w: WaitWeight = 350.0,
     origin_s: Origin = 0.0,
     generations: Annotated[int, typer.Option(min=1, help="Generations of the search.")] = 12,
     candidates: Annotated[int, typer.Option(min=5, help="Candidates per generation.")] = 12,
-    changes: Set = None,
-    lenient: Lenient = False,
-    execution: Trainings = ONE_OR_SEVERAL,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
 ) -> None:
     """Search timeouts for the power manager `adaptive` by the cross-entropy method.
 
     The timeouts depend on the time of the week and on the load.
     """
-    with training_into(out, execution.several(), force=force):
+    with train_options.training_into(out, execution.several(), force=force):
         from hpcosim_papers.power.learners.cross_entropy import AdaptiveSearch, train_adaptive
 
         search = AdaptiveSearch(
@@ -159,7 +135,7 @@ def adaptive(
             seed=execution.seed or 0,
             executor=execution.of_rollouts(),
         )
-        overrides = overrides_of(changes, None, lenient)
+        overrides = options.overrides_of(changes, None, lenient)
         train = partial(train_adaptive, scenario, overrides=overrides)
         execution.train(train, search, out, made="rule", on_generation=_print_generation)
 
@@ -214,13 +190,13 @@ MostWait = Annotated[
 ]
 Episodes = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=TRAINING, help="Simulations per iteration."),
+    typer.Option(min=1, rich_help_panel=train_options.TRAINING, help="Simulations per iteration."),
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
         min=1,
-        rich_help_panel=TRAINING,
+        rich_help_panel=train_options.TRAINING,
         help="Consecutive jobs per simulation, from a random position. Default: all jobs.",
     ),
 ]
@@ -228,7 +204,7 @@ Kinds = Annotated[
     bool,
     typer.Option(
         "--kinds",
-        rich_help_panel=TRAINING,
+        rich_help_panel=train_options.TRAINING,
         help="Restrict most simulations to jobs of randomly chosen profiles.",
     ),
 ]
@@ -236,8 +212,8 @@ Validation = Annotated[
     Path | None,
     typer.Option(
         metavar="SCENARIO",
-        callback=optional_scenario_file,
-        rich_help_panel=TRAINING,
+        callback=options.optional_scenario_file,
+        rich_help_panel=train_options.TRAINING,
         help="Scenario whose jobs are the validation set. Default: SCENARIO.",
     ),
 ]
@@ -245,7 +221,7 @@ ValidationWindows = Annotated[
     int,
     typer.Option(
         min=0,
-        rich_help_panel=TRAINING,
+        rich_help_panel=train_options.TRAINING,
         help="Validate on this many random parts of the workload. 0: on the whole workload.",
     ),
 ]
@@ -253,13 +229,13 @@ ValidationWindows = Annotated[
 
 @with_groups
 def pairing(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
-    changes: Set = None,
-    lenient: Lenient = False,
-    execution: Trainings = ONE_OR_SEVERAL,
-    resume: Resume = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
+    resume: train_options.Resume = False,
     objective: ObjectiveOption = "energy",
     sees: Observation = "foreseen",
     placements: Placements = "all",
@@ -271,24 +247,24 @@ def pairing(
     kinds: Kinds = False,
     validation: Validation = None,
     validation_windows: ValidationWindows = 0,
-    iterations: Iterations = None,
-    learning_rate: LearningRate = None,
-    validate_every: ValidateEvery = 1,
-    patience: Patience = 0,
-    checkpoint_every: CheckpointEvery = 1,
+    iterations: train_options.Iterations = None,
+    learning_rate: train_options.LearningRate = None,
+    validate_every: train_options.ValidateEvery = 1,
+    patience: train_options.Patience = 0,
+    checkpoint_every: train_options.CheckpointEvery = 1,
 ) -> None:
     """Train the scheduler `pairing` for a scenario's nodes and jobs.
 
     The defaults of iterations, episodes and learning rate depend on --sees: 30, 16 and 0.0003 for
     foreseen; 100, 5 and 0.001 otherwise.
     """
-    with training_into(out, execution.several(), force=force, resume=resume):
+    with train_options.training_into(out, execution.several(), force=force, resume=resume):
         from hpcosim_papers.ineps.agent.settings import Pairing
         from hpcosim_papers.ineps.environments.pairing_task import default_reward
         from hpcosim_papers.ineps.learners.settings import Windows, training_for
         from hpcosim_papers.ineps.learners.train import train_pairing
 
-        training = with_options(
+        training = train_options.with_options(
             training_for(sees),
             pairing=Pairing(
                 sees=sees,
@@ -310,9 +286,11 @@ def pairing(
             executor=execution.of_rollouts(),
             checkpoint_every=checkpoint_every,
         )
-        overrides = overrides_of(changes, None, lenient)
+        overrides = options.overrides_of(changes, None, lenient)
         train = partial(train_pairing, scenario, validation=validation, overrides=overrides)
-        execution.train(train, training, out, resume=resume, on_iteration=print_iteration)
+        execution.train(
+            train, training, out, resume=resume, on_iteration=train_options.print_iteration
+        )
 
 
 Form = Annotated[
@@ -327,48 +305,52 @@ Pool = Annotated[
     int | None,
     typer.Option(
         min=0,
-        rich_help_panel=TRAINING,
+        rich_help_panel=train_options.TRAINING,
         help="Number of different job sequences. 0: new sequences in each iteration.",
     ),
 ]
 Sequences = Annotated[
     int | None,
-    typer.Option(min=1, rich_help_panel=TRAINING, help="Job sequences per iteration."),
+    typer.Option(
+        min=1, rich_help_panel=train_options.TRAINING, help="Job sequences per iteration."
+    ),
 ]
 Trajectories = Annotated[
     int | None,
-    typer.Option(min=2, rich_help_panel=TRAINING, help="Simulations of each job sequence."),
+    typer.Option(
+        min=2, rich_help_panel=train_options.TRAINING, help="Simulations of each job sequence."
+    ),
 ]
 
 
 @with_groups
 def deep_eas(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
     form: Form = "pairs",
-    changes: Set = None,
-    execution: Trainings = ONE_OR_SEVERAL,
-    resume: Resume = False,
+    changes: options.Set = None,
+    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
+    resume: train_options.Resume = False,
     pool: Pool = None,
     sequences: Sequences = None,
     trajectories: Trajectories = None,
-    iterations: Iterations = None,
-    learning_rate: LearningRate = None,
-    validate_every: ValidateEvery = None,
-    patience: Patience = 0,
-    checkpoint_every: CheckpointEvery = 1,
+    iterations: train_options.Iterations = None,
+    learning_rate: train_options.LearningRate = None,
+    validate_every: train_options.ValidateEvery = None,
+    patience: train_options.Patience = 0,
+    checkpoint_every: train_options.CheckpointEvery = 1,
 ) -> None:
     """Train the scheduler `deep-eas` on job sequences drawn like the scenario's.
 
     The form sets the defaults of the training options. Default: 50 iterations (pairs), 60 (queue),
     40 (picture), 1000 (paper).
     """
-    with training_into(out, execution.several(), force=force, resume=resume):
+    with train_options.training_into(out, execution.several(), force=force, resume=resume):
         from hpcosim_papers.deep_eas.learners.settings import FORMS
         from hpcosim_papers.deep_eas.learners.train import train_deep_eas
 
-        training = with_options(
+        training = train_options.with_options(
             FORMS[form],
             pool=pool,
             sequences=sequences,
@@ -381,9 +363,11 @@ def deep_eas(
             executor=execution.of_rollouts(),
             checkpoint_every=checkpoint_every,
         )
-        overrides = overrides_of(changes, None, lenient=False)
+        overrides = options.overrides_of(changes, None, lenient=False)
         train = partial(train_deep_eas, scenario, overrides=overrides)
-        execution.train(train, training, out, resume=resume, on_iteration=print_iteration)
+        execution.train(
+            train, training, out, resume=resume, on_iteration=train_options.print_iteration
+        )
 
 
 CostOption = Annotated[
@@ -407,7 +391,7 @@ BatchAlso = Annotated[
     typer.Option(
         metavar="SCENARIO",
         help="Another scenario; the windows come from all scenarios in turn. Repeatable.",
-        callback=lambda paths: scenario_files(paths or []),
+        callback=lambda paths: options.scenario_files(paths or []),
     ),
 ]
 LongestWait = Annotated[
@@ -421,9 +405,9 @@ LongestWait = Annotated[
 
 @with_groups
 def batch(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
     objective: CostOption = "bounded_slowdown",
     window_jobs: VisibleJobs = 64,
     episodes: BatchEpisodes = 16,
@@ -432,16 +416,16 @@ def batch(
     candidates: Annotated[int, typer.Option(min=7, help="Candidates per generation.")] = 16,
     also: BatchAlso = None,
     longest_wait_weight: LongestWait = 0.3,
-    changes: Set = None,
-    lenient: Lenient = False,
-    execution: Trainings = ONE_OR_SEVERAL,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
 ) -> None:
     """Search a rule for the scheduler `batch` by the cross-entropy method.
 
     The rule chooses the next job, with EASY backfilling behind it. It takes any cluster: search on
     windows of some logs, and use it on others. The search starts at the rule of easy-saf.
     """
-    with training_into(out, execution.several(), force=force):
+    with train_options.training_into(out, execution.several(), force=force):
         from hpcosim_gym.learners.batch_search import BatchSearch, train_batch
 
         search = BatchSearch(
@@ -456,7 +440,7 @@ def batch(
             seed=execution.seed or 0,
             executor=execution.of_rollouts(),
         )
-        overrides = overrides_of(changes, None, lenient)
+        overrides = options.overrides_of(changes, None, lenient)
         train = partial(train_batch, scenario, also=also or (), overrides=overrides)
         execution.train(train, search, out, made="agent", on_generation=_print_scores)
 
@@ -474,16 +458,16 @@ WorkloadsAlso = Annotated[
     typer.Option(
         metavar="SCENARIO",
         help="Another scenario, whose workload is as likely as the first. Repeatable.",
-        callback=lambda paths: scenario_files(paths or []),
+        callback=lambda paths: options.scenario_files(paths or []),
     ),
 ]
 
 
 @with_groups
 def spare_nodes(
-    scenario: ScenarioFile,
-    out: Out,
-    force: Force = False,
+    scenario: options.ScenarioFile,
+    out: train_options.Out,
+    force: options.Force = False,
     instances: Annotated[
         int, typer.Option(min=2, help="Random clusters with windows of the workloads.")
     ] = 260,
@@ -492,16 +476,16 @@ def spare_nodes(
     hidden: Annotated[int, typer.Option(min=1, max=4096, help="Width of the hidden layer.")] = 24,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the recorded moments.")] = 10,
     also: WorkloadsAlso = None,
-    changes: Set = None,
-    lenient: Lenient = False,
-    execution: Rollouts = ALONE,
+    changes: options.Set = None,
+    lenient: options.Lenient = False,
+    execution: train_options.Rollouts = train_options.ALONE,
 ) -> None:
     """Train the network of the power manager `learned`.
 
     EASY runs with timeouts on random clusters with windows of the workloads. From the forecasts at
     random moments, and what came after them, the network learns to correct the forecasts.
     """
-    with training_into(out, force=force):
+    with train_options.training_into(out, force=force):
         from hpcosim_gym.learners.power_forecasts import SpareNodesTraining, train_spare_nodes
 
         training = SpareNodesTraining(
@@ -514,7 +498,7 @@ def spare_nodes(
             executor=execution.of_rollouts(),
         )
         train = partial(train_spare_nodes, on_recorded=_print_recorded, on_epoch=_print_epoch)
-        overrides = overrides_of(changes, None, lenient)
+        overrides = options.overrides_of(changes, None, lenient)
         network = train(scenario, out, training, also=also or (), overrides=overrides)
         typer.echo(f"network: {network}")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
+import hpcosim_protocol as protocol
 from hpcosim_batsim.bridge import replies
 from hpcosim_batsim.bridge.jobs import CANCELLED, FINAL, RunJob
 from hpcosim_batsim.bridge.replies import EventRank
@@ -20,23 +21,10 @@ from hpcosim_batsim.inputs.external_events import (
 )
 from hpcosim_batsim.inputs.tasks import progress, shares_resources, task_of
 from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous
-from hpcosim_protocol import (
-    Alarm,
-    AllocateJob,
-    CancelAlarm,
-    Event,
-    JobCompleted,
-    JobSubmitted,
-    KillJob,
-    NodePowerChanged,
-    NoMoreJobs,
-    RejectJob,
-    SetAlarm,
-)
 from hpcosim_sim.errors import Rejection
 
 
-def handle_events(run: BatsimRun, events: Iterable[Event], time_s: float) -> None:
+def handle_events(run: BatsimRun, events: Iterable[protocol.Event], time_s: float) -> None:
     """Update a run by events of the simulator, and queue Batsim's events for the scheduler.
 
     Args:
@@ -48,7 +36,7 @@ def handle_events(run: BatsimRun, events: Iterable[Event], time_s: float) -> Non
             handler(run, event, time_s)
 
 
-def _on_submitted(run: BatsimRun, event: JobSubmitted, time_s: float) -> None:
+def _on_submitted(run: BatsimRun, event: protocol.JobSubmitted, time_s: float) -> None:
     job = run.registry.jobs[event.job_id]
     job.state = "waiting"
     if not job.dynamic or run.options.acknowledge_dynamic_jobs:
@@ -57,14 +45,14 @@ def _on_submitted(run: BatsimRun, event: JobSubmitted, time_s: float) -> None:
         run.queue.add(submitted, EventRank.JOB_SUBMITTED)
 
 
-def _on_completed(run: BatsimRun, event: JobCompleted, time_s: float) -> None:
+def _on_completed(run: BatsimRun, event: protocol.JobCompleted, time_s: float) -> None:
     job = run.registry.jobs[event.job_id]
     job.state, job.final = "ended", FINAL[event.state]
     if event.state == "rejected":
         return
     if run.phases.pop(job.number, None) is not None:
         with suppress(Rejection):  # the alarm is due at this instant
-            run.simulation.carry_out(CancelAlarm(job.number))
+            run.simulation.carry_out(protocol.CancelAlarm(job.number))
     return_code = job.return_code
     if event.state == "completed":
         assert job.task is not None
@@ -76,14 +64,14 @@ def _on_completed(run: BatsimRun, event: JobCompleted, time_s: float) -> None:
     run.queue.add(replies.job_completed(time_s, job.full_id, job.final, return_code, job.hosts))
 
 
-def _on_power_changed(run: BatsimRun, event: NodePowerChanged, time_s: float) -> None:
+def _on_power_changed(run: BatsimRun, event: protocol.NodePowerChanged, time_s: float) -> None:
     if event.state in ("on", "sleeping"):
         switch = run.hosts.complete_switch(event.node)
         if not switch.remaining:
             run.queue.add(replies.resource_state_changed(time_s, switch.hosts, switch.pstate))
 
 
-def _on_no_more_jobs(run: BatsimRun, _: NoMoreJobs, time_s: float) -> None:
+def _on_no_more_jobs(run: BatsimRun, _: protocol.NoMoreJobs, time_s: float) -> None:
     if not run.registry.profiles:  # without a workload, Batsim has no submitter
         return
     # Batsim's submitter reports its end after the server has received its last jobs.
@@ -94,7 +82,7 @@ def _on_no_more_jobs(run: BatsimRun, _: NoMoreJobs, time_s: float) -> None:
         run.queue.add(no_more)
 
 
-def _on_alarm(run: BatsimRun, event: Alarm, time_s: float) -> None:
+def _on_alarm(run: BatsimRun, event: protocol.Alarm, time_s: float) -> None:
     if event.alarm_id < FIRST_CALL_ID:
         if event.alarm_id in run.phases:
             start_next_phase(run, run.registry.jobs[event.alarm_id])
@@ -128,17 +116,17 @@ def start_next_phase(run: BatsimRun, job: RunJob) -> None:
             run.hosts.set_loads(job.number, job.hosts, loads)
         if begin_s + duration_s > begin_s:
             # `_on_completed` cancels the alarm of the last phase.
-            run.simulation.carry_out(SetAlarm(begin_s + duration_s, job.number))
+            run.simulation.carry_out(protocol.SetAlarm(begin_s + duration_s, job.number))
             return
     del run.phases[job.number]
 
 
-_HANDLERS: dict[type[Event], Callable[[BatsimRun, Any, float], None]] = {
-    JobSubmitted: _on_submitted,
-    JobCompleted: _on_completed,
-    NodePowerChanged: _on_power_changed,
-    NoMoreJobs: _on_no_more_jobs,
-    Alarm: _on_alarm,
+_HANDLERS: dict[type[protocol.Event], Callable[[BatsimRun, Any, float], None]] = {
+    protocol.JobSubmitted: _on_submitted,
+    protocol.JobCompleted: _on_completed,
+    protocol.NodePowerChanged: _on_power_changed,
+    protocol.NoMoreJobs: _on_no_more_jobs,
+    protocol.Alarm: _on_alarm,
 }
 
 
@@ -191,14 +179,14 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
     elif run.options.energy:
         run.phases[job.number] = phases(task)
         start_next_phase(run, job)
-    simulation.carry_out(AllocateJob(job.number, hosts, [1] * len(hosts)))
+    simulation.carry_out(protocol.AllocateJob(job.number, hosts, [1] * len(hosts)))
     for host in hosts:
         run.hosts.running[host] += 1
 
 
 def _reject(run: BatsimRun, decision: replies.BatsimRejectJob) -> None:
     job = _waiting_job(run, decision.job_id)
-    run.simulation.carry_out(RejectJob(job.number))
+    run.simulation.carry_out(protocol.RejectJob(job.number))
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
 
 
@@ -222,7 +210,7 @@ def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
             progresses[job.full_id] = current
             if not isinstance(_current_profile(run, job, current), Delay):
                 job.return_code = CANCELLED
-            simulation.carry_out(KillJob(job.number))
+            simulation.carry_out(protocol.KillJob(job.number))
     handle_events(run, simulation.take_events(), simulation.now_s)
     if requested:
         run.queue.add(replies.job_killed(simulation.now_s, requested, progresses))
@@ -236,7 +224,7 @@ def _current_profile(run: BatsimRun, job: RunJob, task: dict[str, Any]) -> Batsi
 
 
 def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
-    run.simulation.carry_out(SetAlarm(decision.timestamp, next(run.call_ids)))
+    run.simulation.carry_out(protocol.SetAlarm(decision.timestamp, next(run.call_ids)))
 
 
 def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:

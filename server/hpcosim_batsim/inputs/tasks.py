@@ -20,20 +20,13 @@ from msgspec import Struct
 
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.fair_bottleneck import Amount
+from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
-from hpcosim_batsim.inputs.workload_model import (
-    BatsimProfile,
-    BatsimWorkload,
-    Composed,
-    Delay,
-    Parallel,
-    ParallelHomogeneous,
-)
 from hpcosim_batsim.network import Network, Traffic, matrix_traffic, uniform_traffic
 
 NOTHING_SHARED: Mapping[int, Amount] = MappingProxyType({})
 
-ParallelProfile = Parallel | ParallelHomogeneous
+ParallelProfile = model.Parallel | model.ParallelHomogeneous
 
 TCP_GAMMA_BYTES = 4194304.0
 """Largest TCP window, bytes (SimGrid's `network/TCP-gamma`): a message of a route with the latency
@@ -77,8 +70,8 @@ HostTask = SimpleTask | SequentialTask
 
 
 def task_of(
-    profile: BatsimProfile,
-    profiles: Mapping[str, BatsimProfile],
+    profile: model.BatsimProfile,
+    profiles: Mapping[str, model.BatsimProfile],
     platform: BatsimPlatform,
     hosts: Sequence[int],
     pstates: Sequence[int],
@@ -94,7 +87,7 @@ def task_of(
     Raises:
         InputError: the profile cannot run on these hosts; names the profile.
     """
-    if isinstance(profile, Composed):
+    if isinstance(profile, model.Composed):
         tasks = (
             task_of(
                 _named(profile, name, profiles),
@@ -107,9 +100,9 @@ def task_of(
             for name in profile.sequence
         )
         return _sequence(profile, tasks)
-    if isinstance(profile, Delay):
+    if isinstance(profile, model.Delay):
         return SimpleTask(profile.name, profile.delay_s, {}, ret=profile.ret)
-    if isinstance(profile, Parallel) and len(profile.cpu_flop) != len(hosts):
+    if isinstance(profile, model.Parallel) and len(profile.cpu_flop) != len(hosts):
         raise InputError(
             "",
             f"profile {profile.name}",
@@ -135,7 +128,7 @@ def shares_resources(task: HostTask) -> bool:
     return any(shares_resources(each) for each in task.tasks)
 
 
-def check_profiles(workload: BatsimWorkload, platform: BatsimPlatform) -> None:
+def check_profiles(workload: model.BatsimWorkload, platform: BatsimPlatform) -> None:
     """Check that the profile of every job of a workload is supported on a platform.
 
     Raises:
@@ -149,7 +142,7 @@ def check_profiles(workload: BatsimWorkload, platform: BatsimPlatform) -> None:
             raise InputError(workload.path, where, error.what) from None
 
 
-def communicating_profile(workloads: Iterable[BatsimWorkload]) -> str:
+def communicating_profile(workloads: Iterable[model.BatsimWorkload]) -> str:
     """Return the location of the first profile that communicates between hosts; "": none does."""
     for workload in workloads:
         seen: set[str] = set()
@@ -159,36 +152,38 @@ def communicating_profile(workloads: Iterable[BatsimWorkload]) -> str:
     return ""
 
 
-def _has_communication(name: str, profiles: Mapping[str, BatsimProfile], seen: set[str]) -> bool:
+def _has_communication(
+    name: str, profiles: Mapping[str, model.BatsimProfile], seen: set[str]
+) -> bool:
     if name in seen:
         return False
     seen.add(name)
     profile = profiles[name]
-    if isinstance(profile, Composed):
+    if isinstance(profile, model.Composed):
         return any(_has_communication(each, profiles, seen) for each in profile.sequence)
-    return not isinstance(profile, Delay) and communicates(profile)
+    return not isinstance(profile, model.Delay) and communicates(profile)
 
 
 def _check_profile(
-    profile: BatsimProfile,
-    profiles: Mapping[str, BatsimProfile],
+    profile: model.BatsimProfile,
+    profiles: Mapping[str, model.BatsimProfile],
     platform: BatsimPlatform,
     res: int,
 ) -> None:
-    if isinstance(profile, Composed):
+    if isinstance(profile, model.Composed):
         for name in dict.fromkeys(profile.sequence):
             _check_profile(profiles[name], profiles, platform, res)
-    elif isinstance(profile, Parallel) and len(profile.cpu_flop) != res:
+    elif isinstance(profile, model.Parallel) and len(profile.cpu_flop) != res:
         raise InputError(
             "",
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, but the job requests {res}",
         )
-    elif res > 1 and not isinstance(profile, Delay) and communicates(profile):
+    elif res > 1 and not isinstance(profile, model.Delay) and communicates(profile):
         check_network(profile, platform)
 
 
-def _sequence(profile: Composed, tasks: Iterable[HostTask]) -> SequentialTask:
+def _sequence(profile: model.Composed, tasks: Iterable[HostTask]) -> SequentialTask:
     """Return a sequence of tasks. As in Batsim, it ends with the first task that fails."""
     done: list[HostTask] = []
     repeat, ret = profile.repeat, profile.ret
@@ -218,7 +213,9 @@ def _parallel_task(
     return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared, profile.ret)
 
 
-def _named(above: Composed, name: str, profiles: Mapping[str, BatsimProfile]) -> BatsimProfile:
+def _named(
+    above: model.Composed, name: str, profiles: Mapping[str, model.BatsimProfile]
+) -> model.BatsimProfile:
     if name not in profiles:
         raise InputError("", f"profile {above.name}", f"there is no profile {name!r}")
     return profiles[name]
@@ -281,7 +278,7 @@ def capacity_of(resource: int, platform: BatsimPlatform, pstates: Sequence[int])
 
 def communicates(profile: ParallelProfile) -> bool:
     """Tell whether a profile has messages, between hosts or within them."""
-    if isinstance(profile, Parallel):
+    if isinstance(profile, model.Parallel):
         return any(profile.com_bytes)
     return profile.com_bytes > 0
 
@@ -310,7 +307,7 @@ def _traffic(
     check_network(profile, platform)
     names = [platform.hosts[host].name for host in hosts]
     try:
-        if isinstance(profile, Parallel):
+        if isinstance(profile, model.Parallel):
             return matrix_traffic(platform.network, names, profile.com_bytes)
         size = profile.com_bytes / len(hosts) if profile.total else profile.com_bytes
         return uniform_traffic(platform.network, names, size)
@@ -351,7 +348,7 @@ def _compute_s(
 def _computations(profile: ParallelProfile, hosts: Sequence[int]) -> dict[int, Amount]:
     """Return the computations on each host; parts are the processes with any."""
     count = len(hosts)
-    if isinstance(profile, ParallelHomogeneous):
+    if isinstance(profile, model.ParallelHomogeneous):
         each = profile.cpu_flop / count if profile.total else profile.cpu_flop
         flop = dict.fromkeys(hosts, Amount(each, each))
         if len(flop) < count:

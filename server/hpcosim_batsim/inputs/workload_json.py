@@ -14,17 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_batsim.errors import InputError, UnsupportedProfileError
+from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value, read_json
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
-from hpcosim_batsim.inputs.workload_model import (
-    BatsimJob,
-    BatsimProfile,
-    BatsimWorkload,
-    Composed,
-    Delay,
-    Parallel,
-    ParallelHomogeneous,
-)
 from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_DEPTH = 100  # nesting of composed profiles
@@ -48,7 +40,7 @@ _RENAMED: Mapping[str, str] = {
 _TYPES = ("delay", "parallel", "parallel_homogeneous", "parallel_homogeneous_total", "composed")
 
 
-def read_workload(path: Path, name: str) -> BatsimWorkload:
+def read_workload(path: Path, name: str) -> model.BatsimWorkload:
     """Return the workload of a file.
 
     Args:
@@ -70,7 +62,7 @@ def read_workload(path: Path, name: str) -> BatsimWorkload:
         if job.profile in unsupported:
             raise unsupported[job.profile]
     _check_jobs(jobs, known, str(path))
-    return BatsimWorkload(
+    return model.BatsimWorkload(
         name=name,
         path=str(path),
         nb_res=fields.integer("nb_res", 1),
@@ -79,7 +71,7 @@ def read_workload(path: Path, name: str) -> BatsimWorkload:
     )
 
 
-def read_workloads(paths: Sequence[Path]) -> list[BatsimWorkload]:
+def read_workloads(paths: Sequence[Path]) -> list[model.BatsimWorkload]:
     """Return the workloads of files, named `w0`, `w1` and so on.
 
     Raises:
@@ -90,12 +82,12 @@ def read_workloads(paths: Sequence[Path]) -> list[BatsimWorkload]:
 
 def _profiles(
     profiles: Mapping[str, Any], path: str
-) -> tuple[dict[str, BatsimProfile], dict[str, UnsupportedProfileError]]:
+) -> tuple[dict[str, model.BatsimProfile], dict[str, UnsupportedProfileError]]:
     """Return the supported profiles and, by name, the errors of those of other types.
 
     A composed profile with a part of another type is not supported, either.
     """
-    known: dict[str, BatsimProfile] = {}
+    known: dict[str, model.BatsimProfile] = {}
     errors: dict[str, UnsupportedProfileError] = {}
     for name, raw in profiles.items():
         try:
@@ -106,20 +98,20 @@ def _profiles(
     while unsupported:
         part = unsupported.pop()
         for name, profile in list(known.items()):
-            if isinstance(profile, Composed) and part in profile.sequence:
+            if isinstance(profile, model.Composed) and part in profile.sequence:
                 errors[name] = errors[part]
                 unsupported.append(name)
                 del known[name]
     return known, errors
 
 
-def in_order(workloads: Iterable[BatsimWorkload]) -> list[BatsimJob]:
+def in_order(workloads: Iterable[model.BatsimWorkload]) -> list[model.BatsimJob]:
     """Return the jobs of all workloads by submission time, then by full id as text."""
     jobs = [job for workload in workloads for job in workload.jobs]
     return sorted(jobs, key=lambda job: job.order)
 
 
-def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> BatsimJob:
+def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> model.BatsimJob:
     """Return a job of a workload file, or one that a scheduler registers.
 
     Raises:
@@ -127,7 +119,7 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> Ba
     """
     fields = Fields(path, where, raw)
     name = _job_name(fields, workload)
-    return BatsimJob(
+    return model.BatsimJob(
         workload=workload,
         name=name,
         submit_s=fields.number("subtime"),
@@ -138,7 +130,7 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> Ba
     )
 
 
-def check_sizes(workloads: Iterable[BatsimWorkload], platform: BatsimPlatform) -> None:
+def check_sizes(workloads: Iterable[model.BatsimWorkload], platform: BatsimPlatform) -> None:
     """Check that the platform has enough hosts for every job.
 
     Raises:
@@ -178,7 +170,7 @@ def _walltime_s(fields: Fields) -> float | None:
 
 
 def _check_jobs(
-    jobs: Sequence[BatsimJob], profiles: Mapping[str, BatsimProfile], path: str
+    jobs: Sequence[model.BatsimJob], profiles: Mapping[str, model.BatsimProfile], path: str
 ) -> None:
     seen: set[str] = set()
     for i, job in enumerate(jobs):
@@ -192,7 +184,7 @@ def _check_jobs(
             raise InputError(path, f"jobs[{i}].profile", what)
 
 
-def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> BatsimProfile:
+def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> model.BatsimProfile:
     """Return a profile of a workload file, or one that a scheduler registers.
 
     Raises:
@@ -209,11 +201,13 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
             raise fields.error(
                 "delay", f"is {delay_s:g}; it must be above 0, up to {MAX_TIME_S:g} s"
             )
-        return Delay(**common, delay_s=delay_s)
+        return model.Delay(**common, delay_s=delay_s)
     if kind in ("parallel_homogeneous", "parallel_homogeneous_total"):
         cpu_flop, com_bytes = fields.amount("cpu"), fields.amount("com")
         total = kind.endswith("total")
-        return ParallelHomogeneous(**common, total=total, cpu_flop=cpu_flop, com_bytes=com_bytes)
+        return model.ParallelHomogeneous(
+            **common, total=total, cpu_flop=cpu_flop, com_bytes=com_bytes
+        )
     if kind == "parallel":
         return _parallel(fields, common)
     if kind == "composed":
@@ -223,7 +217,9 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> Batsi
 
 
 def check_sequences(
-    profiles: Iterable[BatsimProfile], known: Mapping[str, BatsimProfile], path: str = ""
+    profiles: Iterable[model.BatsimProfile],
+    known: Mapping[str, model.BatsimProfile],
+    path: str = "",
 ) -> None:
     """Check that composed profiles refer to existing profiles and not to themselves.
 
@@ -235,7 +231,7 @@ def check_sequences(
         _count_tasks(profile, known, path, [], sizes)
 
 
-def _parallel(fields: Fields, common: Mapping[str, Any]) -> Parallel:
+def _parallel(fields: Fields, common: Mapping[str, Any]) -> model.Parallel:
     cpu_flop, com_bytes = fields.amounts("cpu"), fields.amounts("com")
     if not cpu_flop:
         raise fields.error("cpu", "is empty; it must have one number per host")
@@ -245,10 +241,10 @@ def _parallel(fields: Fields, common: Mapping[str, Any]) -> Parallel:
             f"has {len(com_bytes)} numbers; {len(cpu_flop)} hosts need {len(cpu_flop) ** 2}, one "
             "per pair of hosts, or none",
         )
-    return Parallel(**common, cpu_flop=cpu_flop, com_bytes=com_bytes)
+    return model.Parallel(**common, cpu_flop=cpu_flop, com_bytes=com_bytes)
 
 
-def _composed(fields: Fields, common: Mapping[str, Any]) -> Composed:
+def _composed(fields: Fields, common: Mapping[str, Any]) -> model.Composed:
     names = fields.array("seq")
     if not names:
         raise fields.error("seq", "is empty; it must have at least one profile name")
@@ -256,18 +252,18 @@ def _composed(fields: Fields, common: Mapping[str, Any]) -> Composed:
         if not isinstance(name, str):
             raise fields.error(f"seq[{i}]", f"must be a profile name, not {kind_of_value(name)}")
     repeat = fields.integer("repeat", 1) if "repeat" in fields.raw else 1
-    return Composed(**common, sequence=tuple(names), repeat=repeat)
+    return model.Composed(**common, sequence=tuple(names), repeat=repeat)
 
 
 def _count_tasks(
-    profile: BatsimProfile,
-    known: Mapping[str, BatsimProfile],
+    profile: model.BatsimProfile,
+    known: Mapping[str, model.BatsimProfile],
     path: str,
     above: list[str],
     sizes: dict[str, int],
 ) -> int:
     """Return the number of tasks of a profile, without repetitions."""
-    if not isinstance(profile, Composed):
+    if not isinstance(profile, model.Composed):
         return 1
     if profile.name in sizes:
         return sizes[profile.name]

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hpcosim_protocol import (
-    ClientMessage,
-    DecodeError,
-    Error,
-    ErrorCode,
-    Hello,
-    Options,
-    UnsupportedVersionError,
-    decode_client_message,
-    encode,
-)
+import hpcosim_protocol as protocol
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.service.countdown import Countdown
 from hpcosim_server.service.limits import Limits
@@ -22,7 +12,7 @@ from hpcosim_server.service.memory import available_bytes, used_bytes
 from hpcosim_server.service.session import Opened
 from hpcosim_server.service.sessions import OpenSessions, Part, Totals
 
-SessionFactory = Callable[[Hello], Opened]
+SessionFactory = Callable[[protocol.Hello], Opened]
 """Returns the simulation for a hello, or raises SessionRefused."""
 
 JOBS = "workload.synthetic.jobs"
@@ -57,7 +47,7 @@ class Admission:
         self._available = available
         self._used = used
 
-    def open(self, hello: Hello) -> Opened:
+    def open(self, hello: protocol.Hello) -> Opened:
         """Return the simulation of a new session.
 
         Raises:
@@ -94,7 +84,7 @@ class Admission:
         self._totals.state(Part.MEMORY_BYTES, used)
         return used
 
-    def _check(self, hello: Hello) -> None:
+    def _check(self, hello: protocol.Hello) -> None:
         """Check what is known before the scenario is loaded."""
         limits = self._limits
         self._check_sessions()
@@ -143,27 +133,29 @@ def _refuse(what: str, option: str) -> None:
     )
 
 
-def decode_request(data: bytes, max_bytes: int) -> ClientMessage | Error:
+def decode_request(data: bytes, max_bytes: int) -> protocol.ClientMessage | protocol.Error:
     """Return the message in bytes, or the error to reply with."""
     if len(data) > max_bytes:
-        return Error(code="message_too_large", message=_too_large(len(data), max_bytes))
+        return protocol.Error(code="message_too_large", message=_too_large(len(data), max_bytes))
     try:
-        return decode_client_message(data)
-    except UnsupportedVersionError as error:
-        return Error(code="unsupported_version", message=str(error))
-    except DecodeError as error:
-        return Error(code="invalid_message", message=error.what, where=error.where)
+        return protocol.decode_client_message(data)
+    except protocol.UnsupportedVersionError as error:
+        return protocol.Error(code="unsupported_version", message=str(error))
+    except protocol.DecodeError as error:
+        return protocol.Error(code="invalid_message", message=error.what, where=error.where)
 
 
-def error_reply(code: ErrorCode, message: str, *, fatal: bool = False, seq: int = 0) -> bytes:
+def error_reply(
+    code: protocol.ErrorCode, message: str, *, fatal: bool = False, seq: int = 0
+) -> bytes:
     """Return an encoded error."""
-    return encode(Error(code=code, message=message, fatal=fatal, seq=seq))
+    return protocol.encode(protocol.Error(code=code, message=message, fatal=fatal, seq=seq))
 
 
-def options_of(opened: Opened, limits: Limits, hello: Hello) -> Options:
+def options_of(opened: Opened, limits: Limits, hello: protocol.Hello) -> protocol.Options:
     """Return the options of a session that a hello opens."""
     rules = opened.simulation.rules
-    return Options(
+    return protocol.Options(
         kill_at_walltime=rules.kill_at_walltime,
         dynamic_jobs=rules.dynamic_jobs,
         wake_on_allocation=rules.wake_on_allocation,

@@ -14,22 +14,8 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import Decisions, Error, GetStatus, Hello, ServerStatus, encode
 from hpcosim_server import log
+from hpcosim_server.service import control as messages
 from hpcosim_server.service.admission import decode_request, error_reply, too_large, too_many
-from hpcosim_server.service.control import (
-    Control,
-    Dismissal,
-    Ended,
-    Handover,
-    Load,
-    StatusOf,
-    Stopping,
-    Summary,
-    WorkerReport,
-    Workers,
-    WorkersWanted,
-    packed,
-    to_front,
-)
 from hpcosim_server.service.sessions import destination, unknown
 from hpcosim_server.service.socket_loop import ServeOptions
 from hpcosim_server.service.vitals import later, merged, server_name, without_sessions
@@ -88,7 +74,7 @@ class Front:
         poller: Poller,
         clients: Peers,
         workers: socket.socket,
-        control: Control,
+        control: messages.Control,
         options: ServeOptions,
         expected: Iterable[int],
         started_s: float,
@@ -108,8 +94,8 @@ class Front:
         self._refused = 0
         self._waiting: OrderedDict[bytes, WaitingRequest] = OrderedDict()
         self._want_s = self._tidy_s = self._told_s = self._until_s = 0.0
-        self._ended = Ended(0, {})
-        self._stopping: Stopping | None = None
+        self._ended = messages.Ended(0, {})
+        self._stopping: messages.Stopping | None = None
         self._had_sessions = False
         poller.watch(control.fileno(), self._hear_supervisor)
         poller.watch(workers.fileno(), self._accept_worker)
@@ -151,7 +137,7 @@ class Front:
             self._dismiss_idle()
             if self._clock() >= self._told_s + STATUS_INTERVAL_S:
                 self._told_s = self._clock()
-                self._control.send(Summary(replace(self._status(), sessions=[])))
+                self._control.send(messages.Summary(replace(self._status(), sessions=[])))
             self._place_waiting()
         elif self._routes.changed:
             self._place_waiting()
@@ -186,12 +172,12 @@ class Front:
     def _hear_supervisor(self, _: int) -> None:
         """Obey the supervisor."""
         order = self._control.order()
-        if isinstance(order, Workers):
+        if isinstance(order, messages.Workers):
             self._routes.expected = set(order.numbers)
             self._want_s = 0.0
-        elif isinstance(order, Ended):
+        elif isinstance(order, messages.Ended):
             self._ended = order
-        elif isinstance(order, Stopping):
+        elif isinstance(order, messages.Stopping):
             self._had_sessions |= bool(self._routes.sessions)
             if order.is_over and self._had_sessions:
                 self._until_s = self._clock() + SHUTDOWN_S
@@ -203,10 +189,10 @@ class Front:
     def _from_worker(self, post: Post, packet: Packet) -> None:
         if not packet.data:
             return
-        message = to_front.decode(packet.data)
-        if isinstance(message, WorkerReport):
+        message = messages.to_front.decode(packet.data)
+        if isinstance(message, messages.WorkerReport):
             self._routes.note(message, post, self._clock())
-        elif isinstance(message, StatusOf):
+        elif isinstance(message, messages.StatusOf):
             if route := self._routes.at(post):
                 route.status, route.status_s = message.status, self._clock()
         elif packet.connection is not None:
@@ -280,7 +266,7 @@ class Front:
         moved = self._clients.release(address)
         if moved is None:
             return False
-        data = packed(Handover.of(moved, frames))
+        data = messages.packed(messages.Handover.of(moved, frames))
         if route.given and route.given_bytes + len(data) > MOST_GIVEN_BYTES:
             moved.connection.close()  # the client comes again
             return False
@@ -330,12 +316,12 @@ class Front:
         wanted = min(self._most_workers, len(self._routes) + more)
         if wanted > len(self._routes.expected) and now_s >= self._want_s and not self._stopping:
             self._want_s = now_s + WANT_AGAIN_S
-            self._control.send(WorkersWanted(wanted))
+            self._control.send(messages.WorkersWanted(wanted))
 
     def _dismiss_idle(self) -> None:
         for route in self._routes.idle(self._clock()):
             route.is_leaving = True
-            route.post.send(packed(Dismissal()))
+            route.post.send(messages.packed(messages.Dismissal()))
 
     def _status(self) -> ServerStatus:
         """Return what the server does, as far as the workers have told it."""
@@ -351,7 +337,7 @@ class Front:
         status.failures = dict(Counter(status.failures) + Counter(self._ended.failures))
         return status
 
-    def _refuse(self, address: bytes, frames: list[bytes], stopping: Stopping) -> None:
+    def _refuse(self, address: bytes, frames: list[bytes], stopping: messages.Stopping) -> None:
         self._reply(address, frames, error_reply("shutting_down", stopping.reason, fatal=True))
 
     def _reply(self, address: bytes, frames: list[bytes], reply: bytes) -> None:
@@ -382,7 +368,7 @@ class WorkerRoute:
 
     number: int
     post: Post
-    load: Load
+    load: messages.Load
     used_s: float
     given: deque[PendingHandover] = field(default_factory=deque)
     is_leaving: bool = False
@@ -462,7 +448,7 @@ class Routes:
         """Return the worker with a connection."""
         return self._by_post.get(post)
 
-    def note(self, told: WorkerReport, post: Post, now_s: float) -> WorkerRoute:
+    def note(self, told: messages.WorkerReport, post: Post, now_s: float) -> WorkerRoute:
         """Note what a worker tells, and return its route."""
         load = told.load
         route = self._by_number.get(load.worker)

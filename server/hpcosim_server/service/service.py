@@ -7,17 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcosim_protocol import (
-    Bye,
-    Decisions,
-    Error,
-    GetHistory,
-    GetStatus,
-    Goodbye,
-    Hello,
-    ServerStatus,
-    encode,
-)
+import hpcosim_protocol as protocol
 from hpcosim_server import log
 from hpcosim_server.errors import SessionRefused
 from hpcosim_server.journal.store import Journals
@@ -152,7 +142,7 @@ class Service:
         """The first `REMEMBERED` failures, for the exit status."""
         return self._outcomes.failures
 
-    def status(self) -> ServerStatus:
+    def status(self) -> protocol.ServerStatus:
         """Return what the service does."""
         status = self.vitals.status(self._open, self.held, self.counts, self._idle_clock.now_s())
         status.state = "draining" if self._stopped else "serving"
@@ -187,20 +177,20 @@ class Service:
 
     def _answer(self, data: bytes, envelope: Envelope) -> bytes:
         message = decode_request(data, self.limits.message_bytes)
-        if isinstance(message, GetStatus):
-            return encode(self.status())
+        if isinstance(message, protocol.GetStatus):
+            return protocol.encode(self.status())
         if self._stopped:
             return error_reply("shutting_down", self._stopped, fatal=True)
-        if isinstance(message, Error):
-            return encode(message)
-        seq = message.seq if isinstance(message, Decisions) else 0
+        if isinstance(message, protocol.Error):
+            return protocol.encode(message)
+        seq = message.seq if isinstance(message, protocol.Decisions) else 0
         try:
             return self._carry_out(message, data, envelope)
         except SessionRefused as refused:
-            self.vitals.refused += isinstance(message, Hello)
+            self.vitals.refused += isinstance(message, protocol.Hello)
             return error_reply(refused.code, refused.what, seq=seq)
         except Exception as error:  # a bug in one session must not end the others
-            session = self._open.get("" if isinstance(message, Hello) else message.session)
+            session = self._open.get("" if isinstance(message, protocol.Hello) else message.session)
             what = log_internal_error(error, session)
             if session is not None:
                 session.end(what)
@@ -276,22 +266,25 @@ class Service:
         self._journals.close()
 
     def _carry_out(
-        self, message: Hello | Decisions | GetHistory | Bye, data: bytes, envelope: Envelope
+        self,
+        message: protocol.Hello | protocol.Decisions | protocol.GetHistory | protocol.Bye,
+        data: bytes,
+        envelope: Envelope,
     ) -> bytes:
         address = address_of(envelope)
-        if isinstance(message, Hello):
+        if isinstance(message, protocol.Hello):
             if message.session:
                 return self._resume(self._heard(message.session, address), message)
             return self._greet(message, data, address)
-        if isinstance(message, Decisions):
+        if isinstance(message, protocol.Decisions):
             return self._decide(message, data, envelope)
-        if isinstance(message, GetHistory):
-            return encode(history_of(self._heard(message.session, address), message))
+        if isinstance(message, protocol.GetHistory):
+            return protocol.encode(history_of(self._heard(message.session, address), message))
         if message.session not in self.closed:  # or the client did not receive the goodbye
             session = self._find(message.session, address)
             session.end("the client left")
             self._close(session, "client_left")
-        return encode(Goodbye())
+        return protocol.encode(protocol.Goodbye())
 
     def _find(self, name: str, address: bytes) -> Session:
         session = self._open.get(name)
@@ -305,7 +298,7 @@ class Service:
         session.note_message(self._idle_clock.now_s())
         return session
 
-    def _greet(self, hello: Hello, data: bytes, address: bytes) -> bytes:
+    def _greet(self, hello: protocol.Hello, data: bytes, address: bytes) -> bytes:
         """Return the welcome of a new session, or of the one that a copy of the hello opened."""
         known = self._open.opened_by(hello, address)
         if known is not None:
@@ -325,7 +318,7 @@ class Service:
         log.info("session_opened", **names_of(session), jobs=opened.jobs, seed=opened.run.seed)
         return session.welcome()
 
-    def _resume(self, session: Session, hello: Hello) -> bytes:
+    def _resume(self, session: Session, hello: protocol.Hello) -> bytes:
         if hello.history and has_history(session):
             return session.resume_with_history()
         reply = session.resume()
@@ -347,7 +340,7 @@ class Service:
             return EventRate(self.limits.events_per_s, lambda: session.events, self._clock)
         return None
 
-    def _decide(self, request: Decisions, data: bytes, envelope: Envelope) -> bytes:
+    def _decide(self, request: protocol.Decisions, data: bytes, envelope: Envelope) -> bytes:
         address = address_of(envelope)
         repeated = self.closed.repeated_reply(request, address)
         if repeated is not None:

@@ -7,28 +7,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from hpcosim_protocol import (
-    Decisions,
-    Event,
-    Events,
-    Exchange,
-    GetHistory,
-    History,
-    Welcome,
-    decode_client_message,
-    decode_server_message,
-)
+import hpcosim_protocol as protocol
 from hpcosim_server import log
 from hpcosim_server.errors import SessionRefused
-from hpcosim_server.journal.journal_file import (
-    EndedRecord,
-    ExchangeRecord,
-    JournalReader,
-    JournalWriter,
-    OpenedRecord,
-    ResumedRecord,
-    WrittenRecord,
-)
+from hpcosim_server.journal import journal_file as records
 from hpcosim_server.journal.storage import JournalFile
 from hpcosim_server.journal.store import Journals
 from hpcosim_server.service.limits import Limits
@@ -55,7 +37,7 @@ class SessionJournals:
         if self._journals is None:
             return
         opened = session.opened
-        record = OpenedRecord(
+        record = records.OpenedRecord(
             session=session.name,
             hello=hello,
             welcome=session.welcome(),
@@ -76,13 +58,13 @@ class SessionJournals:
     ) -> None:
         """Record decisions that a session has carried out, and its reply."""
         if session.journal is not None:
-            record = ExchangeRecord(request, reply, elapsed_s)
+            record = records.ExchangeRecord(request, reply, elapsed_s)
             session.journal.append_exchange(record, session.seq)
 
     def resumed(self, session: Session, reply: bytes) -> None:
         """Record that a client got a snapshot. Another one at the same request changes nothing."""
         if session.journal is not None and session.resumed_at != session.seq:
-            session.journal.append_snapshot(ResumedRecord(reply))
+            session.journal.append_snapshot(records.ResumedRecord(reply))
         session.resumed_at = session.seq
 
     def ended(self, session: Session, cause: Cause | None) -> None:
@@ -96,13 +78,13 @@ class SessionJournals:
             self._journals.finish(session.journal)
             session.journal = None
         else:
-            session.journal.append(EndedRecord(session.ended_because, cause or ""))
+            session.journal.append(records.EndedRecord(session.ended_because, cause or ""))
             self._journals.settle(session.journal)
 
     def written(self, session: Session) -> None:
         """Finish the journal of a session whose results are written."""
         if self._journals is not None and session.journal is not None:
-            session.journal.append(WrittenRecord())
+            session.journal.append(records.WrittenRecord())
             self._journals.finish(session.journal)
             session.journal = None
 
@@ -147,7 +129,7 @@ def has_history(session: Session) -> bool:
     return session.journal is not None and session.journal.file is not None
 
 
-def history_of(session: Session, request: GetHistory) -> History:
+def history_of(session: Session, request: protocol.GetHistory) -> protocol.History:
     """Return requests and replies of a session.
 
     Raises:
@@ -157,7 +139,7 @@ def history_of(session: Session, request: GetHistory) -> History:
     if journal is None or journal.file is None:
         what = "get_history: the server has no history of the session; resume it with a snapshot"
         raise SessionRefused("invalid_message", what)
-    history = History(after=request.after)
+    history = protocol.History(after=request.after)
     after = request.after
     if session.resumed_at >= max(after, 0) and session.seq >= after:
         history.snapshot, history.snapshot_s = _snapshot(journal.file, journal.snapshot_at)
@@ -166,27 +148,29 @@ def history_of(session: Session, request: GetHistory) -> History:
     return history
 
 
-def _snapshot(file: JournalFile, place: int) -> tuple[list[Event], float]:
+def _snapshot(file: JournalFile, place: int) -> tuple[list[protocol.Event], float]:
     """Return the snapshot at a place of a journal, and its time."""
-    record = next(iter(JournalReader(file, place))).record
-    assert isinstance(record, ResumedRecord)
-    welcome = decode_server_message(record.reply)
-    assert isinstance(welcome, Welcome)
+    record = next(iter(records.JournalReader(file, place))).record
+    assert isinstance(record, records.ResumedRecord)
+    welcome = protocol.decode_server_message(record.reply)
+    assert isinstance(welcome, protocol.Welcome)
     return welcome.snapshot, welcome.now_s
 
 
-def _exchanges(journal: JournalWriter, file: JournalFile, after: int) -> Iterator[Exchange]:
+def _exchanges(
+    journal: records.JournalWriter, file: JournalFile, after: int
+) -> Iterator[protocol.Exchange]:
     size = 0
-    for placed in JournalReader(file, journal.place_of(after + 1) or None):
+    for placed in records.JournalReader(file, journal.place_of(after + 1) or None):
         record = placed.record
-        if not isinstance(record, ExchangeRecord):
+        if not isinstance(record, records.ExchangeRecord):
             continue
-        request = decode_client_message(record.request)
-        reply = decode_server_message(record.reply)
-        assert isinstance(request, Decisions)
-        assert isinstance(reply, Events)  # any other reply ends the session
+        request = protocol.decode_client_message(record.request)
+        reply = protocol.decode_server_message(record.reply)
+        assert isinstance(request, protocol.Decisions)
+        assert isinstance(reply, protocol.Events)  # any other reply ends the session
         if request.seq > after:
-            yield Exchange(request=request, reply=reply)
+            yield protocol.Exchange(request=request, reply=reply)
             size += placed.end - placed.start
             if size >= PAGE_BYTES:
                 return

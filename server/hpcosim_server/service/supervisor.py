@@ -13,17 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hpcosim_server import log
-from hpcosim_server.service.control import (
-    Control,
-    Ended,
-    Load,
-    Order,
-    Stopping,
-    Summary,
-    Workers,
-    WorkersWanted,
-    control_pair,
-)
+from hpcosim_server.service import control as messages
 from hpcosim_server.service.outcomes import REMEMBERED
 from hpcosim_server.service.status import Failure, Status
 from hpcosim_server.service.stop_signals import IGNORED, STOPPING, Stop
@@ -33,11 +23,11 @@ LAST_NUMBER = 0xFFFF
 LAST_S = 15.0  # after the workers, for the last replies and for viewers
 FORK_AGAIN_S = 1.0  # after a fork that failed
 
-RunFront = Callable[[Control, Iterable[int]], None]
+RunFront = Callable[[messages.Control, Iterable[int]], None]
 """Runs the front, with the numbers of the workers that are there."""
-RunWorker = Callable[[Control, int, bool], None]
+RunWorker = Callable[[messages.Control, int, bool], None]
 """Runs the worker with a number; the last argument says whether it has run before."""
-RunLivePage = Callable[[Control], None]
+RunLivePage = Callable[[messages.Control], None]
 """Runs the process of the live page."""
 
 FRONT = 0
@@ -161,12 +151,12 @@ class Supervisor:
     def _hear(self, child: Child) -> None:
         """Handle the reports of a child."""
         while (report := child.control.report()) is not None:
-            if isinstance(report, Load):
+            if isinstance(report, messages.Load):
                 child.load = report
                 self._check_restored(child)
-            elif isinstance(report, WorkersWanted):
+            elif isinstance(report, messages.WorkersWanted):
                 self._grow(report.workers)
-            elif isinstance(report, Summary):
+            elif isinstance(report, messages.Summary):
                 self._order(LIVE_PAGE, report)
             else:
                 self._pass_on(report)
@@ -188,14 +178,14 @@ class Supervisor:
             numbers.append(self._last_number)
             self._due_s[self._last_number] = 0.0
         self._start_due()
-        self._order(FRONT, Workers(self._numbers()))
+        self._order(FRONT, messages.Workers(self._numbers()))
 
-    def _order(self, number: int, order: Order) -> None:
+    def _order(self, number: int, order: messages.Order) -> None:
         if child := self._children.get(number):
             child.control.send(order)
 
-    def _ended(self) -> Ended:
-        return Ended(self._restarts, self._failed)
+    def _ended(self) -> messages.Ended:
+        return messages.Ended(self._restarts, self._failed)
 
     def _bury(self, *, again: bool = True) -> None:
         """Note the children that have ended."""
@@ -211,7 +201,7 @@ class Supervisor:
         lost = child.load.opened - child.load.over + self._owed.pop(child.number, 0)
         self._sessions_over += child.load.over
         if status == 0 and (not again or (child.is_worker and not lost)):
-            self._order(FRONT, Workers(self._numbers()))
+            self._order(FRONT, messages.Workers(self._numbers()))
             return
         how = how_it_ended(status)
         pause_s = self._pauses.next_s(child)
@@ -243,7 +233,7 @@ class Supervisor:
         """Let workers finish their requests and write their results; then end the front."""
         until_s = time.monotonic() + self._plan.drain_s
         for child in self._children.values():
-            child.control.send(Stopping(reason))
+            child.control.send(messages.Stopping(reason))
         while any(child.is_worker for child in self._children.values()):
             self._listen(TICK_S)
             self._bury(again=False)
@@ -252,7 +242,7 @@ class Supervisor:
                 self.kill()
                 until_s = float("inf")
         for number in (FRONT, LIVE_PAGE):
-            self._order(number, Stopping(reason, is_over=True))
+            self._order(number, messages.Stopping(reason, is_over=True))
         until_s = time.monotonic() + min(LAST_S, self._plan.drain_s)
         while self._children:
             self._listen(TICK_S)
@@ -271,9 +261,9 @@ class Child:
 
     number: int
     pid: int
-    control: Control
+    control: messages.Control
     born_s: float
-    load: Load
+    load: messages.Load
 
     @property
     def name(self) -> str:
@@ -286,7 +276,7 @@ class Child:
         return self.number > FRONT
 
 
-def fork(number: int, target: Callable[[Control], None], others: Iterable[Child]) -> Child:
+def fork(number: int, target: Callable[[messages.Control], None], others: Iterable[Child]) -> Child:
     """Fork a process that runs a function and ends.
 
     Args:
@@ -296,7 +286,7 @@ def fork(number: int, target: Callable[[Control], None], others: Iterable[Child]
     Raises:
         OSError: there is no memory, or no process left.
     """
-    ours, theirs = control_pair()
+    ours, theirs = messages.control_pair()
     sys.stdout.flush()
     sys.stderr.flush()
     try:
@@ -311,10 +301,12 @@ def fork(number: int, target: Callable[[Control], None], others: Iterable[Child]
         ours.close()
         _be_child(number, target, theirs)
     theirs.close()
-    return Child(number, pid, ours, time.monotonic(), Load(number))
+    return Child(number, pid, ours, time.monotonic(), messages.Load(number))
 
 
-def _be_child(number: int, target: Callable[[Control], None], control: Control) -> None:
+def _be_child(
+    number: int, target: Callable[[messages.Control], None], control: messages.Control
+) -> None:
     """Run the function of a child, and end the process.
 
     Only the control connection stops a child: a signal to the whole process group, such as Ctrl-C

@@ -8,17 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from hpcosim_server.service.control import (
-    Control,
-    Dismissal,
-    Handover,
-    Load,
-    StatusOf,
-    Stopping,
-    WorkerReport,
-    packed,
-    to_worker,
-)
+from hpcosim_server.service import control as messages
 from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.memory import limit_more
 from hpcosim_server.service.observer import LiveLink
@@ -78,7 +68,7 @@ class WorkerDoor:
         self,
         number: int,
         connect: Connect,
-        control: Control,
+        control: messages.Control,
         service: Service,
         bounds: Bounds,
         clock: Callable[[], float] = time.monotonic,
@@ -151,7 +141,7 @@ class WorkerDoor:
         self._tell_load()
         if self._front is not None and now_s >= self._status_due_s:
             self._status_due_s = now_s + STATUS_INTERVAL_S
-            self._front.send(packed(StatusOf(self._service.status())))
+            self._front.send(messages.packed(messages.StatusOf(self._service.status())))
 
     def _introduce(self) -> None:
         """Connect to the front, and tell a new one about this worker."""
@@ -162,10 +152,12 @@ class WorkerDoor:
         self._told = None
         self._arrived = deque(each._replace(number=0) for each in self._arrived)
         nonces = [nonce for nonce in self._service.nonces() if len(nonce) <= LONGEST_NONCE]
-        self._front.send(packed(WorkerReport(self._load(), 0, tuple(nonces[-MOST_NONCES:]))))
+        self._front.send(
+            messages.packed(messages.WorkerReport(self._load(), 0, tuple(nonces[-MOST_NONCES:])))
+        )
 
-    def _load(self) -> Load:
-        return Load(self._number, *self._service.counts)
+    def _load(self) -> messages.Load:
+        return messages.Load(self._number, *self._service.counts)
 
     @property
     def _writes_results(self) -> bool:
@@ -182,7 +174,7 @@ class WorkerDoor:
             self._control.send(self._load())
         self._told = told
         if self._front is not None:
-            self._front.send(packed(WorkerReport(self._load(), self._heard)))
+            self._front.send(messages.packed(messages.WorkerReport(self._load(), self._heard)))
 
     def _hear(self, front: Post) -> bool:
         """Obey the next packet of the front; return whether there was one."""
@@ -192,12 +184,12 @@ class WorkerDoor:
                 front.close()
                 self._front = None
             return False
-        message = to_worker.decode(packet.data) if packet.data else None
-        if isinstance(message, Handover) and packet.connection is not None:
+        message = messages.to_worker.decode(packet.data) if packet.data else None
+        if isinstance(message, messages.Handover) and packet.connection is not None:
             self._peers.adopt(message.moved(packet.connection), is_waiting=True)
             self._peers.park(message.address)  # what comes after the request waits for its reply
             self._arrived.append(_Arrived(front.received, message.address, message.request))
-        elif isinstance(message, Dismissal):
+        elif isinstance(message, messages.Dismissal):
             self._leave()
         return True
 
@@ -232,11 +224,11 @@ class WorkerDoor:
         if self._front is None:
             moved.connection.close()
         else:
-            self._front.send(packed(Handover.of(moved, frames)), moved.connection)
+            self._front.send(messages.packed(messages.Handover.of(moved, frames)), moved.connection)
 
     def _hear_supervisor(self, _: int) -> None:
         order = self._control.order()
-        if isinstance(order, Stopping):
+        if isinstance(order, messages.Stopping):
             self.stopped = order.reason
         if self._control.is_closed:
             self.stopped = f"stopped by {PARENT_GONE}"
@@ -252,7 +244,7 @@ class WorkerDoor:
 def run_worker(
     number: int,
     connect: Connect,
-    control: Control,
+    control: messages.Control,
     new_service: ServiceFactory,
     recover: Callable[[Service], None],
     bounds: Bounds,

@@ -5,39 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hpcosim_protocol import (
-    Bye,
-    Decisions,
-    Error,
-    GetHistory,
-    GetStatus,
-    Goodbye,
-    Hello,
-    ServerStatus,
-    encode,
-)
+import hpcosim_protocol as protocol
 from hpcosim_protocol.server_messages import SessionStatus
 from hpcosim_server import log
 from hpcosim_server.service.admission import decode_request, error_reply, too_large
 from hpcosim_server.service.held_replies import Envelope
 from hpcosim_server.service.sessions import new_name
 from hpcosim_server.wire.listener import address_of, key_of
+from hpcosim_slurm import journal as records
 from hpcosim_slurm.bridge.session import BridgeState, SchedulerSession
 from hpcosim_slurm.commands import Carrier, Order
 from hpcosim_slurm.errors import SlurmError
-from hpcosim_slurm.journal import (
-    AnyRecord,
-    Asked,
-    CameBack,
-    Closed,
-    FellBack,
-    Journal,
-    Opened,
-    Quiet,
-    Refused,
-    Replied,
-    Seen,
-)
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.difference import difference
 from hpcosim_slurm.worlds.live import LiveOrder, LiveWorld, releases_of
@@ -57,7 +35,9 @@ class Succession:
     def __init__(self, course: BridgeState) -> None:
         self._course = course
         self._starting: frozenset[int] = frozenset()  # jobs of a scheduler that is gone
-        self._waiting: tuple[Hello, Envelope, float] | None = None  # until then at the latest
+        self._waiting: tuple[protocol.Hello, Envelope, float] | None = (
+            None  # until then at the latest
+        )
 
     def note(self) -> None:
         """Note which jobs of the open session Slurm still starts."""
@@ -65,7 +45,7 @@ class Succession:
         if session is not None and isinstance(session.world, LiveWorld):
             self._starting = session.world.promised()
 
-    def postpones(self, hello: Hello, envelope: Envelope, now_s: float) -> bool:
+    def postpones(self, hello: protocol.Hello, envelope: Envelope, now_s: float) -> bool:
         """Return whether a hello must wait; if so, keep it."""
         until_s = now_s + self._course.site.start_timeout_s
         if self._waiting is not None:  # it repeats its hello
@@ -75,7 +55,7 @@ class Succession:
         self._waiting = (hello, envelope, until_s)
         return True
 
-    def take(self, now_s: float) -> tuple[Hello, Envelope] | None:
+    def take(self, now_s: float) -> tuple[protocol.Hello, Envelope] | None:
         """Return the hello whose turn it is; None: there is none."""
         if self._waiting is None or self._must_wait(self._waiting[2], now_s):
             return None
@@ -91,7 +71,7 @@ class Succession:
 
 def status_of(
     course: BridgeState, version: str, uptime_s: float, unreachable: str, journal_failed: bool
-) -> ServerStatus:
+) -> protocol.ServerStatus:
     """Return the status of a bridge.
 
     Args:
@@ -111,7 +91,7 @@ def status_of(
                 jobs=len(recording),
             )
         )
-    return ServerStatus(
+    return protocol.ServerStatus(
         server=version,
         uptime_s=uptime_s,
         scenarios=[course.site.name],
@@ -124,7 +104,7 @@ def status_of(
     )
 
 
-def refusal_of(hello: Hello, course: BridgeState, *, is_connected: bool) -> bytes:
+def refusal_of(hello: protocol.Hello, course: BridgeState, *, is_connected: bool) -> bytes:
     """Return the encoded error for a hello that cannot open a session; empty: it can.
 
     Args:
@@ -204,7 +184,7 @@ class Bridge:
     def __init__(
         self,
         course: BridgeState,
-        journal: Journal,
+        journal: records.Journal,
         now_s: Callable[[], float],
         version: str = "",
         acting: OrderExecutor | None = None,
@@ -240,9 +220,9 @@ class Bridge:
             self.unreachable = ""
             self._unreachable_since_s = None
         if change:
-            self._do(Seen(at_s=now_s, change=change))
+            self._do(records.Seen(at_s=now_s, change=change))
         elif now_s >= self.course.last_s + QUIET_S:
-            self._do(Quiet(at_s=now_s))
+            self._do(records.Quiet(at_s=now_s))
         if self._acting is not None and self.course.fell_back:  # new jobs wait for nobody
             self._acting.release(self._releases())
 
@@ -266,24 +246,24 @@ class Bridge:
         if size > most:
             return too_large(size, most)
         message = decode_request(body, most)
-        if isinstance(message, Error):
-            return encode(message)
-        if isinstance(message, GetStatus):
-            return encode(self._status())
-        if isinstance(message, Hello) and not message.session:
+        if isinstance(message, protocol.Error):
+            return protocol.encode(message)
+        if isinstance(message, protocol.GetStatus):
+            return protocol.encode(self._status())
+        if isinstance(message, protocol.Hello) and not message.session:
             return self._open(message, envelope)
         session = self.course.session
         if session is None or message.session != session.name or not self._caller.owns(envelope):
             return error_reply("unknown_session", "no session of this name is open")
         self._caller.heard(envelope)
         self._caller.silent_since_s = None if session.waiting is not None else self._time_s()
-        if isinstance(message, Hello):
+        if isinstance(message, protocol.Hello):
             log.info("session_resumed", **session.names)
-            return self._do(CameBack(at_s=self._time_s()))
-        if isinstance(message, Bye):
+            return self._do(records.CameBack(at_s=self._time_s()))
+        if isinstance(message, protocol.Bye):
             self._close("the scheduler left")
-            return encode(Goodbye())
-        if isinstance(message, GetHistory):
+            return protocol.encode(protocol.Goodbye())
+        if isinstance(message, protocol.GetHistory):
             return error_reply("invalid_message", "the bridge keeps no history of replies")
         return self._decide(session, message)
 
@@ -299,7 +279,7 @@ class Bridge:
         if session is not None and session.is_due(self._time_s()):
             assert session.waiting is not None
             self._caller.silent_since_s = self._time_s()
-            reply = self._do(Replied(at_s=self._time_s(), seq=session.waiting.seq))
+            reply = self._do(records.Replied(at_s=self._time_s(), seq=session.waiting.seq))
             if self._caller.envelope:
                 yield self._caller.envelope, reply
 
@@ -318,7 +298,7 @@ class Bridge:
 
     def close(self) -> None:
         """End the journal."""
-        self._do(Quiet(at_s=self._time_s()))
+        self._do(records.Quiet(at_s=self._time_s()))
         self._journal.close()
 
     def stop(self) -> Iterator[tuple[Envelope, bytes]]:
@@ -345,11 +325,11 @@ class Bridge:
             reply = error_reply("shutting_down", what, fatal=True, seq=session.waiting.seq)
             yield self._caller.envelope, reply
 
-    def _open(self, hello: Hello, envelope: Envelope, *, waits: bool = True) -> bytes:
+    def _open(self, hello: protocol.Hello, envelope: Envelope, *, waits: bool = True) -> bytes:
         session = self.course.session
         if session is not None and hello.nonce and hello == session.hello and not session.seq:
             self._caller.heard(envelope)
-            return self._opened or encode(session.welcome())
+            return self._opened or protocol.encode(session.welcome())
         is_connected = self._caller.is_connected
         if refusal := refusal_of(hello, self.course, is_connected=is_connected):
             return refusal
@@ -358,26 +338,26 @@ class Bridge:
         if session is not None:
             self._close("another scheduler came after it had gone")
         self._caller.heard(envelope)
-        opened = Opened(at_s=self._time_s(), session=new_name(), hello=hello)
+        opened = records.Opened(at_s=self._time_s(), session=new_name(), hello=hello)
         self._opened = self._do(opened)
         self._caller.silent_since_s = self._time_s()
         assert self.course.session is not None
         log.info("session_opened", **self.course.session.names)
         return self._opened
 
-    def _status(self) -> ServerStatus:
+    def _status(self) -> protocol.ServerStatus:
         uptime_s, failing = self._now_s() - self._began_s, bool(self._journal.failure)
         return status_of(self.course, self._version, uptime_s, self.unreachable, failing)
 
-    def _decide(self, session: SchedulerSession, request: Decisions) -> bytes:
+    def _decide(self, session: SchedulerSession, request: protocol.Decisions) -> bytes:
         repeated = session.repeated(request)
         if repeated is not None:
             return repeated
         error = session.error_in(request)
         if error is not None:
-            return encode(error)
+            return protocol.encode(error)
         self._caller.silent_since_s = None
-        return self._do(Asked(at_s=self._time_s(), request=request))
+        return self._do(records.Asked(at_s=self._time_s(), request=request))
 
     # Acting
 
@@ -396,7 +376,9 @@ class Bridge:
             try:
                 for order, words in acting.carry_out(orders) if orders else ():
                     self._do(
-                        Refused(at_s=self._time_s(), seq=order.seq, index=order.index, words=words)
+                        records.Refused(
+                            at_s=self._time_s(), seq=order.seq, index=order.index, words=words
+                        )
                     )
             except SlurmError as error:
                 self.lost(error)
@@ -404,7 +386,7 @@ class Bridge:
     def _fall_back(self, acting: OrderExecutor, why: str) -> None:
         log.error("fell_back_to_shadow", reason=why)
         self._last_words = list(self._farewell(f"the bridge has stopped acting: {why}"))
-        self._do(FellBack(at_s=self._time_s(), why=why))
+        self._do(records.FellBack(at_s=self._time_s(), why=why))
         self._caller.forget(None)
         self._opened = b""
         acting.release(self._releases())
@@ -417,11 +399,11 @@ class Bridge:
         self._succession.note()
         if session is not None:
             log.info("session_closed", **session.names, reason=why)
-            self._do(Closed(at_s=self._time_s(), why=why))
+            self._do(records.Closed(at_s=self._time_s(), why=why))
         self._caller.forget(self._time_s())
         self._opened = b""
 
-    def _do(self, record: AnyRecord) -> bytes:
+    def _do(self, record: records.AnyRecord) -> bytes:
         self._journal.append(record)
         return self.course.happen(record)
 

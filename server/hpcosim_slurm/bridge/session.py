@@ -6,35 +6,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from hpcosim_protocol import (
-    PROTOCOL_VERSION,
-    Decision,
-    Decisions,
-    Error,
-    Events,
-    Held,
-    Hello,
-    Options,
-    SetAlarm,
-    Welcome,
-    encode,
-)
+import hpcosim_protocol as protocol
 from hpcosim_server.service.limits import Limits
 from hpcosim_server.service.session import BasicProfile
 from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
 from hpcosim_sim.engine.simulation import snapshot_of
-from hpcosim_slurm.journal import (
-    AnyRecord,
-    Asked,
-    Began,
-    CameBack,
-    Closed,
-    FellBack,
-    Opened,
-    Refused,
-    Replied,
-    Seen,
-)
+from hpcosim_slurm import journal
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.cluster_copy import ShadowWorld, World
 from hpcosim_slurm.worlds.difference import NO_STATE, applied
@@ -58,16 +35,16 @@ class SchedulerSession:
 
     limits = Limits()
 
-    def __init__(self, name: str, hello: Hello, world: World, cluster: str) -> None:
+    def __init__(self, name: str, hello: protocol.Hello, world: World, cluster: str) -> None:
         self.name = name
         self.hello = hello
         self.world = world
         self.seq = 0
         self.last_answer = b""
-        self.waiting: Decisions | None = None
+        self.waiting: protocol.Decisions | None = None
         self.decisions = 0
         self._cluster = cluster
-        self._last_request: Decisions | None = None
+        self._last_request: protocol.Decisions | None = None
         self._wake = 0
         self._told_s = world.engine.now_s  # time of the last message to the scheduler
         self._profile: BasicProfile | None = None
@@ -84,16 +61,16 @@ class SchedulerSession:
         """Label and scheduler, for the log."""
         return {"session": self.label, "scheduler": self.hello.client}
 
-    def welcome(self) -> Welcome:
+    def welcome(self) -> protocol.Welcome:
         """Return the reply to the hello that opened the session."""
         engine = self.world.engine
-        return Welcome(
-            version=PROTOCOL_VERSION,
+        return protocol.Welcome(
+            version=protocol.PROTOCOL_VERSION,
             session=self.name,
             scenario=self._cluster,
             seed=self.hello.seed or 0,
             platform=engine.cluster.platform,
-            options=Options(
+            options=protocol.Options(
                 kill_at_walltime=True,
                 wake_on_allocation=True,
                 explain=True,
@@ -116,9 +93,9 @@ class SchedulerSession:
         if self._profile is not None:
             welcome.snapshot = self._profile.snapshot(welcome.snapshot)
         self.waiting = None
-        return encode(welcome)
+        return protocol.encode(welcome)
 
-    def repeated(self, request: Decisions) -> bytes | None:
+    def repeated(self, request: protocol.Decisions) -> bytes | None:
         """Return the reply to a copy of a request; None: it is a new request."""
         if request.seq == self.seq and request == self._last_request:
             return self.last_answer
@@ -127,18 +104,18 @@ class SchedulerSession:
             return None
         if not self.hello.held_replies:
             return b""
-        return encode(Held(seq=request.seq, now_s=self.world.engine.now_s))
+        return protocol.encode(protocol.Held(seq=request.seq, now_s=self.world.engine.now_s))
 
-    def error_in(self, request: Decisions) -> Error | None:
+    def error_in(self, request: protocol.Decisions) -> protocol.Error | None:
         """Return the error of a request that the session does not carry out."""
         if self.waiting is not None or request.seq != self.seq + 1:
             expected = (self.seq if self.waiting is None else self.waiting.seq) + 1
             what = f"seq is {request.seq}; expected {expected}, or the last request unchanged"
             if self.waiting is not None:
                 what += f"; the reply to {self.waiting.seq} is still to come"
-            return Error(code="out_of_order", message=what, where="$.seq", seq=request.seq)
+            return protocol.Error(code="out_of_order", message=what, where="$.seq", seq=request.seq)
         if len(request.decisions) > self.limits.decisions:
-            return Error(
+            return protocol.Error(
                 code="too_many_decisions",
                 message=f"the message has {len(request.decisions)} decisions; expected at most "
                 f"{self.limits.decisions}",
@@ -147,7 +124,7 @@ class SchedulerSession:
             )
         return None
 
-    def decide(self, request: Decisions, now_s: float) -> None:
+    def decide(self, request: protocol.Decisions, now_s: float) -> None:
         """Carry out the decisions of a request; its reply waits for an event."""
         self.world.pass_to(now_s)
         for index, decision in enumerate(request.decisions):
@@ -169,18 +146,22 @@ class SchedulerSession:
         assert request is not None
         engine.pass_to_event(now_s, self._wake)
         self._told_s = engine.now_s
-        events = Events(seq=request.seq, now_s=engine.now_s, events=engine.outbox.take())
-        self.seq, self.last_answer, self._last_request = request.seq, encode(events), request
+        events = protocol.Events(seq=request.seq, now_s=engine.now_s, events=engine.outbox.take())
+        self.seq, self.last_answer, self._last_request = (
+            request.seq,
+            protocol.encode(events),
+            request,
+        )
         return self.last_answer
 
-    def _in_time(self, decision: Decision) -> Decision:
+    def _in_time(self, decision: protocol.Decision) -> protocol.Decision:
         """Return a decision; an alarm whose time has come while the scheduler decided is due now.
 
         The scheduler knows only the time of the last message.
         """
         now_s = self.world.engine.now_s
-        if isinstance(decision, SetAlarm) and self._told_s < decision.at_s <= now_s:
-            return SetAlarm(math.nextafter(now_s, math.inf), decision.alarm_id)
+        if isinstance(decision, protocol.SetAlarm) and self._told_s < decision.at_s <= now_s:
+            return protocol.SetAlarm(math.nextafter(now_s, math.inf), decision.alarm_id)
         return decision
 
     def _use_basic_profile(self) -> None:
@@ -215,43 +196,43 @@ class BridgeState:
         self.suspended: frozenset[int] = frozenset()
         self._make_world = make_world
 
-    def happen(self, record: AnyRecord) -> bytes:
+    def happen(self, record: journal.AnyRecord) -> bytes:
         """Let a record happen.
 
         Returns:
             The encoded reply to the scheduler; empty: it gets none now.
         """
         self.last_s = max(self.last_s, record.at_s)
-        if isinstance(record, Seen):
+        if isinstance(record, journal.Seen):
             self.state = applied(self.state, record.change)
             self.suspended &= {
                 job.id for job in self.state.jobs.values() if job.state == "suspended"
             }
             if self.session is not None:
                 self.session.world.note(record.change)
-        elif isinstance(record, Opened):
+        elif isinstance(record, journal.Opened):
             return self._open(record)
-        elif isinstance(record, Closed | FellBack):
-            self.fell_back = self.fell_back or isinstance(record, FellBack)
+        elif isinstance(record, journal.Closed | journal.FellBack):
+            self.fell_back = self.fell_back or isinstance(record, journal.FellBack)
             if self.session is not None and isinstance(self.session.world, LiveWorld):
                 self.suspended |= self.session.world.to_resume()
             self.sessions_over += self.session is not None
             self.session = None
-        elif self.session is None or isinstance(record, Began):
+        elif self.session is None or isinstance(record, journal.Began):
             return b""
-        elif isinstance(record, Asked):
+        elif isinstance(record, journal.Asked):
             self.session.decide(record.request, record.at_s)
-        elif isinstance(record, Replied):
+        elif isinstance(record, journal.Replied):
             return self.session.reply(record.at_s)
-        elif isinstance(record, CameBack):
+        elif isinstance(record, journal.CameBack):
             self.session.world.pass_to(record.at_s)
             return self.session.come_back()
-        elif isinstance(record, Refused) and isinstance(self.session.world, LiveWorld):
+        elif isinstance(record, journal.Refused) and isinstance(self.session.world, LiveWorld):
             self.session.world.refused(record.seq, record.index, record.words)
         return b""
 
-    def _open(self, record: Opened) -> bytes:
+    def _open(self, record: journal.Opened) -> bytes:
         make_world = ShadowWorld if self.fell_back else self._make_world
         world = make_world(replace(self.state, at_s=record.at_s), self.site)
         self.session = SchedulerSession(record.session, record.hello, world, self.site.name)
-        return encode(self.session.welcome())
+        return protocol.encode(self.session.welcome())

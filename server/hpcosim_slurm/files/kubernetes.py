@@ -29,13 +29,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from hpcosim_schedulers.heuristics.recorded import recorded_path
-from hpcosim_slurm.files.output import (
-    InputError,
-    Pseudonyms,
-    RecordedRun,
-    check_outputs,
-    write_jobs,
-)
+from hpcosim_slurm.files import output
 from hpcosim_slurm.files.report import ImportReport, readable
 from hpcosim_slurm.files.tables import Row, read_table
 from hpcosim_slurm.texts import as_text, moments_of, origin_of, zone_of
@@ -104,7 +98,7 @@ def import_kubernetes(
         InputError: the table cannot be read or lacks columns; or a file exists or cannot be
             written. Nothing is written then.
     """
-    check_outputs([jobs, recorded_path(jobs)], [path], options.names)
+    output.check_outputs([jobs, recorded_path(jobs)], [path], options.names)
     report, zone = ImportReport(), zone_of(options.time_zone)
     own = _own_columns(options.columns)
     pods = sorted(_pods(path, own, zone, report), key=lambda pod: pod.submit_s)
@@ -114,13 +108,15 @@ def import_kubernetes(
         report.add("dropped", "pods submitted before --start", count=len(pods) - len(kept))
     if not kept:
         what = "no pod with a submission and an end was found"
-        raise InputError(f"{what}; {report.summary('dropped') or 'the table has no lines'}", path)
+        raise output.InputError(
+            f"{what}; {report.summary('dropped') or 'the table has no lines'}", path
+        )
     for number, pod in enumerate(kept, start=1):
         pod.job |= {"job_id": number, "submit_s": pod.submit_s - origin_s}
     lines = readable((pod.job for pod in kept), [pod.line for pod in kept], report)
     written = {line["job_id"] for line in lines}
     runs = [
-        RecordedRun(
+        output.RecordedRun(
             pod.job["job_id"],
             pod.submit_s - origin_s,
             pod.start_s - origin_s,
@@ -133,10 +129,10 @@ def import_kubernetes(
     ]
     private: Mapping[Path, bytes] = {}
     if options.anonymize:
-        names = Pseudonyms(options.names)
+        names = output.Pseudonyms(options.names)
         lines = [names.line(line) for line in lines]
         private = names.content()
-    report.written = write_jobs(jobs, lines, runs, private, force=options.force)
+    report.written = output.write_jobs(jobs, lines, runs, private, force=options.force)
     report.facts["second 0 of the simulation"] = (
         f"{origin_s:g} s" if origin_s < 1e8 else as_text(origin_s)
     )
@@ -170,11 +166,11 @@ def _columns(present: list[str], own: Mapping[str, str], path: Path) -> dict[str
     for field, column in own.items():
         if column not in present:
             what = f"--column {field}={column}: there is no such column; the columns are"
-            raise InputError(f"{what} {', '.join(present)}", path, 1)
+            raise output.InputError(f"{what} {', '.join(present)}", path, 1)
     missing = [field for field in NEEDED if not found[field]]
     if missing:
         what = f"there is no column for {' and '.join(missing)}"
-        raise InputError(f"{what}; {ADVICE}", path, 1)
+        raise output.InputError(f"{what}; {ADVICE}", path, 1)
     return {field: column for field, column in found.items() if column}
 
 
@@ -254,7 +250,7 @@ def _own_columns(texts: tuple[str, ...]) -> dict[str, str]:
         field, equals, column = text.partition("=")
         if not equals or field not in COLUMNS:
             known = ", ".join(COLUMNS)
-            raise InputError(
+            raise output.InputError(
                 f"--column: expected FIELD=COLUMN with a field of {known}, got {text!r:.80}"
             )
         found[field] = column

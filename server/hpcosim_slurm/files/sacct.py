@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_schedulers.heuristics.recorded import recorded_path
-from hpcosim_slurm.files.output import (
-    InputError,
-    Pseudonyms,
-    RecordedRun,
-    check_outputs,
-    write_jobs,
-)
+from hpcosim_slurm.files import output
 from hpcosim_slurm.files.report import ImportReport, readable
 from hpcosim_slurm.files.sacct_records import (
     Record,
@@ -128,7 +122,7 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
         InputError: the file cannot be read, lacks columns or has no job that started; or a file
             exists or cannot be written. Nothing is written then.
     """
-    check_outputs([jobs, recorded_path(jobs)], [path], options.names)
+    output.check_outputs([jobs, recorded_path(jobs)], [path], options.names)
     report = ImportReport()
     zone = zone_of(options.time_zone)
     limits: dict[int, int] = {}
@@ -138,7 +132,9 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     found = _from(origin_s, jobs_found, report)
     if not found:
         what = "no job that started was found"
-        raise InputError(f"{what}; {report.summary('dropped') or 'the file has no records'}", path)
+        raise output.InputError(
+            f"{what}; {report.summary('dropped') or 'the file has no records'}", path
+        )
     numbers = job_numbers(found, report, anew=options.anonymize)
     settings = JobLinesSettings(
         origin_s,
@@ -152,10 +148,10 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     runs = [run for run in _recorded(found, numbers, origin_s) if run.job_id in written]
     private: Mapping[Path, bytes] = {}
     if options.anonymize:
-        names = Pseudonyms(options.names)
+        names = output.Pseudonyms(options.names)
         lines = [names.line(line) for line in lines]
         private = names.content()
-    report.written = write_jobs(jobs, lines, runs, private, force=options.force)
+    report.written = output.write_jobs(jobs, lines, runs, private, force=options.force)
     report.facts["second 0 of the simulation"] = as_text(origin_s)
     report.facts["time zone of local times"] = options.time_zone
     return report
@@ -186,13 +182,13 @@ def _from(origin_s: float, found: Sequence[History], report: ImportReport) -> li
 
 def _recorded(
     found: Sequence[History], numbers: Sequence[int], origin_s: float
-) -> Iterator[RecordedRun]:
+) -> Iterator[output.RecordedRun]:
     for runs, number in zip(found, numbers, strict=True):
         for run in runs:
             assert run.start_s is not None
             end_s = None if run.end_s is None else run.end_s - origin_s
             times_s = (runs[0].submit_s - origin_s, run.start_s - origin_s, end_s)
-            yield RecordedRun(number, *times_s, run.nodes, run.state)
+            yield output.RecordedRun(number, *times_s, run.nodes, run.state)
 
 
 def dependency_of(text: str, index: int | None, tasks: Tasks) -> str:

@@ -21,14 +21,8 @@ from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_slurm.starts.observation import Observation
 from hpcosim_slurm.state import ClusterState, LiveJob
+from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.live_engine import spread
-from hpcosim_slurm.worlds.specs import (
-    Shown,
-    reservations_of,
-    spec_of,
-    spec_with_nodes,
-    waits_for_more,
-)
 from hpcosim_workloads.table import JobSpec
 
 DRIFT_S = 0.3
@@ -160,7 +154,7 @@ def _platform(platform: Platform, live: ClusterState, origin_s: float) -> Platfo
     return replace(
         platform,
         partitions=tuple(partitions),
-        reservations=tuple(reservations_of(live.reservations, number, origin_s)),
+        reservations=tuple(specs.reservations_of(live.reservations, number, origin_s)),
         licenses=dict(live.licenses) or platform.licenses,
     )
 
@@ -194,7 +188,7 @@ class _Adoption:
 
     def __init__(self, live: ClusterState, platform: Platform, origin_s: float) -> None:
         self._live, self.platform, self.origin_s = live, platform, origin_s
-        self._shown, self._cluster = Shown(live, platform), Cluster(platform, 0.0)
+        self._shown, self._cluster = specs.Shown(live, platform), Cluster(platform, 0.0)
         names = NodeNames(platform)
         self._names = [names.name_of(number) for number in range(len(names))]
         self._number = {name: at for at, name in enumerate(self._names)}
@@ -219,9 +213,9 @@ class _Adoption:
 
     def waiting(self, job: LiveJob) -> QueuedJob:
         """Return a job that waits. It is held if it waits for what the model does not have."""
-        spec = spec_of(job, self._submit_s(job), self._shown)
+        spec = specs.spec_of(job, self._submit_s(job), self._shown)
         request = spec.request or JobRequest()
-        if not job.is_held and waits_for_more(job, self._shown):
+        if not job.is_held and specs.waits_for_more(job, self._shown):
             self._lack("have no forecast, as they wait for what the model does not know", job)
         elif self.platform.partitions and not spec.partition:
             self._lack("have no forecast, as the scenario lacks their partitions", job)
@@ -240,7 +234,7 @@ class _Adoption:
         if not nodes or len(nodes) < len(job.nodes) or min(free) < 1:
             self._lack("run on cores that the model lacks, and are left out", job)
             return None
-        spec = spec_with_nodes(
+        spec = specs.spec_with_nodes(
             job, self._submit_s(job), self._shown, partial(infeasibility, self._cluster)
         )
         cores = spread(spec.cores, free)
@@ -255,7 +249,7 @@ class _Adoption:
 
     def over(self, job: LiveJob) -> JobSpec:
         """Return what a job asked for that is over, as Slurm remembers it."""
-        return spec_of(job, self._submit_s(job), self._shown)
+        return specs.spec_of(job, self._submit_s(job), self._shown)
 
     def _lack(self, what: str, job: LiveJob) -> None:
         self._lacking.setdefault(what, []).append(job.id)

@@ -26,14 +26,7 @@ from hpcosim_sim.engine.jobs import HELD, SimulatedJob
 from hpcosim_sim.engine.site_events import JobAction, JobActionKind
 from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
-from hpcosim_slurm.worlds.difference import (
-    Change,
-    applied,
-    failed_and_back,
-    is_down,
-    note_node,
-    switch_off_at_start,
-)
+from hpcosim_slurm.worlds import difference
 from hpcosim_slurm.worlds.live_engine import KnownRun, LiveEngine, place
 from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 from hpcosim_slurm.worlds.specs import (
@@ -108,9 +101,9 @@ class ClusterCopy(ABC):
         """See `World`."""
         self.engine.pass_to(now_s)
 
-    def note(self, change: Change) -> None:
+    def note(self, change: difference.Change) -> None:
         """See `World`. First jobs end, then nodes change, then jobs are submitted and changed."""
-        before, after = self.state, applied(self.state, change)
+        before, after = self.state, difference.applied(self.state, change)
         self.state, self._shown = after, Shown(after, self._shown.platform)
         self.engine.pass_to(change.at_s)
         for job_id in change.gone:
@@ -134,8 +127,8 @@ class ClusterCopy(ABC):
                 self._changed(before.jobs[job.id], job)
         self.engine.pass_to(change.at_s)
 
-    def _note_nodes(self, before: ClusterState, change: Change) -> None:
-        self._returned = failed_and_back(before, self.state, change)
+    def _note_nodes(self, before: ClusterState, change: difference.Change) -> None:
+        self._returned = difference.failed_and_back(before, self.state, change)
         for name in self._returned:
             change_node(self.engine, "fail", self._number[name])
             change_node(self.engine, "repair", self._number[name])
@@ -148,12 +141,12 @@ class ClusterCopy(ABC):
         for name in change.lost_nodes:
             if name in self._number:
                 gone = replace(before.nodes[name], is_available=False, slurm_state="DOWN")
-                note_node(self.engine, self._number[name], gone)
+                difference.note_node(self.engine, self._number[name], gone)
 
     def _note_node(self, name: str, node: LiveNode) -> None:
         if name in self._reserved:
             node = replace(node, is_available=False)
-        note_node(self.engine, self._number[name], node)
+        difference.note_node(self.engine, self._number[name], node)
 
     # The start
 
@@ -177,7 +170,7 @@ class ClusterCopy(ABC):
             happen()
         engine.pass_to(now_s)
         for name, node in self.state.nodes.items():
-            switch_off_at_start(engine, self._number[name], node)
+            difference.switch_off_at_start(engine, self._number[name], node)
             self._note_node(name, node)
 
     def _run(self, job: LiveJob) -> None:
@@ -266,7 +259,7 @@ class ClusterCopy(ABC):
         """Let a job of the copy wait again."""
         self.engine.end_timers.forget(job.id)
         nodes = [self.state.nodes[name] for name in before.nodes if name in self.state.nodes]
-        if any(is_down(node) or node.name in self._returned for node in nodes):
+        if any(difference.is_down(node) or node.name in self._returned for node in nodes):
             self._begin_later(job)  # the failure of the node has requeued the copy, if it was there
         elif found.state != "waiting":
             begin_s = job.eligible_s if (job.eligible_s or -math.inf) > self.engine.now_s else None
@@ -321,7 +314,7 @@ class World(Protocol):
     def pass_to(self, now_s: float) -> None:
         """Let time pass up to now, a Unix time, s."""
 
-    def note(self, change: Change) -> None:
+    def note(self, change: difference.Change) -> None:
         """Note what changed in reality."""
 
     def carry_out(self, decision: Decision, seq: int, index: int) -> None:

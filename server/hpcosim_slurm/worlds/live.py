@@ -19,21 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 
-from hpcosim_protocol import (
-    AllocateJob,
-    Decision,
-    JobState,
-    KillJob,
-    Platform,
-    RejectionCode,
-    RejectJob,
-    RequeueJob,
-    ResumeJob,
-    SetCheckpoint,
-    SetNodePower,
-    SubmitJob,
-    SuspendJob,
-)
+import hpcosim_protocol as protocol
 from hpcosim_protocol.requests import snake_case
 from hpcosim_sim.engine.clock import Rank, Timer
 from hpcosim_sim.engine.decisions import allocation_of, check_grace, job_to_requeue
@@ -42,22 +28,7 @@ from hpcosim_sim.engine.jobs import SimulatedJob
 from hpcosim_sim.errors import Rejection
 from hpcosim_sim.physics.execution import Execution
 from hpcosim_sim.physics.grants import Grant
-from hpcosim_slurm.commands import (
-    Action,
-    Begin,
-    Cancel,
-    Hold,
-    Order,
-    Place,
-    PowerDown,
-    PowerUp,
-    Release,
-    Requeue,
-    Resume,
-    Suspend,
-    Terminate,
-    Withdraw,
-)
+from hpcosim_slurm import commands
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.state import JobState as SlurmJobState
 from hpcosim_slurm.worlds.cluster_copy import ClusterCopy
@@ -66,24 +37,24 @@ from hpcosim_slurm.worlds.live_engine import LiveEngine, NoEnds, place
 from hpcosim_slurm.worlds.site import Site, start_partition, starts_in, waits_in
 from hpcosim_slurm.worlds.specs import final_state_of, is_cancelled, waits_for_more
 
-RunDecision = KillJob | RequeueJob | SuspendJob | ResumeJob
-OrderIt = Callable[[Action, Decision, int, int], None]
+RunDecision = protocol.KillJob | protocol.RequeueJob | protocol.SuspendJob | protocol.ResumeJob
+OrderIt = Callable[[commands.Action, protocol.Decision, int, int], None]
 JobsNow = Callable[[], Mapping[int, LiveJob]]
-RejectIt = Callable[[Decision, int, int, Rejection], None]
+RejectIt = Callable[[protocol.Decision, int, int, Rejection], None]
 
-RUN_CODES: Mapping[type[Decision], RejectionCode] = {
-    KillJob: "job_not_running",
-    RequeueJob: "not_requeueable",
-    SuspendJob: "job_not_running",
-    ResumeJob: "job_not_suspended",
+RUN_CODES: Mapping[type[protocol.Decision], protocol.RejectionCode] = {
+    protocol.KillJob: "job_not_running",
+    protocol.RequeueJob: "not_requeueable",
+    protocol.SuspendJob: "job_not_running",
+    protocol.ResumeJob: "job_not_suspended",
 }
 """Code of a decision that Slurm refuses or does not carry out."""
 
-_BEFORE: Mapping[type[Decision], tuple[str, ...]] = {
-    KillJob: ("pending", "configuring", "running", "suspended"),
-    RequeueJob: ("configuring", "running", "suspended"),
-    SuspendJob: ("configuring", "running"),
-    ResumeJob: ("suspended",),
+_BEFORE: Mapping[type[protocol.Decision], tuple[str, ...]] = {
+    protocol.KillJob: ("pending", "configuring", "running", "suspended"),
+    protocol.RequeueJob: ("configuring", "running", "suspended"),
+    protocol.SuspendJob: ("configuring", "running"),
+    protocol.ResumeJob: ("suspended",),
 }
 """States of a job (`LiveJob.state`) in which Slurm has not carried out a decision yet."""
 
@@ -91,15 +62,15 @@ _BY_SIGTERM = 128 + 15
 """Exit code of a job that SIGTERM has ended."""
 
 ON_NODES: tuple[SlurmJobState, ...] = ("configuring", "running", "suspended", "completing")
-UNSUPPORTED = (SetCheckpoint, SubmitJob)
+UNSUPPORTED = (protocol.SetCheckpoint, protocol.SubmitJob)
 HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "ReqNodeNotAvail")
 """Reasons for which Slurm will not start a job on the nodes that it was given."""
 NO_DECISION = -1
 """Position of an order that no decision asked for."""
-CODES: Mapping[type[Decision], RejectionCode] = {
-    AllocateJob: "bad_allocation",
-    RejectJob: "job_not_waiting",
-    SetNodePower: "not_allowed",
+CODES: Mapping[type[protocol.Decision], protocol.RejectionCode] = {
+    protocol.AllocateJob: "bad_allocation",
+    protocol.RejectJob: "job_not_waiting",
+    protocol.SetNodePower: "not_allowed",
     **RUN_CODES,
 }
 """Code of a decision that Slurm refuses."""
@@ -132,7 +103,7 @@ class RunChanges:
     def __init__(
         self, engine: LiveEngine, jobs: JobsNow, timeout_s: float, order: OrderIt, reject: RejectIt
     ) -> None:
-        self.ends: dict[int, JobState] = {}
+        self.ends: dict[int, protocol.JobState] = {}
         self.suspended: set[int] = set()
         self._engine = engine
         self._jobs = jobs
@@ -142,7 +113,7 @@ class RunChanges:
         self._awaited: dict[int, _Awaited] = {}
         self._deferred: list[int] = []  # jobs to resume when their cores are free
         self._warned: dict[
-            int, JobState
+            int, protocol.JobState
         ] = {}  # jobs with SIGTERM, and what they are if it ends them
 
     # Decisions
@@ -158,21 +129,23 @@ class RunChanges:
         """
         engine, job_id = self._engine, wanted.job_id
         earlier = self._awaited.get(job_id)
-        if earlier is not None and not isinstance(wanted, KillJob):
+        if earlier is not None and not isinstance(wanted, protocol.KillJob):
             name = snake_case(type(earlier.decision).__name__)
             why = f"job {job_id}: Slurm has not carried out the last {name} yet"
             raise Rejection(RUN_CODES[type(wanted)], why)
         do = partial(self._do, wanted, seq, index)
-        if isinstance(wanted, KillJob):
+        if isinstance(wanted, protocol.KillJob):
             job = engine.jobs.waiting[job_id] if is_starting else engine.jobs.placed_job(job_id)
             check_grace(engine, "kill_job", wanted.grace_s)
             if wanted.grace_s > 0.0 and self._jobs()[job_id].state == "running":
                 self._warned[job_id] = wanted.state
-                self._order(Terminate(self._jobs()[job_id].name_in_slurm), wanted, seq, index)
+                self._order(
+                    commands.Terminate(self._jobs()[job_id].name_in_slurm), wanted, seq, index
+                )
             engine.graces.set(job, wanted.grace_s, do)
-        elif isinstance(wanted, RequeueJob):
+        elif isinstance(wanted, protocol.RequeueJob):
             engine.graces.set(job_to_requeue(engine, wanted), wanted.grace_s, do)
-        elif isinstance(wanted, SuspendJob):
+        elif isinstance(wanted, protocol.SuspendJob):
             do(engine.jobs.running_job(job_id))
         else:
             job = engine.jobs.suspended_job(job_id)
@@ -185,11 +158,11 @@ class RunChanges:
         if job.state == "over":
             return
         self.drop(job_id)
-        if isinstance(wanted, KillJob):
+        if isinstance(wanted, protocol.KillJob):
             self.ends[job_id] = wanted.state
         timer = engine.clock.at(engine.now_s + self._timeout_s, Rank.ALARM, self._on_late, job_id)
         self._awaited[job_id] = _Awaited(wanted, seq, index, timer)
-        if isinstance(wanted, ResumeJob):
+        if isinstance(wanted, protocol.ResumeJob):
             self._deferred.append(job_id)
         else:
             self._order(_action(wanted, self._jobs()[job_id].name_in_slurm), wanted, seq, index)
@@ -220,11 +193,14 @@ class RunChanges:
             job = engine.jobs.find(job_id)
             if job is None or job.state not in ("running", "suspended"):
                 continue
-            resumes = isinstance(each.decision, ResumeJob)
+            resumes = isinstance(each.decision, protocol.ResumeJob)
             if resumes == (job.state == "suspended"):
                 for node, cores in zip(job.nodes, job.held, strict=True):
                     engine.cluster.free[node] += -cores if resumes else cores
-            if isinstance(each.decision, KillJob | RequeueJob) and job.resources is not None:
+            if (
+                isinstance(each.decision, protocol.KillJob | protocol.RequeueJob)
+                and job.resources is not None
+            ):
                 engine.resources.release(job.resources)
                 freed.append(job.resources)
         try:
@@ -235,7 +211,7 @@ class RunChanges:
 
     # What Slurm says
 
-    def refused(self, seq: int, index: int) -> Decision | None:
+    def refused(self, seq: int, index: int) -> protocol.Decision | None:
         """Forget the decision of an order that Slurm refuses, and return it; None: not known."""
         for job_id, each in self._awaited.items():
             if (each.seq, each.index) == (seq, index):
@@ -244,7 +220,7 @@ class RunChanges:
                 return each.decision
         return None
 
-    def not_warned(self, decision: Decision) -> None:
+    def not_warned(self, decision: protocol.Decision) -> None:
         """Forget the time of grace of a decision whose signal Slurm refuses."""
         job = self._engine.jobs.find(getattr(decision, "job_id", -1))
         if job is not None:
@@ -253,24 +229,26 @@ class RunChanges:
 
     def to_resume(self) -> frozenset[int]:
         """Return the jobs that the scheduler has suspended, or is suspending."""
-        waits = (job for job, each in self._awaited.items() if type(each.decision) is SuspendJob)
+        waits = (
+            job for job, each in self._awaited.items() if type(each.decision) is protocol.SuspendJob
+        )
         return frozenset((*self.suspended, *waits))
 
-    def requeue_of(self, job_id: int) -> RequeueJob | None:
+    def requeue_of(self, job_id: int) -> protocol.RequeueJob | None:
         """Return the decision by which a job is being requeued; None: there is none."""
         each = self._awaited.get(job_id)
         found = None if each is None else each.decision
-        return found if isinstance(found, RequeueJob) else None
+        return found if isinstance(found, protocol.RequeueJob) else None
 
     def note(self, job: LiveJob) -> None:
         """Note the state of a job."""
         each = self._awaited.get(job.id)
         if job.state != "suspended":
             self.suspended.discard(job.id)
-        elif each is not None and isinstance(each.decision, SuspendJob):
+        elif each is not None and isinstance(each.decision, protocol.SuspendJob):
             self.suspended.add(job.id)
         if each is not None and job.state not in _BEFORE[type(each.decision)]:
-            if isinstance(each.decision, RequeueJob) and job.state == "completing":
+            if isinstance(each.decision, protocol.RequeueJob) and job.state == "completing":
                 self._stop(each)  # it waits for the end of its processes
             else:
                 self.drop(job.id)
@@ -287,7 +265,7 @@ class RunChanges:
         if each.timer.call is not None:
             self._engine.clock.cancel(each.timer)
 
-    def final_state(self, job: LiveJob) -> JobState:
+    def final_state(self, job: LiveJob) -> protocol.JobState:
         """Return the final state of a job that is over, and forget the job."""
         self.drop(job.id)
         self.suspended.discard(job.id)
@@ -313,12 +291,14 @@ class RunChanges:
         self._reject(each.decision, each.seq, each.index, Rejection(code, why))
 
 
-def _action(wanted: RunDecision, name: str) -> Action:
-    if isinstance(wanted, KillJob):
-        return Cancel(name)
-    if isinstance(wanted, RequeueJob):
-        return Requeue(name)
-    return Suspend(name) if isinstance(wanted, SuspendJob) else Resume(name)
+def _action(wanted: RunDecision, name: str) -> commands.Action:
+    if isinstance(wanted, protocol.KillJob):
+        return commands.Cancel(name)
+    if isinstance(wanted, protocol.RequeueJob):
+        return commands.Requeue(name)
+    return (
+        commands.Suspend(name) if isinstance(wanted, protocol.SuspendJob) else commands.Resume(name)
+    )
 
 
 def are_on(engine: LiveEngine, nodes: list[int]) -> bool:
@@ -374,7 +354,7 @@ class LiveWorld(ClusterCopy):
         self.diverged_s = 0.0
         self._promises = Promises()
         self._orders: list[LiveOrder] = []
-        self._decided: dict[tuple[int, int], Decision] = {}
+        self._decided: dict[tuple[int, int], protocol.Decision] = {}
         super().__init__(state, site)
         self._runs = RunChanges(
             self.engine, lambda: self.state.jobs, site.start_timeout_s, self._order, self._reject
@@ -382,7 +362,7 @@ class LiveWorld(ClusterCopy):
 
     # Decisions
 
-    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
+    def carry_out(self, decision: protocol.Decision, seq: int, index: int) -> None:
         """See `World`. Orders are collected until `take_orders`."""
         if not index:
             self._decided.clear()
@@ -402,39 +382,46 @@ class LiveWorld(ClusterCopy):
         decision = later or self._decided.get((seq, index))
         if decision is None:
             return
-        if isinstance(decision, AllocateJob):
+        if isinstance(decision, protocol.AllocateJob):
             self._promises.drop(self.engine, decision.job_id)
         elif later is None:
             self._runs.not_warned(decision)
         code = CODES.get(type(decision), "not_allowed")
         self._reject(decision, seq, index, Rejection(code, f"Slurm: {words}"))
 
-    def _check_and_order(self, decision: Decision, seq: int, index: int) -> None:
+    def _check_and_order(self, decision: protocol.Decision, seq: int, index: int) -> None:
         if isinstance(decision, UNSUPPORTED):
             name = snake_case(type(decision).__name__)
             raise Rejection("not_allowed", f"{name}: the bridge to Slurm does not carry it out")
         self._check_own(decision)
-        if isinstance(decision, AllocateJob):
+        if isinstance(decision, protocol.AllocateJob):
             self._allocate(decision, seq, index)
-        elif isinstance(decision, RejectJob):
+        elif isinstance(decision, protocol.RejectJob):
             self.engine.jobs.waiting_job(decision.job_id)
             if decision.at_end:  # a cluster has no end: the job goes on waiting in Slurm
                 return
             self._runs.ends[decision.job_id] = decision.state
             name = self.state.jobs[decision.job_id].name_in_slurm
-            self._order(Cancel(name), decision, seq, index)
-        elif isinstance(decision, KillJob | RequeueJob | SuspendJob | ResumeJob):
+            self._order(commands.Cancel(name), decision, seq, index)
+        elif isinstance(
+            decision,
+            protocol.KillJob | protocol.RequeueJob | protocol.SuspendJob | protocol.ResumeJob,
+        ):
             with self._as_decided():
                 is_starting = decision.job_id in self._promises
                 self._runs.decide(decision, seq, index, is_starting=is_starting)
             self._runs.resume_deferred()
-        elif self.engine.decide(decision, seq, index) and isinstance(decision, SetNodePower):
+        elif self.engine.decide(decision, seq, index) and isinstance(
+            decision, protocol.SetNodePower
+        ):
             self.engine.switching.cancel(decision.node)  # what Slurm does is seen
             names = (list(self.state.nodes)[decision.node],)
-            action = PowerUp(names) if decision.state == "on" else PowerDown(names)
+            action = (
+                commands.PowerUp(names) if decision.state == "on" else commands.PowerDown(names)
+            )
             self._order(action, decision, seq, index)
 
-    def _allocate(self, wanted: AllocateJob, seq: int, index: int) -> None:
+    def _allocate(self, wanted: protocol.AllocateJob, seq: int, index: int) -> None:
         engine, job_id = self.engine, wanted.job_id
         if job_id in self._promises:
             raise Rejection("job_not_waiting", f"job {job_id} is being started by Slurm")
@@ -450,10 +437,10 @@ class LiveWorld(ClusterCopy):
         promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer, back)
         self._promises.add(job_id, promise)
         if self._site.mode == "hold":
-            action: Action = release_of(job, self._site)
+            action: commands.Action = release_of(job, self._site)
         else:
             chosen = tuple(names[node] for node in nodes)
-            action = Place(
+            action = commands.Place(
                 job.name_in_slurm, chosen, start_partition(self._site, self.state, job, chosen)
             )
         self._order(action, wanted, seq, index)
@@ -469,14 +456,16 @@ class LiveWorld(ClusterCopy):
         finally:
             free[:] = before
 
-    def _order(self, action: Action, decision: Decision, seq: int, index: int) -> None:
-        if not isinstance(decision, AllocateJob):  # whose effect is seen: see `_started`
+    def _order(
+        self, action: commands.Action, decision: protocol.Decision, seq: int, index: int
+    ) -> None:
+        if not isinstance(decision, protocol.AllocateJob):  # whose effect is seen: see `_started`
             self.rejected_in_a_row = 0
         self._decided[seq, index] = decision
         cause = f"request {seq}, decision {index}: {snake_case(type(decision).__name__)}"
-        self._orders.append(LiveOrder(Order(action, cause), seq, index))
+        self._orders.append(LiveOrder(commands.Order(action, cause), seq, index))
 
-    def _reject(self, decision: Decision, seq: int, index: int, why: Rejection) -> None:
+    def _reject(self, decision: protocol.Decision, seq: int, index: int, why: Rejection) -> None:
         self.rejected_in_a_row += 1
         self.engine.reject(decision, seq, index, why)
 
@@ -496,7 +485,7 @@ class LiveWorld(ClusterCopy):
         within = f"has not started the job within {self._site.start_timeout_s:g} s ({why})"
         self._take_back(timer.subject, within, "node_busy")
 
-    def _take_back(self, job_id: int, words: str, code: RejectionCode) -> None:
+    def _take_back(self, job_id: int, words: str, code: protocol.RejectionCode) -> None:
         """Withdraw a job that Slurm does not start."""
         promise = self._promises.drop(self.engine, job_id)
         if promise is None:
@@ -504,7 +493,9 @@ class LiveWorld(ClusterCopy):
         seq, index = promise.seq, promise.index
         if self._site.waiting and job_id in self.state.jobs:
             name = self.state.jobs[job_id].name_in_slurm
-            order = Order(Withdraw(name, promise.partition), f"request {seq}: it {words}")
+            order = commands.Order(
+                commands.Withdraw(name, promise.partition), f"request {seq}: it {words}"
+            )
             self._orders.append(LiveOrder(order, seq, NO_DECISION))
         self._reject(promise.decision, seq, index, Rejection(code, f"Slurm {words}"))
 
@@ -581,7 +572,7 @@ class LiveWorld(ClusterCopy):
         shown = job if later is None else replace(job, eligible_s=later)
         self._requeue(found, before, shown, "user" if wanted is None else "decision")
         for action in wait_again(job, self._site, is_decided=wanted is not None, begin_s=later):
-            self._orders.append(LiveOrder(Order(action, "requeued"), 0, NO_DECISION))
+            self._orders.append(LiveOrder(commands.Order(action, "requeued"), 0, NO_DECISION))
 
     def _is_held(self, job: LiveJob) -> bool:
         """Return whether a job may not start: without waiting partitions, jobs wait held.
@@ -592,7 +583,7 @@ class LiveWorld(ClusterCopy):
             return True
         return job.is_held and not waits_held(job, self._site)
 
-    def _make_engine(self, platform: Platform, start_s: float) -> LiveEngine:
+    def _make_engine(self, platform: protocol.Platform, start_s: float) -> LiveEngine:
         engine = LiveEngine(platform, start_s)
         engine.end_timers = NoEnds(engine, Execution(platform, None))
         return engine
@@ -602,7 +593,7 @@ class LiveWorld(ClusterCopy):
 class LiveOrder:
     """An order with its decision."""
 
-    order: Order
+    order: commands.Order
     seq: int
     index: int
 
@@ -621,7 +612,7 @@ class Promise:
         partition: the partitions to which the job goes back if Slurm does not start it.
     """
 
-    decision: AllocateJob
+    decision: protocol.AllocateJob
     seq: int
     index: int
     nodes: list[int]
@@ -673,14 +664,16 @@ class Promises:
                     resources.release(promise.grant.resources)
 
 
-def release_of(job: LiveJob, site: Site) -> Release:
+def release_of(job: LiveJob, site: Site) -> commands.Release:
     """Return the action that lets Slurm start a job where it likes."""
-    return Release(job.name_in_slurm, starts_in(site, job.partition) if site.waiting else "")
+    return commands.Release(
+        job.name_in_slurm, starts_in(site, job.partition) if site.waiting else ""
+    )
 
 
 def wait_again(
     job: LiveJob, site: Site, *, is_decided: bool, begin_s: float | None
-) -> list[Action]:
+) -> list[commands.Action]:
     """Return the actions after which a job that was requeued starts by a decision again.
 
     Args:
@@ -688,21 +681,21 @@ def wait_again(
         begin_s: its earliest start by that decision, Unix time, s; None: Slurm's own.
     """
     name, waits = job.name_in_slurm, waits_in(site, job.partition)
-    found: list[Action] = []
+    found: list[commands.Action] = []
     if not site.waiting:
         if not job.is_held:
-            found.append(Hold(name))
+            found.append(commands.Hold(name))
     else:
         if job.partition != waits:
-            found.append(Withdraw(name, waits))
+            found.append(commands.Withdraw(name, waits))
         if is_decided and job.is_held:  # as Slurm holds suspended jobs
-            found.append(Release(name))
+            found.append(commands.Release(name))
     if begin_s is not None:
-        found.append(Begin(name, begin_s))
+        found.append(commands.Begin(name, begin_s))
     return found
 
 
-def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[Order]:
+def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> list[commands.Order]:
     """Return the orders after which nobody needs to decide any more.
 
     Slurm starts all waiting jobs, and jobs that the scheduler has suspended are resumed as soon as
@@ -712,7 +705,7 @@ def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> l
         suspended: numbers of the jobs that the scheduler has suspended.
     """
     orders = [
-        Order(release_of(job, site), "fall-back")
+        commands.Order(release_of(job, site), "fall-back")
         for job in state.jobs.values()
         if job.state == "pending" and _waits_for_us(job, site)
     ]
@@ -723,7 +716,7 @@ def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> l
     for job_id in sorted(suspended & state.jobs.keys()):
         job = state.jobs[job_id]
         if job.state == "suspended" and _take(free, job):
-            orders.append(Order(Resume(job.name_in_slurm), "fall-back"))
+            orders.append(commands.Order(commands.Resume(job.name_in_slurm), "fall-back"))
     return orders
 
 

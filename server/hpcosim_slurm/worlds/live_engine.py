@@ -6,14 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hpcosim_protocol import (
-    Decision,
-    DecisionRejected,
-    JobRequest,
-    JobState,
-    Platform,
-    SimulationBegan,
-)
+import hpcosim_protocol as protocol
 from hpcosim_protocol.requests import snake_case
 from hpcosim_protocol.resources import (
     WHOLE_DEVICE,
@@ -45,7 +38,7 @@ class KnownRun(NamedTuple):
     """
 
     run_s: float
-    state: JobState
+    state: protocol.JobState
 
 
 class LearnedEnds(EndTimers):
@@ -116,14 +109,14 @@ class LiveEngine(Engine):
     """
 
     end_timers: LearnedEnds
-    on_rejected: Callable[[DecisionRejected], object] | None = None
+    on_rejected: Callable[[protocol.DecisionRejected], object] | None = None
 
-    def __init__(self, platform: Platform, start_s: float) -> None:
+    def __init__(self, platform: protocol.Platform, start_s: float) -> None:
         rules = Rules(kill_at_walltime=True, wake_on_allocation=True, initial_time_s=start_s)
         super().__init__(platform, job_table(job_id=()), rules)
         self.all_submitted = False
         self.outbox.take()  # with the end of the empty workload
-        self.outbox.add(SimulationBegan(start_s))
+        self.outbox.add(protocol.SimulationBegan(start_s))
         self.end_timers = LearnedEnds(self, Execution(platform, None))
 
     def pass_to(self, now_s: float) -> None:
@@ -153,7 +146,7 @@ class LiveEngine(Engine):
             clock.run_instant()
         return True
 
-    def decide(self, decision: Decision, seq: int, index: int) -> bool:
+    def decide(self, decision: protocol.Decision, seq: int, index: int) -> bool:
         """Carry out a decision now, or add the event that rejects it.
 
         Returns:
@@ -166,9 +159,9 @@ class LiveEngine(Engine):
             return False
         return True
 
-    def reject(self, decision: Decision, seq: int, index: int, why: Rejection) -> None:
+    def reject(self, decision: protocol.Decision, seq: int, index: int, why: Rejection) -> None:
         """Add the event that rejects a decision."""
-        event = DecisionRejected(
+        event = protocol.DecisionRejected(
             self.now_s,
             seq,
             index,
@@ -267,7 +260,7 @@ def _held(engine: Engine, spec: JobSpec, nodes: Sequence[int], tasks: list[int])
 
 
 def _devices(
-    request: JobRequest, counts: Sequence[int], free: Sequence[FreeDevices]
+    request: protocol.JobRequest, counts: Sequence[int], free: Sequence[FreeDevices]
 ) -> list[DeviceShares]:
     """Return the devices on each node, those of the lowest numbers. Slurm has no shares of one."""
     left = [

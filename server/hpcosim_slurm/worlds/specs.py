@@ -12,15 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpcosim_protocol import (
-    Dependency,
-    JobRequest,
-    JobState,
-    NodeReservation,
-    Placement,
-    Platform,
-    ResourceError,
-)
+import hpcosim_protocol as protocol
 from hpcosim_protocol.features import check
 from hpcosim_protocol.hosts import to_ranges
 from hpcosim_protocol.node_access import may_use
@@ -45,7 +37,7 @@ UNLIMITED_S = 365 * 86_400.0
 """Requested time of jobs without a limit, s: Slurm's planning counts them as a year."""
 MAX_TEXT = 200  # characters of a name in the protocol
 MAX_EXPRESSION = 1000  # characters of an expression of features
-FINAL_STATES: Mapping[str, JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
+FINAL_STATES: Mapping[str, protocol.JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
 """State of a job whose run ended by itself, by Slurm's word; of all others: `failed`."""
 
 
@@ -58,7 +50,7 @@ class Conditions(NamedTuple):
         is_complete: whether there are no others.
     """
 
-    dependencies: tuple[Dependency, ...] = ()
+    dependencies: tuple[protocol.Dependency, ...] = ()
     any_of: bool = False
     is_complete: bool = True
 
@@ -85,7 +77,7 @@ def conditions_of(job: LiveJob, shown: Shown) -> Conditions:
     return UNKNOWN if parsed.any_of else Conditions(known, is_complete=False)
 
 
-def _dependency(job: LiveJob, clause: Clause, shown: Shown) -> Dependency | None:
+def _dependency(job: LiveJob, clause: Clause, shown: Shown) -> protocol.Dependency | None:
     """Return a condition; None: a job that it names is over, or in no partition that is shown."""
     numbers: list[int] = []
     for each in clause.references:
@@ -94,7 +86,7 @@ def _dependency(job: LiveJob, clause: Clause, shown: Shown) -> Dependency | None
             return None
         numbers += found
     kind = "afterok" if clause.kind == "aftercorr" else clause.kind
-    return Dependency(kind, tuple(numbers), clause.delay_s)  # type: ignore[arg-type]
+    return protocol.Dependency(kind, tuple(numbers), clause.delay_s)  # type: ignore[arg-type]
 
 
 def _numbers(job: LiveJob, kind: str, other: Reference, shown: Shown) -> list[int]:
@@ -149,8 +141,8 @@ def spec_with_nodes(
     """
     free = dataclasses.replace(job, is_held=False, dependency="", eligible_s=None)
     spec = spec_of(free, submit_s, shown)
-    asked = spec.request or JobRequest()
-    held = JobRequest(
+    asked = spec.request or protocol.JobRequest()
+    held = protocol.JobRequest(
         name=asked.name,
         array_id=asked.array_id,
         array_index=asked.array_index,
@@ -162,7 +154,7 @@ def spec_with_nodes(
         licenses=asked.licenses,
         requeue=asked.requeue,
     )
-    fewest = JobRequest(name=asked.name, requeue=asked.requeue)
+    fewest = protocol.JobRequest(name=asked.name, requeue=asked.requeue)
     specs = [spec, *(spec._replace(request=request) for request in (held, fewest))]
     return next((each for each in specs if not error_of(each)), spec)
 
@@ -179,7 +171,7 @@ def requested_s(job: LiveJob, state: ClusterState) -> float:
     return max((UNLIMITED_S if limit is None else limit for limit in limits), default=UNLIMITED_S)
 
 
-def placement_of(job: LiveJob) -> Placement:
+def placement_of(job: LiveJob) -> protocol.Placement:
     """Return the rule for the layout of a job over nodes."""
     if job.is_exclusive:
         return "whole_nodes"
@@ -205,16 +197,16 @@ def is_cancelled(job: LiveJob) -> bool:
     return job.slurm_state.startswith(("CANCELLED", "REVOKED"))
 
 
-def final_state_of(job: LiveJob) -> JobState:
+def final_state_of(job: LiveJob) -> protocol.JobState:
     """Return the state of a job whose run is over, if the run ended by itself."""
     return FINAL_STATES.get(job.slurm_state.split("+")[0].split(" ")[0], "failed")
 
 
-def _request(job: LiveJob, shown: Shown) -> JobRequest:
+def _request(job: LiveJob, shown: Shown) -> protocol.JobRequest:
     conditions = conditions_of(job, shown)
     several = job.nodes_max > 1 and job.nodes_max < job.cpus
     now_s, holds_memory = shown.state.at_s, "memory" in shown.platform.consumable
-    return JobRequest(
+    return protocol.JobRequest(
         name=job.name[:MAX_TEXT],
         hold=job.is_held or waits_for_more(job, shown),
         begin_s=job.eligible_s if job.eligible_s is not None and job.eligible_s > now_s else None,
@@ -271,7 +263,7 @@ def _features(text: str) -> str:
         return ""
     try:
         check(text)
-    except ResourceError:
+    except protocol.ResourceError:
         return ""
     return text
 
@@ -279,7 +271,7 @@ def _features(text: str) -> str:
 class Shown:
     """The part of a cluster that a scheduler sees, and its model."""
 
-    def __init__(self, state: ClusterState, platform: Platform) -> None:
+    def __init__(self, state: ClusterState, platform: protocol.Platform) -> None:
         self.state = state
         self.platform = platform
 
@@ -289,7 +281,7 @@ class Shown:
         return frozenset(each.name for each in self.platform.partitions)
 
     @cached_property
-    def reservations(self) -> Mapping[str, NodeReservation]:
+    def reservations(self) -> Mapping[str, protocol.NodeReservation]:
         """The reservations of the model, by name."""
         return {each.name: each for each in self.platform.reservations}
 
@@ -310,7 +302,7 @@ class Shown:
 
 def reservations_of(
     live: Mapping[str, LiveReservation], number: Mapping[str, int], origin_s: float = 0.0
-) -> Iterator[NodeReservation]:
+) -> Iterator[protocol.NodeReservation]:
     """Yield the reservations of nodes.
 
     A reservation of some cores of a node counts as one of the node. With excluded users or
@@ -325,7 +317,7 @@ def reservations_of(
         if not nodes or each.end_s <= each.start_s:
             continue
         excludes = any(name.startswith("-") for name in (*each.users, *each.accounts))
-        yield NodeReservation(
+        yield protocol.NodeReservation(
             name=each.name[:200],
             nodes=to_ranges(nodes),
             start_s=each.start_s - origin_s,
@@ -338,7 +330,7 @@ def reservations_of(
 
 
 def newly_reserved(
-    state: ClusterState, platform: Platform, number: Mapping[str, int]
+    state: ClusterState, platform: protocol.Platform, number: Mapping[str, int]
 ) -> frozenset[str]:
     """Return the nodes of reservations that have begun and that a platform does not have.
 
@@ -355,7 +347,7 @@ def newly_reserved(
     )
 
 
-def _without_window(reservation: NodeReservation) -> NodeReservation:
+def _without_window(reservation: protocol.NodeReservation) -> protocol.NodeReservation:
     """Return a reservation that repeats without its present window, which moves."""
     if reservation.repeat_s is None:
         return reservation

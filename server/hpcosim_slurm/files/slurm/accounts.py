@@ -9,12 +9,7 @@ from typing import Any, NamedTuple
 
 from hpcosim_slurm.files.output import InputError, Pseudonyms
 from hpcosim_slurm.files.report import ImportReport, Kind
-from hpcosim_slurm.files.slurm.statements import (
-    names,
-    optional_seconds,
-    optional_whole,
-    tres_limits,
-)
+from hpcosim_slurm.files.slurm import statements as texts
 from hpcosim_slurm.files.tables import lines_of, read_table
 from hpcosim_workloads.logs.quantities import FieldError, shown
 
@@ -33,21 +28,21 @@ _PART = re.compile(
 Read = Callable[[str], Any]
 
 LIMITS: Mapping[str, tuple[str, Read]] = {
-    "grpjobs": ("grp_jobs", optional_whole),
-    "grpjobsaccrue": ("grp_jobs_accrue", optional_whole),
-    "grpsubmit": ("grp_submit_jobs", optional_whole),
-    "grpsubmitjobs": ("grp_submit_jobs", optional_whole),
-    "grptres": ("grp_tres", tres_limits),
-    "grptresmins": ("grp_tres_mins", tres_limits),
-    "grptresrunmins": ("grp_tres_run_mins", tres_limits),
-    "grpwall": ("grp_wall_s", optional_seconds),
-    "maxtres": ("max_tres_per_job", tres_limits),
-    "maxtresperjob": ("max_tres_per_job", tres_limits),
-    "maxtrespernode": ("max_tres_per_node", tres_limits),
-    "maxtresmins": ("max_tres_mins_per_job", tres_limits),
-    "maxtresminsperjob": ("max_tres_mins_per_job", tres_limits),
-    "maxwall": ("max_wall_s", optional_seconds),
-    "maxwalldurationperjob": ("max_wall_s", optional_seconds),
+    "grpjobs": ("grp_jobs", texts.optional_whole),
+    "grpjobsaccrue": ("grp_jobs_accrue", texts.optional_whole),
+    "grpsubmit": ("grp_submit_jobs", texts.optional_whole),
+    "grpsubmitjobs": ("grp_submit_jobs", texts.optional_whole),
+    "grptres": ("grp_tres", texts.tres_limits),
+    "grptresmins": ("grp_tres_mins", texts.tres_limits),
+    "grptresrunmins": ("grp_tres_run_mins", texts.tres_limits),
+    "grpwall": ("grp_wall_s", texts.optional_seconds),
+    "maxtres": ("max_tres_per_job", texts.tres_limits),
+    "maxtresperjob": ("max_tres_per_job", texts.tres_limits),
+    "maxtrespernode": ("max_tres_per_node", texts.tres_limits),
+    "maxtresmins": ("max_tres_mins_per_job", texts.tres_limits),
+    "maxtresminsperjob": ("max_tres_mins_per_job", texts.tres_limits),
+    "maxwall": ("max_wall_s", texts.optional_seconds),
+    "maxwalldurationperjob": ("max_wall_s", texts.optional_seconds),
 }
 QOS_FLAGS: Mapping[str, str] = {
     "denyonlimit": "deny_on_limit",
@@ -65,44 +60,44 @@ DESCRIPTIVE = frozenset(("description", "organization", "adminlevel", "coordinat
 
 
 def _shares(text: str) -> int | str | None:
-    return "parent" if text.lower() == "parent" else optional_whole(text)
+    return "parent" if text.lower() == "parent" else texts.optional_whole(text)
 
 
 ASSOCIATION: Mapping[str, tuple[str, Read]] = {
     **LIMITS,
     "fairshare": ("shares", _shares),
-    "priority": ("priority", optional_whole),
-    "qos": ("qos", names),
+    "priority": ("priority", texts.optional_whole),
+    "qos": ("qos", texts.names),
     "defaultqos": ("default_qos", str),
-    "maxjobs": ("max_jobs", optional_whole),
-    "maxjobsaccrue": ("max_jobs_accrue", optional_whole),
-    "maxsubmit": ("max_submit_jobs", optional_whole),
-    "maxsubmitjobs": ("max_submit_jobs", optional_whole),
+    "maxjobs": ("max_jobs", texts.optional_whole),
+    "maxjobsaccrue": ("max_jobs_accrue", texts.optional_whole),
+    "maxsubmit": ("max_submit_jobs", texts.optional_whole),
+    "maxsubmitjobs": ("max_submit_jobs", texts.optional_whole),
 }
 """Attribute of an association and its conversion, by key of `sacctmgr`."""
 
 QOS: Mapping[str, tuple[str, Read]] = {
     **LIMITS,
-    "priority": ("priority", optional_whole),
-    "gracetime": ("grace_time_s", optional_seconds),
-    "preempt": ("preempt", names),
-    "preemptexempttime": ("preempt_exempt_time_s", optional_seconds),
+    "priority": ("priority", texts.optional_whole),
+    "gracetime": ("grace_time_s", texts.optional_seconds),
+    "preempt": ("preempt", texts.names),
+    "preemptexempttime": ("preempt_exempt_time_s", texts.optional_seconds),
     "preemptmode": ("preempt_mode", lambda text: "" if text == "cluster" else text.lower()),
     "usagefactor": ("usage_factor", float),
     "limitfactor": ("limit_factor", float),
     "usagethres": ("usage_threshold", float),
-    "maxtrespu": ("max_tres_per_user", tres_limits),
-    "maxtrespa": ("max_tres_per_account", tres_limits),
-    "maxtresrunminspu": ("max_tres_run_mins_per_user", tres_limits),
-    "maxtresrunminspa": ("max_tres_run_mins_per_account", tres_limits),
-    "maxjobspu": ("max_jobs_per_user", optional_whole),
-    "maxjobspa": ("max_jobs_per_account", optional_whole),
-    "maxsubmitpu": ("max_submit_jobs_per_user", optional_whole),
-    "maxsubmitpa": ("max_submit_jobs_per_account", optional_whole),
-    "maxjobsaccruepu": ("max_jobs_accrue_per_user", optional_whole),
-    "maxjobsaccruepa": ("max_jobs_accrue_per_account", optional_whole),
-    "minpriothres": ("min_prio_threshold", optional_whole),
-    "mintres": ("min_tres_per_job", tres_limits),
+    "maxtrespu": ("max_tres_per_user", texts.tres_limits),
+    "maxtrespa": ("max_tres_per_account", texts.tres_limits),
+    "maxtresrunminspu": ("max_tres_run_mins_per_user", texts.tres_limits),
+    "maxtresrunminspa": ("max_tres_run_mins_per_account", texts.tres_limits),
+    "maxjobspu": ("max_jobs_per_user", texts.optional_whole),
+    "maxjobspa": ("max_jobs_per_account", texts.optional_whole),
+    "maxsubmitpu": ("max_submit_jobs_per_user", texts.optional_whole),
+    "maxsubmitpa": ("max_submit_jobs_per_account", texts.optional_whole),
+    "maxjobsaccruepu": ("max_jobs_accrue_per_user", texts.optional_whole),
+    "maxjobsaccruepa": ("max_jobs_accrue_per_account", texts.optional_whole),
+    "minpriothres": ("min_prio_threshold", texts.optional_whole),
+    "mintres": ("min_tres_per_job", texts.tres_limits),
     "flags": ("flags", lambda text: [QOS_FLAGS[flag] for flag in _known_flags(text)]),
 }
 

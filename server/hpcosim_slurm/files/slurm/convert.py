@@ -11,15 +11,8 @@ import yaml
 
 from hpcosim_slurm.files.output import InputError, Pseudonyms, check_outputs, write_files
 from hpcosim_slurm.files.report import ImportReport, Kind
+from hpcosim_slurm.files.slurm import nodes as hardware
 from hpcosim_slurm.files.slurm.accounts import read_accounts, read_qos
-from hpcosim_slurm.files.slurm.nodes import (
-    AWAY,
-    NodePower,
-    hosts_of,
-    node_groups,
-    partitions,
-    switches,
-)
 from hpcosim_slurm.files.slurm.power_saving import KEYS as POWER_SAVING
 from hpcosim_slurm.files.slurm.power_saving import power_saving
 from hpcosim_slurm.files.slurm.reservations import read_reservations
@@ -113,7 +106,7 @@ BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """First keys of the lines of a file, in lower case, and an example of a line."""
 WIDTH = 100
-POWER = NodePower()
+POWER = hardware.NodePower()
 
 
 def name_all_qos(
@@ -172,7 +165,7 @@ def failures(
     Raises:
         InputError: a `DownNodes` line has a node that does not exist.
     """
-    known = {name for each in groups for name in hosts_of(each["names"], statements[0])}
+    known = {name for each in groups for name in hardware.hosts_of(each["names"], statements[0])}
     events = [*_of_nodes(statements), *_of_down_nodes(statements, known)]
     return {"failures": {"events": events}} if events else {}
 
@@ -183,7 +176,7 @@ def _of_nodes(statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
         hosts, state = statement.values["nodename"], statement.values.get("state", default)
         if hosts.upper() == "DEFAULT":
             default = state
-        elif state.upper() not in AWAY:
+        elif state.upper() not in hardware.AWAY:
             yield from _event(hosts, state)
 
 
@@ -191,7 +184,7 @@ def _of_down_nodes(statements: Sequence[Statement], known: set[str]) -> Iterator
     """Yield the events of `DownNodes` lines, whose state is `DOWN` unless they state one."""
     for statement in (each for each in statements if each.key == "downnodes"):
         hosts = statement.values["downnodes"]
-        for name in hosts_of(hosts, statement):
+        for name in hardware.hosts_of(hosts, statement):
             if name not in known:
                 raise statement.error(f"DownNodes: there is no node {name!r}")
         yield from _event(hosts, statement.get("state") or "DOWN")
@@ -226,7 +219,7 @@ class SlurmOptions:
     reservations: Path | None = None
     start: str = ""
     time_zone: str = "UTC"
-    power: NodePower = POWER
+    power: hardware.NodePower = POWER
     jobs: str = "jobs.jsonl"
     anonymize: bool = False
     names: Path | None = None
@@ -337,10 +330,10 @@ def _platform(
     statements: Sequence[Statement],
     gres: Sequence[Statement],
     topology: Sequence[Statement],
-    power: NodePower,
+    power: hardware.NodePower,
     report: ImportReport,
 ) -> dict[str, Any]:
-    groups = node_groups(statements, gres, power, report)
+    groups = hardware.node_groups(statements, gres, power, report)
     site: dict[str, Any] = {}
     for key, name in (
         ("defmempercpu", "default_memory_per_core_mb"),
@@ -352,7 +345,7 @@ def _platform(
                 site[name] = optional_whole(text)
             except FieldError as error:
                 raise statement.error(f"{statement.names[key]}: {error}") from None
-    found = partitions(statements, groups, site, report)
+    found = hardware.partitions(statements, groups, site, report)
     text, statement = _value(statements, "licenses")
     try:
         licenses = {name.partition("@")[0]: count for name, count in device_counts(text).items()}
@@ -364,7 +357,7 @@ def _platform(
         "consumable": _consumable(statements, report),
         **({"partitions": found} if found else {}),
         **({"licenses": licenses} if licenses else {}),
-        **({"switches": connected} if (connected := switches(topology)) else {}),
+        **({"switches": connected} if (connected := hardware.switches(topology)) else {}),
     }
 
 

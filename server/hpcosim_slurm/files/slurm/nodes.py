@@ -11,37 +11,30 @@ from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.hosts import compress, expand
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.slurm.statements import (
-    Statement,
-    names,
-    optional_seconds,
-    optional_whole,
-    truth,
-    whole,
-)
+from hpcosim_slurm.files.slurm import statements as texts
 from hpcosim_workloads.logs.quantities import FieldError, device_counts
 
 AWAY = frozenset(("FUTURE",))
 
 READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
-    "default": ("default", truth),
+    "default": ("default", texts.truth),
     "state": ("state", str.lower),
-    "prioritytier": ("priority_tier", whole),
-    "priorityjobfactor": ("priority_job_factor", whole),
-    "maxtime": ("max_time_s", optional_seconds),
-    "defaulttime": ("default_time_s", optional_seconds),
-    "minnodes": ("min_nodes", optional_whole),
-    "maxnodes": ("max_nodes", optional_whole),
-    "maxcpuspernode": ("max_cores_per_node", optional_whole),
-    "defmempercpu": ("default_memory_per_core_mb", optional_whole),
-    "maxmempercpu": ("max_memory_per_core_mb", optional_whole),
-    "allowaccounts": ("allow_accounts", names),
-    "denyaccounts": ("deny_accounts", names),
-    "allowgroups": ("allow_groups", names),
-    "allowqos": ("allow_qos", names),
-    "denyqos": ("deny_qos", names),
+    "prioritytier": ("priority_tier", texts.whole),
+    "priorityjobfactor": ("priority_job_factor", texts.whole),
+    "maxtime": ("max_time_s", texts.optional_seconds),
+    "defaulttime": ("default_time_s", texts.optional_seconds),
+    "minnodes": ("min_nodes", texts.optional_whole),
+    "maxnodes": ("max_nodes", texts.optional_whole),
+    "maxcpuspernode": ("max_cores_per_node", texts.optional_whole),
+    "defmempercpu": ("default_memory_per_core_mb", texts.optional_whole),
+    "maxmempercpu": ("max_memory_per_core_mb", texts.optional_whole),
+    "allowaccounts": ("allow_accounts", texts.names),
+    "denyaccounts": ("deny_accounts", texts.names),
+    "allowgroups": ("allow_groups", texts.names),
+    "allowqos": ("allow_qos", texts.names),
+    "denyqos": ("deny_qos", texts.names),
     "qos": ("qos", lambda text: "" if text.upper() == "N/A" else text),
-    "gracetime": ("grace_time_s", lambda text: float(whole(text))),
+    "gracetime": ("grace_time_s", lambda text: float(texts.whole(text))),
 }
 """Attribute of a partition and its conversion, by key of slurm.conf."""
 
@@ -77,8 +70,8 @@ class NodePower:
 
 
 def node_groups(
-    statements: Sequence[Statement],
-    gres: Sequence[Statement],
+    statements: Sequence[texts.Statement],
+    gres: Sequence[texts.Statement],
     power: NodePower,
     report: ImportReport,
 ) -> list[dict[str, Any]]:
@@ -92,7 +85,7 @@ def node_groups(
     """
     defaults: dict[str, str] = {}
     groups: list[dict[str, Any]] = []
-    known: dict[str, Statement] = {}
+    known: dict[str, texts.Statement] = {}
     types = _device_types(gres)
     for statement in (each for each in statements if each.key == "nodename"):
         if statement.values["nodename"].upper() == "DEFAULT":
@@ -120,7 +113,7 @@ def node_groups(
     return groups
 
 
-def hosts_of(text: str, statement: Statement) -> list[str]:
+def hosts_of(text: str, statement: texts.Statement) -> list[str]:
     """Return the names of a host list.
 
     Raises:
@@ -137,7 +130,7 @@ def _groups(
     values: dict[str, str],
     types: dict[str, dict[str, int]],
     power: NodePower,
-    statement: Statement,
+    statement: texts.Statement,
 ) -> list[dict[str, Any]]:
     """Return the groups of a line: several, if gres.conf states different devices."""
     try:
@@ -160,7 +153,7 @@ def _shape(values: dict[str, str], power: NodePower) -> dict[str, Any]:
     """Return the processors, the memory, the features and the weight of a node."""
 
     def number(*keys: str, default: int) -> int:
-        return next((whole(values[key]) for key in keys if values.get(key)), default)
+        return next((texts.whole(values[key]) for key in keys if values.get(key)), default)
 
     sockets = number("sockets", default=0)
     sockets = sockets or number("socketsperboard", default=1) * number("boards", default=1)
@@ -177,7 +170,7 @@ def _shape(values: dict[str, str], power: NodePower) -> dict[str, Any]:
         "dynamic_w": power.dynamic_w,
     }
     memory_mb = max(number("realmemory", default=1) - number("memspeclimit", default=0), 0)
-    features = names(values.get("features") or values.get("feature", ""))
+    features = texts.names(values.get("features") or values.get("feature", ""))
     weight = number("weight", default=1)
     return {
         "processors": [dict(each) for _ in range(processors)],
@@ -187,7 +180,7 @@ def _shape(values: dict[str, str], power: NodePower) -> dict[str, Any]:
     }
 
 
-def _device_types(gres: Sequence[Statement]) -> dict[str, dict[str, int]]:
+def _device_types(gres: Sequence[texts.Statement]) -> dict[str, dict[str, int]]:
     """Return the number of devices by host and name with type, from gres.conf."""
     found: dict[str, dict[str, int]] = {}
     for statement in gres:
@@ -196,7 +189,7 @@ def _device_types(gres: Sequence[Statement]) -> dict[str, dict[str, int]]:
             continue
         key = f"{name}:{kind}" if kind else name
         try:
-            count = whole(statement.get("count")) if "count" in statement.values else 0
+            count = texts.whole(statement.get("count")) if "count" in statement.values else 0
             files = statement.get("file")
             count = count or (len(expand(files)) if files else 1)
             hosts = expand(statement.get("nodename")) if "nodename" in statement.values else [""]
@@ -221,7 +214,7 @@ def _typed(declared: dict[str, int], stated: dict[str, int]) -> dict[str, int]:
 
 
 def partitions(
-    statements: Sequence[Statement],
+    statements: Sequence[texts.Statement],
     groups: Sequence[Mapping[str, Any]],
     site: Mapping[str, Any],
     report: ImportReport,
@@ -253,7 +246,7 @@ def partitions(
     return found
 
 
-def switches(statements: Sequence[Statement]) -> list[dict[str, Any]]:
+def switches(statements: Sequence[texts.Statement]) -> list[dict[str, Any]]:
     """Return the switches of topology.conf; one statement may name several."""
     found = []
     for statement in (each for each in statements if each.key == "switchname"):
@@ -268,7 +261,10 @@ def switches(statements: Sequence[Statement]) -> list[dict[str, Any]]:
 
 
 def _attributes(
-    values: Mapping[str, str], site: Mapping[str, Any], statement: Statement, report: ImportReport
+    values: Mapping[str, str],
+    site: Mapping[str, Any],
+    statement: texts.Statement,
+    report: ImportReport,
 ) -> dict[str, Any]:
     found = dict(site)
     for key, text in values.items():
@@ -281,7 +277,7 @@ def _attributes(
             elif key == "preemptmode":
                 found["preempt_mode"] = MODES.get(text.lower().partition(",")[0], "")
             elif key == "priority":  # before Slurm 16.05: tier and factor at once
-                found["priority_tier"] = found["priority_job_factor"] = whole(text)
+                found["priority_tier"] = found["priority_job_factor"] = texts.whole(text)
             elif key not in ("partitionname", "nodes", "tresbillingweights", "lln"):
                 named = statement.names.get(key, key)
                 report.add("not modelled", f"PartitionName ... {named}", statement.place)
@@ -298,7 +294,7 @@ def _nodes(
     text: str,
     known: Mapping[str, int],
     sets: Mapping[str, list[str]],
-    statement: Statement,
+    statement: texts.Statement,
 ) -> str:
     """Return the nodes of a partition as a host list, in the order of the platform."""
     text = text.strip()
@@ -317,7 +313,7 @@ def _nodes(
 
 
 def _node_sets(
-    statements: Sequence[Statement], groups: Sequence[Mapping[str, Any]]
+    statements: Sequence[texts.Statement], groups: Sequence[Mapping[str, Any]]
 ) -> dict[str, list[str]]:
     """Return the nodes of each `NodeSet`, by feature or by name."""
     found: dict[str, list[str]] = {}

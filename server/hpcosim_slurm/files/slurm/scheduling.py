@@ -8,20 +8,11 @@ from typing import Any, get_args
 from hpcosim_schedulers.slurm.settings import PriorityFlag, SiteSettingsError, parse_site
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.slurm.statements import (
-    Statement,
-    minutes,
-    names,
-    optional_seconds,
-    optional_whole,
-    tres_weights,
-    truth,
-    whole,
-)
+from hpcosim_slurm.files.slurm import statements as texts
 from hpcosim_workloads.logs.quantities import FieldError, shown
 
 Read = Callable[[str], Any]
-Origins = dict[str, tuple[Statement, str]]
+Origins = dict[str, tuple[texts.Statement, str]]
 """Statement and name of each setting by its path."""
 
 PRIORITY_FLAGS = frozenset(get_args(PriorityFlag))
@@ -33,19 +24,19 @@ OWN = frozenset(("schedulerparameters", "preemptmode", "selecttypeparameters", "
 
 
 def _seconds(text: str) -> float:
-    return float(whole(text))
+    return float(texts.whole(text))
 
 
 def _microseconds(text: str) -> float:
-    return whole(text) / 1e6
+    return texts.whole(text) / 1e6
 
 
 def _duration(text: str) -> float:
-    return optional_seconds(text) or 0.0
+    return texts.optional_seconds(text) or 0.0
 
 
 def _flags(text: str) -> list[str]:
-    return [name.lower() for name in names(text) if name.lower() in PRIORITY_FLAGS]
+    return [name.lower() for name in texts.names(text) if name.lower() in PRIORITY_FLAGS]
 
 
 def _kind(text: str) -> str:
@@ -65,27 +56,27 @@ def _part_limits(text: str) -> str:
 
 SITE: Mapping[str, tuple[str, Read]] = {
     "prioritytype": ("priority.type", _kind),
-    "priorityweightage": ("priority.weight_age", whole),
-    "priorityweightassoc": ("priority.weight_assoc", whole),
-    "priorityweightfairshare": ("priority.weight_fair_share", whole),
-    "priorityweightjobsize": ("priority.weight_job_size", whole),
-    "priorityweightpartition": ("priority.weight_partition", whole),
-    "priorityweightqos": ("priority.weight_qos", whole),
-    "priorityweighttres": ("priority.weight_tres", tres_weights),
+    "priorityweightage": ("priority.weight_age", texts.whole),
+    "priorityweightassoc": ("priority.weight_assoc", texts.whole),
+    "priorityweightfairshare": ("priority.weight_fair_share", texts.whole),
+    "priorityweightjobsize": ("priority.weight_job_size", texts.whole),
+    "priorityweightpartition": ("priority.weight_partition", texts.whole),
+    "priorityweightqos": ("priority.weight_qos", texts.whole),
+    "priorityweighttres": ("priority.weight_tres", texts.tres_weights),
     "prioritymaxage": ("priority.max_age_s", _duration),
     "prioritydecayhalflife": ("priority.decay_half_life_s", _duration),
     "prioritycalcperiod": ("priority.calc_period_s", _duration),
     "priorityusageresetperiod": ("priority.usage_reset_period", str.lower),
-    "priorityfavorsmall": ("priority.favor_small", truth),
+    "priorityfavorsmall": ("priority.favor_small", texts.truth),
     "priorityflags": ("priority.flags", _flags),
-    "fairsharedampeningfactor": ("priority.fair_share_dampening_factor", whole),
+    "fairsharedampeningfactor": ("priority.fair_share_dampening_factor", texts.whole),
     "preempttype": ("preemption.type", _kind),
     "preemptexempttime": ("preemption.exempt_time_s", _duration),
     "accountingstorageenforce": ("enforce", _enforced),
     "enforcepartlimits": ("enforce_part_limits", _part_limits),
     "killwait": ("kill_wait_s", _seconds),
-    "overtimelimit": ("over_time_limit_s", minutes),
-    "jobrequeue": ("job_requeue", truth),
+    "overtimelimit": ("over_time_limit_s", texts.minutes),
+    "jobrequeue": ("job_requeue", texts.truth),
     "schedulertype": ("scheduler.backfill", lambda text: text.lower() != "sched/builtin"),
 }
 """Path of a setting below `scheduler.settings` and its conversion, by key of slurm.conf."""
@@ -96,13 +87,13 @@ PARAMETERS: Mapping[str, tuple[str, Read]] = {
     "sched_min_interval": ("scheduler.sched_min_interval_s", _microseconds),
     "max_sched_time": ("scheduler.max_sched_time_s", _seconds),
     "bf_interval": ("scheduler.bf_interval_s", _seconds),
-    "bf_window": ("scheduler.bf_window_s", minutes),
+    "bf_window": ("scheduler.bf_window_s", texts.minutes),
     "bf_resolution": ("scheduler.bf_resolution_s", _seconds),
     "bf_max_time": ("scheduler.bf_max_time_s", _seconds),
     "bf_min_age_reserve": ("scheduler.bf_min_age_reserve_s", _seconds),
     "max_switch_wait": ("scheduler.max_switch_wait_s", _seconds),
     **{
-        name: (f"scheduler.{name}", whole)
+        name: (f"scheduler.{name}", texts.whole)
         for name in (
             *("default_queue_depth", "partition_job_depth", "sched_max_job_start"),
             *("bf_max_job_test", "bf_max_job_start", "bf_max_job_user", "bf_max_job_user_part"),
@@ -110,11 +101,11 @@ PARAMETERS: Mapping[str, tuple[str, Read]] = {
             *("bf_job_part_count_reserve", "bf_min_prio_reserve"),
         )
     },
-    "preempt_reorder_count": ("preemption.reorder_count", whole),
-    "preempt_strict_order": ("preemption.strict_order", truth),
-    "preempt_youngest_first": ("preemption.youngest_first", truth),
+    "preempt_reorder_count": ("preemption.reorder_count", texts.whole),
+    "preempt_strict_order": ("preemption.strict_order", texts.truth),
+    "preempt_youngest_first": ("preemption.youngest_first", texts.truth),
     **{
-        name: (f"scheduler.{name}", truth)
+        name: (f"scheduler.{name}", texts.truth)
         for name in (
             *("defer", "assoc_limit_stop", "bf_continue", "bf_one_resv_per_job", "bf_busy_nodes"),
             *("bf_running_job_reserve", "pack_serial_at_end"),
@@ -124,7 +115,9 @@ PARAMETERS: Mapping[str, tuple[str, Read]] = {
 """As `SITE`, by name in SchedulerParameters."""
 
 
-def scheduler_settings(statements: Sequence[Statement], report: ImportReport) -> dict[str, Any]:
+def scheduler_settings(
+    statements: Sequence[texts.Statement], report: ImportReport
+) -> dict[str, Any]:
     """Return the settings of the scheduler that slurm.conf states.
 
     Raises:
@@ -168,8 +161,8 @@ def _check(settings: Mapping[str, Any], origins: Origins) -> None:
         raise InputError(f"scheduler.settings.{error}") from None
 
 
-def _report_flags(text: str, statement: Statement, report: ImportReport) -> None:
-    for flag in names(text):
+def _report_flags(text: str, statement: texts.Statement, report: ImportReport) -> None:
+    for flag in texts.names(text):
         if flag.lower() not in PRIORITY_FLAGS | DEFAULT_FLAGS:
             report.add(
                 "not modelled", f"{statement.names['priorityflags']}: {flag:.60}", statement.place
@@ -180,7 +173,7 @@ def _parameters(
     text: str,
     settings: dict[str, Any],
     origins: Origins,
-    statement: Statement,
+    statement: texts.Statement,
     report: ImportReport,
 ) -> None:
     for entry in filter(None, (part.strip() for part in text.split(","))):
@@ -214,16 +207,16 @@ def _selection(text: str, settings: dict[str, Any]) -> None:
             _set(settings, f"selection.{key}", True)
 
 
-def _of_partition(statement: Statement, settings: dict[str, Any]) -> None:
+def _of_partition(statement: texts.Statement, settings: dict[str, Any]) -> None:
     """Add the settings of a partition that are not part of the platform."""
     found: dict[str, Any] = {}
     try:
         if text := statement.values.get("tresbillingweights"):
-            found["billing_weights"] = tres_weights(text)
+            found["billing_weights"] = texts.tres_weights(text)
         if text := statement.values.get("lln"):
-            found["lln"] = truth(text)
+            found["lln"] = texts.truth(text)
         if text := statement.values.get("overtimelimit"):
-            over = optional_whole(text)
+            over = texts.optional_whole(text)
             found["over_time_limit_s"] = None if over is None else over * 60.0
     except FieldError as error:
         raise statement.error(str(error)) from None
