@@ -13,6 +13,8 @@ A count applies to a feature or to parentheses. An expression has at most one pa
 which stands outside parentheses. In brackets, `|` separates alternatives and binds weaker than `&`.
 
 Source: manual page sbatch(1) of Slurm 22.05, option `--constraint`.
+
+A text that is no expression is a `FeatureError`.
 """
 
 from __future__ import annotations
@@ -79,11 +81,7 @@ class Choice(NamedTuple):
 
 
 def check(text: str) -> None:
-    """Check an expression.
-
-    Raises:
-        FeatureError: the text is no expression of features.
-    """
+    """Check an expression."""
     choices(text)
 
 
@@ -93,9 +91,6 @@ def choices(text: str) -> tuple[Choice, ...]:
 
     Args:
         text: the expression; empty: no condition.
-
-    Raises:
-        FeatureError: the text is no expression of features.
     """
     if not text.strip():
         return (Choice(ANY_NODE),)
@@ -107,11 +102,7 @@ def choices(text: str) -> tuple[Choice, ...]:
 
 
 def mentioned(text: str) -> frozenset[str]:
-    """Return the features that an expression names.
-
-    Raises:
-        FeatureError: the text is no expression of features.
-    """
+    """Return the features that an expression names."""
     tests = [
         test
         for choice in choices(text)
@@ -126,9 +117,6 @@ def satisfied(text: str, features_by_node: Sequence[Collection[str]]) -> bool:
     Args:
         text: the expression; empty: no condition.
         features_by_node: features of each node of the allocation.
-
-    Raises:
-        FeatureError: the text is no expression of features.
     """
     nodes = Counter(map(frozenset, features_by_node))
     return any(_meets(choice, nodes) for choice in choices(text))

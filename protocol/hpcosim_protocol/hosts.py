@@ -3,6 +3,8 @@
 Each item of the list is a name with any number of brackets. A bracket has numbers and ranges of
 numbers. The first number of a range states the width of all: `n[08-10]` is `n08`, `n09`, `n10`.
 Several brackets give all combinations; the last varies fastest.
+
+A text of another form, or with an unknown name, is a `HostListError`.
 """
 
 from __future__ import annotations
@@ -30,9 +32,6 @@ def expand(text: str) -> list[str]:
 
     Args:
         text: such as `n[1-4],b1`.
-
-    Raises:
-        HostListError: the text is no host list, or has more than `MAX_HOSTS` names.
     """
     names: list[str] = []
     for item in _items(text):
@@ -55,10 +54,6 @@ class NodeNames:
     """The names of a platform's nodes.
 
     The name of a node of a group without `names` is its number, such as `17`.
-
-    Raises:
-        HostListError: `NodeGroup.names` is no host list of `count` names, or two nodes have the
-            same name.
     """
 
     def __init__(self, platform: Platform) -> None:
@@ -71,21 +66,13 @@ class NodeNames:
         return len(self._names)
 
     def name_of(self, number: int) -> str:
-        """Return the name of a node.
-
-        Raises:
-            HostListError: there is no node with this number.
-        """
+        """Return the name of a node."""
         if not 0 <= number < len(self._names):
             raise HostListError(f"expected a node number below {len(self)}, got {number}")
         return self._names[number]
 
     def number_of(self, name: str) -> int:
-        """Return the number of a node.
-
-        Raises:
-            HostListError: no node has this name.
-        """
+        """Return the number of a node."""
         number = self._numbers.get(name)
         if number is None:
             raise HostListError(f"unknown node {_quoted(name)}; the nodes are {self._known}")
@@ -96,9 +83,6 @@ class NodeNames:
 
         Args:
             text: a host list, or `ALL`.
-
-        Raises:
-            HostListError: the text is no host list, or names an unknown node.
         """
         if text.strip() == ALL:
             return list(range(len(self)))
@@ -109,9 +93,6 @@ class NodeNames:
 
         Args:
             text: a host list, or `ALL`.
-
-        Raises:
-            HostListError: the text is no host list, or names an unknown node.
         """
         return to_ranges(self.numbers(text))
 

@@ -1,6 +1,8 @@
 """Resources that a job holds, as the server and schedulers compute them.
 
 Section 11.9 of the specification has the rules.
+
+Devices that are not sufficient, and amounts that have no meaning, are a `ResourceError`.
 """
 
 from __future__ import annotations
@@ -57,9 +59,6 @@ def thousandths(amount: float) -> int:
 
     Args:
         amount: a whole number of devices, or a share of one device, 0.001 to 0.999.
-
-    Raises:
-        ResourceError: the amount is neither.
     """
     found = round(amount * WHOLE_DEVICE) if math.isfinite(amount) else 0
     whole = found >= WHOLE_DEVICE and amount == int(amount)
@@ -80,9 +79,6 @@ def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
     Args:
         request: request of the job.
         tasks: number of tasks of the job on the node.
-
-    Raises:
-        ResourceError: an amount is neither whole nor a share; see `thousandths`.
     """
     if request is None:
         return []
@@ -94,11 +90,7 @@ def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
 
 
 def gres_of_job(request: JobRequest) -> list[DeviceDemand]:
-    """Return the devices of `gres_per_job`, requests with a type first.
-
-    Raises:
-        ResourceError: an amount is neither whole nor a share; see `thousandths`.
-    """
+    """Return the devices of `gres_per_job`, requests with a type first."""
     demands = [_demand(name, amount, 1) for name, amount in request.gres_per_job.items()]
     return sorted(demands, key=lambda demand: ":" not in demand.name)
 
@@ -125,9 +117,6 @@ def choose_devices(
 
     Returns:
         For each node the device numbers by name with type. A device has one entry for each part.
-
-    Raises:
-        ResourceError: the free devices are not sufficient.
     """
     left = [{name: list(devices) for name, devices in node.items()} for node in free]
     chosen: list[dict[str, list[int]]] = [{} for _ in free]

@@ -3,6 +3,8 @@
 The rules are those of SimGrid 3.32. Two hosts of one zone use the route of that zone. Otherwise
 the innermost zone that contains both has a route between the zones of the hosts, from one gateway
 to another, and the hosts reach their gateways by the same rules.
+
+Without a route between two zones, functions raise `ValueError`.
 """
 
 from __future__ import annotations
@@ -94,11 +96,7 @@ class Network:
         self._between: dict[tuple[Group, Group], Path] = {}
 
     def route(self, source: str, target: str) -> Links:
-        """Return the links of a message between two hosts or routers.
-
-        Raises:
-            ValueError: there is no route between their zones.
-        """
+        """Return the links of a message between two hosts or routers."""
         zone, other = self._zone_of[source], self._zone_of[target]
         if zone == other:
             return self._local(self._zones[zone], source, target)
@@ -125,11 +123,7 @@ class Network:
         return place
 
     def between(self, source: str, target: str) -> Path:
-        """Return the path between two different hosts, without `Place.up` and `Place.down`.
-
-        Raises:
-            ValueError: there is no route between their zones.
-        """
+        """Return the path between two different hosts, without `Place.up` and `Place.down`."""
         first, second = self.place(source), self.place(target)
         path = self._between.get((first.group, second.group))
         if path is None:
@@ -292,9 +286,6 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
 
     Args:
         size: size of each message, bytes.
-
-    Raises:
-        ValueError: there is no route between two of the hosts.
     """
     meter, total = _Meter(network), len(hosts)
     link_bytes = meter.traffic.link_bytes
@@ -330,9 +321,6 @@ def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float
 
     Args:
         sizes: bytes from each process to each process, row by row.
-
-    Raises:
-        ValueError: there is no route between two of the hosts.
     """
     meter, count = _Meter(network), len(hosts)
     for pair, size in enumerate(sizes):

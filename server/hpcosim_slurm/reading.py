@@ -1,4 +1,7 @@
-"""The state of a cluster: jobs, nodes, partitions and reservations, from Slurm's commands."""
+"""The state of a cluster: jobs, nodes, partitions and reservations, from Slurm's commands.
+
+An output of another form is a `ReadingError`.
+"""
 
 from __future__ import annotations
 
@@ -87,9 +90,6 @@ def read_records(
         first: name of the first field of each record.
         read: returns a record of its fields and its text. The fields are without the texts of
             operators, which come last.
-
-    Raises:
-        ReadingError: a field is missing, or has another form than expected.
     """
     found: dict[str, Record] = {}
     for record in re.split(rf"(?m)^(?={first}=)", text):
@@ -106,20 +106,12 @@ def read_records(
 
 
 def parse_reservations(text: str) -> dict[str, LiveReservation]:
-    """Return the reservations of the output of `RESERVATIONS`, by name.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return the reservations of the output of `RESERVATIONS`, by name."""
     return read_records(text, "reservation", "ReservationName", _reservation)
 
 
 def parse_licenses(text: str) -> dict[str, int]:
-    """Return how many licences there are of each name, of the output of `LICENSES`.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return how many licences there are of each name, of the output of `LICENSES`."""
     return read_records(
         text, "licenses", "LicenseName", lambda row, _: texts.number_of(row["Total"])
     )
@@ -147,20 +139,12 @@ def _names(value: str) -> tuple[str, ...]:
 
 
 def parse_nodes(text: str) -> dict[str, LiveNode]:
-    """Return the nodes of the output of `NODES`, by name.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return the nodes of the output of `NODES`, by name."""
     return read_records(text, "node", "NodeName", _node)
 
 
 def parse_partitions(text: str) -> dict[str, LivePartition]:
-    """Return the partitions of the output of `PARTITIONS`, by name.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return the partitions of the output of `PARTITIONS`, by name."""
     return read_records(text, "partition", "PartitionName", _partition)
 
 
@@ -227,7 +211,6 @@ def read_state(tools: Tools) -> ClusterState:
     Raises:
         UnreachableError: the controller does not answer.
         CommandError: a command has failed.
-        ReadingError: an output has another form than expected.
     """
     separator = new_separator()
     at_s = time.time()
@@ -260,11 +243,7 @@ def new_separator() -> str:
 
 
 def parse(text: str, separator: str) -> dict[int, LiveJob]:
-    """Return the jobs of the command's output, by number.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return the jobs of the command's output, by number."""
     parts = text.split(separator)
     if len(parts) % len(FIELDS) != 1 or parts[-1].strip():
         raise ReadingError(

@@ -1,4 +1,7 @@
-"""Slurm's texts: numbers, durations, resources, node lists, tasks of arrays, times."""
+"""Slurm's texts: numbers, durations, resources, node lists, tasks of arrays, times.
+
+A text of another form is a `ReadingError`.
+"""
 
 from __future__ import annotations
 
@@ -40,29 +43,17 @@ def text_of(value: str) -> str:
 
 
 def number_of(value: str) -> int:
-    """Return a number; 0 if there is none.
-
-    Raises:
-        ReadingError: the text is no number.
-    """
+    """Return a number; 0 if there is none."""
     return 0 if value in _NOTHING else _read(quantities.count_of, value)
 
 
 def memory_mb(value: str) -> float:
-    """Return an amount of memory such as `4000`, `80M` or `1.50G`, MiB.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return an amount of memory such as `4000`, `80M` or `1.50G`, MiB."""
     return _read(quantities.memory_of, value).mb
 
 
 def time_of(value: str) -> float | None:
-    """Return a Unix time, s; None if there is none.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return a Unix time, s; None if there is none."""
     if value in _NOTHING:
         return None
     if not re.fullmatch(r"\d{1,12}", value):
@@ -71,31 +62,19 @@ def time_of(value: str) -> float | None:
 
 
 def duration_s(value: str) -> float | None:
-    """Return a duration such as `10:00`, `1:00:00` or `2-12:00:00`, s; None: unlimited or none.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return a duration such as `10:00`, `1:00:00` or `2-12:00:00`, s; None: unlimited or none."""
     if value in _NOTHING or value.upper() in _UNLIMITED:
         return None
     return _read(quantities.duration_s, value)
 
 
 def tres_of(value: str) -> dict[str, float]:
-    """Return trackable resources such as `cpu=8,mem=80M,node=2` by name; memory in MiB.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return trackable resources such as `cpu=8,mem=80M,node=2` by name; memory in MiB."""
     return {} if value in _NOTHING else _read(quantities.tres_of, value)
 
 
 def nodes_of(value: str) -> tuple[str, ...]:
-    """Return the names of a node list such as `node[0-3,7]`.
-
-    Raises:
-        ReadingError: the text is no node list.
-    """
+    """Return the names of a node list such as `node[0-3,7]`."""
     if value in _NOTHING:
         return ()
     try:
@@ -108,9 +87,6 @@ def devices_of(value: str) -> dict[str, int]:
     """Return numbers of devices by name with type, such as `{"gpu:a100": 4}`.
 
     Resources that jobs do not consume, and those of more than `MAX_DEVICES`, are left out.
-
-    Raises:
-        ReadingError: the text has another form.
     """
     if value in _NOTHING:
         return {}
@@ -144,21 +120,13 @@ def task_id(array: int, task: int) -> int:
 
 
 def tasks_of(text: str) -> list[int]:
-    """Return the first `MAX_WAITING_TASKS` tasks of a list such as `1-5,9-17:2%3`, in its order.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return the first `MAX_WAITING_TASKS` tasks of a list such as `1-5,9-17:2%3`, in its order."""
     listed = text.partition("%")[0]
     return list(islice(_tasks(listed), MAX_WAITING_TASKS))
 
 
 def limit_of(text: str) -> int:
-    """Return how many tasks of a list such as `1-5%2` may run at once; 0: no limit.
-
-    Raises:
-        ReadingError: the text has another form.
-    """
+    """Return how many tasks of a list such as `1-5%2` may run at once; 0: no limit."""
     limit = text.partition("%")[2]
     if not re.fullmatch(r"\d{0,9}", limit):
         raise ReadingError(f"expected a number of tasks after %, got {limit[:80]!r}")

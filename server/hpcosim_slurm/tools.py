@@ -1,6 +1,9 @@
 """Runs commands of Slurm: without a shell, with a timeout, with bounded output.
 
 The programs are those of `PATH`; `SLURM_CONF` names the cluster.
+
+Without the program, commands raise `SlurmError`; if it fails, `CommandError`; if the controller
+does not answer, `UnreachableError`.
 """
 
 from __future__ import annotations
@@ -60,11 +63,7 @@ class Tools:
     max_output: int = MAX_OUTPUT
 
     def find(self, program: str) -> None:
-        """Check that a program exists, and the file that `SLURM_CONF` names.
-
-        Raises:
-            SlurmError: one of them does not.
-        """
+        """Check that a program exists, and the file that `SLURM_CONF` names."""
         configuration = self.environment.get("SLURM_CONF")
         if configuration and not os.path.isfile(configuration):
             raise SlurmError(
@@ -77,32 +76,15 @@ class Tools:
             )
 
     def output(self, *command: str, text: str = "") -> str:
-        """Run a command, and return its standard output.
-
-        Raises:
-            CommandError: it has failed, or its output is too long.
-            UnreachableError: the controller does not answer.
-            SlurmError: there is no such program.
-        """
+        """Run a command, and return its standard output."""
         return self.outputs(command, text=text)[0]
 
     def outputs(self, *commands: Sequence[str], text: str = "") -> list[str]:
-        """Run commands at the same time, and return their standard outputs.
-
-        Raises:
-            CommandError: one has failed, or its output is too long.
-            UnreachableError: the controller does not answer.
-            SlurmError: there is no such program.
-        """
+        """Run commands at the same time, and return their standard outputs."""
         return [_checked(run) for run in self._ended(commands, text)]
 
     def attempts(self, commands: Sequence[Sequence[str]]) -> list[CommandError | None]:
-        """Run commands at the same time, and return the error of each; None: it has succeeded.
-
-        Raises:
-            UnreachableError: one does not end.
-            SlurmError: there is no such program.
-        """
+        """Run commands at the same time, and return the error of each; None: it has succeeded."""
         return [_error(run) for run in self._ended(commands, "")]
 
     def _ended(self, commands: Sequence[Sequence[str]], text: str) -> list[_Run]:

@@ -92,11 +92,7 @@ class Execution:
     ] = None
 
     def settings(self) -> ExecutorSettings:
-        """Return the settings of the executor.
-
-        Raises:
-            BadParameter: an option belongs to another executor, or a time or a size is invalid.
-        """
+        """Return the settings of the executor."""
         from hpcosim_experiments.executors import Local, Ray, Slurm
 
         slurm: dict[str, Any] = {
@@ -129,9 +125,6 @@ def minutes_of(time: str) -> int:
 
     Args:
         time: `M`, `M:S`, `H:M:S`, `D-H`, `D-H:M` or `D-H:M:S`.
-
-    Raises:
-        BadParameter: the notation is invalid, or the time is 0.
     """
     days, dash, clock = time.rpartition("-")
     parts = clock.split(":")
@@ -152,11 +145,7 @@ def minutes_of(time: str) -> int:
 
 
 def megabytes_of(memory: str) -> int:
-    """Return a size in Slurm's notation, such as 4G, 512M or 700 (MB), in MB.
-
-    Raises:
-        BadParameter: the notation is invalid, or the size is 0.
-    """
+    """Return a size in Slurm's notation, such as 4G, 512M or 700 (MB), in MB."""
     found = re.fullmatch(r"(\d{1,9})([MGT]?)B?", memory.upper())
     if found is None or not int(found[1]):
         raise typer.BadParameter(f"--memory: expected a size such as 4G or 512M, got {memory!r}")

@@ -310,11 +310,7 @@ Parent = Annotated[
 def overrides_of(
     changes: list[str] | None, seed: int | None, lenient: bool, *, explain: bool = False
 ) -> dict[str, Any]:
-    """Return the values of a scenario that the options of a command replace, by dotted path.
-
-    Raises:
-        ScenarioError: a change is not of the form PATH=VALUE.
-    """
+    """Return the values of a scenario that the options of a command replace, by dotted path."""
     from hpcosim_scenarios.model.overrides import parse
 
     overrides = parse(changes or [])
@@ -328,11 +324,7 @@ def overrides_of(
 
 
 def workload_override(path: Path | None) -> dict[str, Any]:
-    """Return the override of a scenario's workload by a file of jobs; None: none.
-
-    Raises:
-        typer.BadParameter: there is no such file.
-    """
+    """Return the override of a scenario's workload by a file of jobs; None: none."""
     if path is None:
         return {}
     if not path.is_file():
@@ -342,11 +334,7 @@ def workload_override(path: Path | None) -> dict[str, Any]:
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names in a comma-separated list.
-
-    Raises:
-        typer.BadParameter: the list has brackets, as in YAML.
-    """
+    """Return the names in a comma-separated list."""
     if text.strip()[:1] in ("[", "("):
         plain = ",".join(part.strip() for part in text.strip(" []()").split(","))
         raise typer.BadParameter(

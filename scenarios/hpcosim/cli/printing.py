@@ -253,11 +253,7 @@ def is_plain(stream: TextIO, text: str) -> bool:
 
 
 def grouped_by(text: str) -> list[GroupedBy]:
-    """Return the kinds of groups in a comma-separated list.
-
-    Raises:
-        typer.BadParameter: a kind is unknown.
-    """
+    """Return the kinds of groups in a comma-separated list."""
     from hpcosim_scenarios.running.compare import GROUPED_BY
 
     found: list[GroupedBy] = []

@@ -145,11 +145,7 @@ class ServerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     def journal_folder(
         self, out: Path | None, resume: Path | None, *, once: bool
     ) -> JournalFolder | None:
-        """Return the folder of journals; None: none are kept.
-
-        Raises:
-            ScenariosError: `resume` and the settings exclude each other.
-        """
+        """Return the folder of journals; None: none are kept."""
         journal = self.journal
         if resume is not None and (journal.folder or not journal.keep):
             raise ScenariosError("expected either --resume or journal.folder and journal.keep")
@@ -173,11 +169,7 @@ def is_server_file(path: Path) -> bool:
 
 
 def served_files(paths: list[Path]) -> list[Path]:
-    """Return the files of scenarios, and that of the server's settings.
-
-    Raises:
-        typer.BadParameter: a file does not exist, or is something else.
-    """
+    """Return the files of scenarios, and that of the server's settings."""
     paths = [path if is_server_file(path) else scenario_file(path) for path in paths]
     if sum(map(is_server_file, paths)) > 1:
         raise typer.BadParameter(f"expected at most one {WHAT}")
@@ -202,11 +194,7 @@ def split_changes(overrides: Overrides) -> tuple[dict[str, Any], dict[str, Any]]
 
 
 def read_settings(paths: Sequence[Path], changes: Overrides) -> tuple[ServerSettings, list[Path]]:
-    """Return the settings of a server, and the files of its scenarios.
-
-    Raises:
-        ScenarioError: the settings are invalid; it has the file, the line and the field.
-    """
+    """Return the settings of a server, and the files of its scenarios."""
     file = next((path for path in paths if is_server_file(path)), None)
     tree = {} if file is None else read_tree(file, WHAT)
     apply(tree, changes)

@@ -70,11 +70,7 @@ At = Annotated[
 
 
 def check_one_source(results: Path | None, server: str | None, session: str, token: str) -> None:
-    """Check that either a results folder or a server is given.
-
-    Raises:
-        SelectionError: both or none are given, or a session or a token without a server.
-    """
+    """Check that either a results folder or a server is given."""
     from hpcosim_view.errors import SelectionError
 
     if (results is None) == (server is None):

@@ -99,11 +99,7 @@ class Rollouts:
     address: AddressOption = None
 
     def settings(self) -> ExecutorSettings:
-        """Return the settings of the executor of trainings.
-
-        Raises:
-            BadParameter: an address is given for the local executor.
-        """
+        """Return the settings of the executor of trainings."""
         return Execution(self.executor, self.workers, self.address).settings()
 
     def of_rollouts(self) -> ExecutorSettings:
@@ -129,11 +125,7 @@ class Trainings(Rollouts):
     ] = None
 
     def several(self) -> list[int] | None:
-        """Return the value of `--seeds`; None: not given.
-
-        Raises:
-            BadParameter: `--seed` is given, too, or a seed is no integer >= 0 or is given twice.
-        """
+        """Return the value of `--seeds`; None: not given."""
         if self.seeds is None:
             return None
         if self.seed is not None:
@@ -165,9 +157,6 @@ class Trainings(Rollouts):
             train: trains into a folder with settings, see `train_seeds`.
             resume: resume the trainings that have a checkpoint; None: the trainer writes none.
             **reports: arguments of a training with one seed that report its progress.
-
-        Raises:
-            Exit: one of several trainings failed.
         """
         if (seeds := self.several()) is not None:
             train_each(train, settings, seeds, out, self.settings(), resume=bool(resume))
@@ -201,11 +190,7 @@ class TrainingsInProcess(Trainings):
     ] = None
 
     def check(self) -> None:
-        """Check the options.
-
-        Raises:
-            BadParameter: an option requires `--seeds`, or another executor.
-        """
+        """Check the options."""
         several = self.several()
         self.settings()
         if several is None and self.executor == "ray":

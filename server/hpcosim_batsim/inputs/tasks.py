@@ -6,6 +6,8 @@ their full power.
 
 Communication takes no time on a platform without links. Otherwise it overlaps computation and takes
 the time of the busiest link, plus the longest latency of a message (`demand`).
+
+A profile that cannot run is an `InputError` that names it.
 """
 
 from __future__ import annotations
@@ -83,9 +85,6 @@ def task_of(
     Args:
         hosts: number of the host of each process, in order; a host may have several processes.
         share_hosts: whether a host may run several jobs.
-
-    Raises:
-        InputError: the profile cannot run on these hosts; names the profile.
     """
     if isinstance(profile, model.Composed):
         tasks = (
@@ -129,11 +128,7 @@ def shares_resources(task: HostTask) -> bool:
 
 
 def check_profiles(workload: model.BatsimWorkload, platform: BatsimPlatform) -> None:
-    """Check that the profile of every job of a workload is supported on a platform.
-
-    Raises:
-        InputError: a profile is not; names the job.
-    """
+    """Check that the profile of every job of a workload is supported on a platform."""
     for job in workload.jobs:
         try:
             _check_profile(workload.profiles[job.profile], workload.profiles, platform, job.res)
@@ -251,9 +246,6 @@ def demand_of(
 
     Args:
         share_hosts: whether a host may run several jobs.
-
-    Raises:
-        InputError: the profile communicates, and the network is not supported or has no route.
     """
     flop = _computations(profile, hosts)
     cpu_s = _compute_s(flop, platform, pstates, many=len(flop) < len(hosts))
@@ -284,11 +276,7 @@ def communicates(profile: ParallelProfile) -> bool:
 
 
 def check_network(profile: ParallelProfile, platform: BatsimPlatform) -> None:
-    """Check that the network of a platform supports a profile that communicates.
-
-    Raises:
-        InputError: it does not; names the profile.
-    """
+    """Check that the network of a platform supports a profile that communicates."""
     why = platform.network.unsupported
     if why and not platform.no_network:
         raise InputError(

@@ -5,6 +5,8 @@
      "profiles": {"sleep": {"type": "delay", "delay": 10}}}
 
 Unknown fields are preserved and sent to the scheduler. Profiles that no job uses may have any type.
+
+What is invalid is an `InputError` that names the field.
 """
 
 from __future__ import annotations
@@ -45,9 +47,6 @@ def read_workload(path: Path, name: str) -> model.BatsimWorkload:
 
     Args:
         name: name of the workload; Batsim calls the first one `w0`.
-
-    Raises:
-        InputError: the file cannot be read or is invalid; names the field.
     """
     fields = Fields(str(path), "", read_json(path))
     profiles = fields.get("profiles")
@@ -72,11 +71,7 @@ def read_workload(path: Path, name: str) -> model.BatsimWorkload:
 
 
 def read_workloads(paths: Sequence[Path]) -> list[model.BatsimWorkload]:
-    """Return the workloads of files, named `w0`, `w1` and so on.
-
-    Raises:
-        InputError: see `read_workload`.
-    """
+    """Return the workloads of files, named `w0`, `w1` and so on."""
     return [read_workload(path, f"w{i}") for i, path in enumerate(paths)]
 
 
@@ -112,11 +107,7 @@ def in_order(workloads: Iterable[model.BatsimWorkload]) -> list[model.BatsimJob]
 
 
 def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> model.BatsimJob:
-    """Return a job of a workload file, or one that a scheduler registers.
-
-    Raises:
-        InputError: the job is invalid; names the field.
-    """
+    """Return a job of a workload file, or one that a scheduler registers."""
     fields = Fields(path, where, raw)
     name = _job_name(fields, workload)
     return model.BatsimJob(
@@ -131,11 +122,7 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> mo
 
 
 def check_sizes(workloads: Iterable[model.BatsimWorkload], platform: BatsimPlatform) -> None:
-    """Check that the platform has enough hosts for every job.
-
-    Raises:
-        InputError: a job requests too many; names the job.
-    """
+    """Check that the platform has enough hosts for every job."""
     hosts = len(platform.hosts)
     for workload in workloads:
         for job in workload.jobs:
@@ -189,7 +176,6 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> model
 
     Raises:
         UnsupportedProfileError: the type of the profile is not supported.
-        InputError: the profile is invalid; names the field.
     """
     fields = Fields(path, where or f"profiles.{name}", raw)
     kind = fields.text("type")
@@ -221,11 +207,7 @@ def check_sequences(
     known: Mapping[str, model.BatsimProfile],
     path: str = "",
 ) -> None:
-    """Check that composed profiles refer to existing profiles and not to themselves.
-
-    Raises:
-        InputError: a reference is invalid; names the field.
-    """
+    """Check that composed profiles refer to existing profiles and not to themselves."""
     sizes: dict[str, int] = {}
     for profile in profiles:
         _count_tasks(profile, known, path, [], sizes)

@@ -2,6 +2,8 @@
 
 The folder belongs to one server at a time, and only its owner can read it. A journal in `open/` is
 moved when the results of its session are written. `ended/` keeps the last `KEPT` journals.
+
+A folder or a journal that cannot be used is a `JournalError`.
 """
 
 from __future__ import annotations
@@ -37,9 +39,6 @@ class Journals:
 
     Attributes:
         failed: number of journals that could not be written, without those that are still open.
-
-    Raises:
-        JournalError: the folder cannot be used, or another server uses it.
     """
 
     def __init__(
@@ -109,11 +108,7 @@ class Journals:
         return self._names(self._ended)
 
     def read(self, name: str, *, ended: bool = False) -> JournalFile:
-        """Open a journal to read it. The caller closes it.
-
-        Raises:
-            JournalError: it cannot be opened.
-        """
+        """Open a journal to read it. The caller closes it."""
         folder = self._ended if ended else self._open
         try:
             return self._storage.open(folder / f"{name}{SUFFIX}")
@@ -130,9 +125,6 @@ class Journals:
             end: offset after its last readable record.
             keep_rest: keep what follows in a file of its own: it is more than a record that was
                 cut off.
-
-        Raises:
-            JournalError: the journal cannot be opened, or too much follows.
         """
         file = self.read(name)
         failure = ""

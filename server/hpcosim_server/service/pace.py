@@ -95,11 +95,7 @@ class Pace:
             self._now_s, self._at_s, self._is_anchored = now_s, at_s, True
 
     def change_speed(self, speed: float | None) -> None:
-        """Set the speed from now on; None: as fast as possible.
-
-        Raises:
-            ValueError: the speed is out of range.
-        """
+        """Set the speed from now on; None: as fast as possible."""
         if speed is not None and not MIN_SPEED <= speed <= MAX_SPEED:
             raise ValueError(f"expected a speed from {MIN_SPEED:g} to {MAX_SPEED:g}, got {speed}")
         with self._lock:
@@ -127,9 +123,6 @@ class Pace:
 
         Args:
             batches: number of replies, from 1 to `MAX_STEPS`, which is also the most that wait.
-
-        Raises:
-            ValueError: the number is out of range.
         """
         if not 1 <= batches <= MAX_STEPS:
             raise ValueError(f"expected from 1 to {MAX_STEPS} steps, got {batches}")
@@ -229,17 +222,9 @@ class RealTime(Pace):
             self._now_s, self._at_s = now_s, self._clock()
 
     def change_speed(self, speed: float | None) -> None:
-        """Refuse to change the speed.
-
-        Raises:
-            ValueError: always.
-        """
+        """Refuse to change the speed."""
         raise ValueError(WHY_FIXED)
 
     def pause(self) -> None:
-        """Refuse to pause, and so to step.
-
-        Raises:
-            ValueError: always.
-        """
+        """Refuse to pause, and so to step."""
         raise ValueError(WHY_FIXED)

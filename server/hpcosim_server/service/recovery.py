@@ -1,4 +1,7 @@
-"""Restores sessions: each runs again from its journal, and its replies are compared."""
+"""Restores sessions: each runs again from its journal, and its replies are compared.
+
+A session that cannot be restored is a `JournalError`.
+"""
 
 from __future__ import annotations
 
@@ -254,11 +257,7 @@ class Rerun:
 
 
 def opened_record(records: Iterator[PlacedRecord], reader: JournalReader) -> OpenedRecord | None:
-    """Return the first record of a journal; None: it was cut off, so no client got a reply.
-
-    Raises:
-        JournalError: the journal does not begin with the opening of a session.
-    """
+    """Return the first record of a journal; None: it was cut off, so no client got a reply."""
     placed = next(records, None)
     if placed is not None and isinstance(placed.record, OpenedRecord):
         return placed.record
@@ -273,9 +272,6 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
 
     Args:
         open_simulation: returns the simulation for a hello, or raises SessionRefused.
-
-    Raises:
-        JournalError: the scenario is missing or has changed, or the welcome differs.
     """
     try:
         hello, welcome = decode_request(record.hello), decode_reply(record.welcome)
@@ -304,11 +300,7 @@ def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened])
 
 
 def run_again(rerun: Rerun, records: Iterator[PlacedRecord]) -> Iterator[Rerun]:
-    """Carry out the records of a journal; yield before each, and after the last one.
-
-    Raises:
-        JournalError: a reply differs from the recorded one, or a record is not possible here.
-    """
+    """Carry out the records of a journal; yield before each, and after the last one."""
     for placed in records:
         yield rerun
         record, session = placed.record, rerun.session

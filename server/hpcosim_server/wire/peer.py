@@ -64,22 +64,14 @@ class Peer:
         return self.queued_bytes + self.decoder.held_bytes
 
     def send(self, pieces: Sequence[bytes]) -> None:
-        """Send the pieces of a message, or queue what the kernel does not take now.
-
-        Raises:
-            OSError: the connection is broken.
-        """
+        """Send the pieces of a message, or queue what the kernel does not take now."""
         if self.queued:
             self._queue(pieces)
         else:
             self._send_now(pieces)
 
     def send_queued(self) -> None:
-        """Send what is queued, as much as the kernel takes now.
-
-        Raises:
-            OSError: the connection is broken.
-        """
+        """Send what is queued, as much as the kernel takes now."""
         while self.queued:
             pieces = self.queued.popleft()
             self.queued_bytes -= size_of(pieces)
@@ -141,10 +133,6 @@ def crowded(owners: Iterable[bytes]) -> bytes:
 
 
 def host_of(connection: socket.socket) -> bytes:
-    """Return the host of the other end of a connection; empty: this one, by a local socket.
-
-    Raises:
-        OSError: the other end is gone.
-    """
+    """Return the host of the other end of a connection; empty: this one, by a local socket."""
     name = connection.getpeername()
     return name[0].encode() if isinstance(name, tuple) else b""

@@ -1,4 +1,7 @@
-"""Files of an import: each is written as a whole or not at all, with names replaced."""
+"""Files of an import: each is written as a whole or not at all, with names replaced.
+
+A file that cannot be read or written, or that would be replaced, is an `InputError`.
+"""
 
 from __future__ import annotations
 
@@ -73,9 +76,6 @@ def write_jobs(
 
     Returns:
         What was written, for the report.
-
-    Raises:
-        InputError: as `write_files`.
     """
     files = {jobs: json_lines(lines)}
     written = [f"{jobs}: {len(lines):,} jobs"]
@@ -94,9 +94,6 @@ def check_outputs(outputs: Collection[Path], inputs: Collection[Path], names: Pa
 
     Args:
         names: file of replaced names, which is read and written; None: there is none.
-
-    Raises:
-        InputError: a file is both, perhaps under another name.
     """
     private = [] if names is None else [names]
     pairs = [(path, [*inputs, *private]) for path in outputs]
@@ -117,9 +114,6 @@ def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
 
     Args:
         files: content by path; missing folders are created.
-
-    Raises:
-        InputError: a file exists, or cannot be written.
     """
     present = [path for path in files if path.exists()]
     if present and not force:
@@ -156,9 +150,6 @@ class Pseudonyms:
     Args:
         path: file that keeps the replaced names, so that the jobs and the accounts of a cluster get
             the same ones. It must stay private. None: the names are not kept.
-
-    Raises:
-        InputError: the file has another content.
     """
 
     def __init__(self, path: Path | None = None) -> None:

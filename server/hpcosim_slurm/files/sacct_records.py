@@ -1,4 +1,7 @@
-"""The records of Slurm's accounting, their `sbatch` options, and those that are imported."""
+"""The records of Slurm's accounting, their `sbatch` options, and those that are imported.
+
+A text of another form is a `FieldError`, whose message begins with the column.
+"""
 
 from __future__ import annotations
 
@@ -169,11 +172,7 @@ class Record:
 
 
 def job_id_of(text: str) -> JobId:
-    """Return the parts of an identifier such as `1001_3.batch`, `1001_[4-7%2]` or `1002+1`.
-
-    Raises:
-        FieldError: the text has another form.
-    """
+    """Return the parts of an identifier such as `1001_3.batch`, `1001_[4-7%2]` or `1002+1`."""
     match = _ID.fullmatch(text.strip())
     if match is None:
         raise FieldError(
@@ -189,11 +188,7 @@ def job_id_of(text: str) -> JobId:
 
 
 def identifier(row: Row) -> JobId:
-    """Return the identifier of a record.
-
-    Raises:
-        FieldError: it has another form.
-    """
+    """Return the identifier of a record."""
     return job_id_of(row.values.get("JobID") or row.values.get("JobIDRaw", ""))
 
 
@@ -202,9 +197,6 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
 
     Args:
         row: the row; its identifier is not that of a step.
-
-    Raises:
-        FieldError: a field is invalid; the message begins with its column.
     """
     values = row.values
     raw = values.get("JobIDRaw", "")

@@ -1,4 +1,7 @@
-"""Tables as text: a header, then one record a line, with fields separated by one character."""
+"""Tables as text: a header, then one record a line, with fields separated by one character.
+
+A file that cannot be read or is damaged is an `InputError`.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,6 @@ def lines_of(path: Path, report: ImportReport | None = None) -> Iterator[tuple[i
 
     Args:
         report: notes that the file is cut off; None: that is an error.
-
-    Raises:
-        InputError: the file cannot be read or is not in UTF-8, a line is longer than
-            `LONGEST_LINE`, or the file is cut off and there is no report.
     """
     number, raw = 0, b"\n"
     try:
@@ -100,10 +99,6 @@ def read_table(
         fits: returns whether a record can be right; decides which of them contains it.
         advice: how to make such a file, for errors.
         strict: a damaged record is an error instead.
-
-    Raises:
-        InputError: the file cannot be read, is empty or has no such header; or a record is damaged
-            and the table is strict.
     """
     names: list[str] = []
     for number, text in lines_of(path, None if strict else report):
@@ -136,9 +131,6 @@ def require(columns: Sequence[str], needed: Sequence[str], path: Path, advice: s
     Args:
         needed: names; `A/B` is met by either.
         advice: how to make a file with them, for the error.
-
-    Raises:
-        InputError: a column is missing.
     """
     missing = [each for each in needed if not any(name in columns for name in each.split("/"))]
     if missing:

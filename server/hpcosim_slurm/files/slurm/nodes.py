@@ -1,4 +1,7 @@
-"""Node groups, partitions, switches and licences of slurm.conf and topology.conf."""
+"""Node groups, partitions, switches and licences of slurm.conf and topology.conf.
+
+What is invalid is an `InputError` that names the line.
+"""
 
 from __future__ import annotations
 
@@ -79,9 +82,6 @@ def node_groups(
 
     Args:
         gres: those of gres.conf, which state types and numbers that slurm.conf does not.
-
-    Raises:
-        InputError: a line is invalid, there are no nodes, or two have the same name.
     """
     defaults: dict[str, str] = {}
     groups: list[dict[str, Any]] = []
@@ -114,11 +114,7 @@ def node_groups(
 
 
 def hosts_of(text: str, statement: texts.Statement) -> list[str]:
-    """Return the names of a host list.
-
-    Raises:
-        InputError: the text has another form; names the line.
-    """
+    """Return the names of a host list."""
     try:
         return expand(text)
     except ProtocolError as error:
@@ -223,9 +219,6 @@ def partitions(
 
     Args:
         site: values of all partitions that do not state them, by attribute.
-
-    Raises:
-        InputError: a line is invalid or names an unknown node.
     """
     hosts = chain.from_iterable(hosts_of(group["names"], statements[0]) for group in groups)
     known = {name: place for place, name in enumerate(hosts)}

@@ -1,4 +1,7 @@
-"""Statements of slurm.conf and the files beside it: `Key=Value` pairs and their values."""
+"""Statements of slurm.conf and the files beside it: `Key=Value` pairs and their values.
+
+A value of another form is a `FieldError`.
+"""
 
 from __future__ import annotations
 
@@ -145,11 +148,7 @@ def parse_statement(path: Path, number: int, text: str) -> Statement:
 
 
 def whole(text: str) -> int:
-    """Return a whole number.
-
-    Raises:
-        FieldError: the text is none.
-    """
+    """Return a whole number."""
     if not text.isdecimal() or len(text) > 18:
         raise FieldError(f"expected a whole number, got {shown(text)}")
     return int(text)
@@ -161,11 +160,7 @@ def optional_whole(text: str) -> int | None:
 
 
 def truth(text: str) -> bool:
-    """Return whether a text such as `YES` is true.
-
-    Raises:
-        FieldError: the text is neither true nor false.
-    """
+    """Return whether a text such as `YES` is true."""
     if text.lower() in YES | NO:
         return text.lower() in YES
     raise FieldError(f"expected YES or NO, got {shown(text)}")
@@ -207,11 +202,7 @@ def tres_weights(text: str) -> dict[str, float]:
 
 
 def tres_limits(text: str) -> dict[str, float]:
-    """Return limits such as `cpu=100,mem=1T,gres/gpu=8`; memory in MB; -1 is no limit.
-
-    Raises:
-        FieldError: an entry has no value, or one that is no amount.
-    """
+    """Return limits such as `cpu=100,mem=1T,gres/gpu=8`; memory in MB; -1 is no limit."""
     found: dict[str, float] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, _, value = entry.partition("=")
