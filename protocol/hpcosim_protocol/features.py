@@ -112,12 +112,7 @@ def mentioned(text: str) -> frozenset[str]:
 
 
 def satisfied(text: str, features_by_node: Sequence[Collection[str]]) -> bool:
-    """Return whether nodes meet an expression.
-
-    Args:
-        text: the expression; empty: no condition.
-        features_by_node: features of each node of the allocation.
-    """
+    """Return whether nodes meet an expression."""
     nodes = Counter(map(frozenset, features_by_node))
     return any(_meets(choice, nodes) for choice in choices(text))
 

@@ -28,11 +28,7 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 
 
 def expand(text: str) -> list[str]:
-    """Return the names of a host list, in the order given.
-
-    Args:
-        text: such as `n[1-4],b1`.
-    """
+    """Return the names of a host list, in the order given."""
     names: list[str] = []
     for item in _items(text):
         names += _names_of(item, text, MAX_HOSTS - len(names))
@@ -43,9 +39,6 @@ def compress(names: Iterable[str]) -> str:
     """Return a short host list that `expand` turns into the same names, in the same order.
 
     Only neighbours that differ in their last number share a bracket.
-
-    Args:
-        names: names as `expand` returns them.
     """
     return ",".join(_shown(*run) for run in _runs(names))
 
@@ -89,11 +82,7 @@ class NodeNames:
         return [self.number_of(name) for name in expand(text)]
 
     def ranges(self, text: str) -> NodeRanges:
-        """Return the nodes of a host list as ranges of numbers, ascending.
-
-        Args:
-            text: a host list, or `ALL`.
-        """
+        """Return the nodes of a host list as ranges of numbers, ascending."""
         return to_ranges(self.numbers(text))
 
     def text(self, numbers: Iterable[int]) -> str:

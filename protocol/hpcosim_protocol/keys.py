@@ -49,7 +49,6 @@ class ServerKeys(NamedTuple):
     """The keys of a server.
 
     Attributes:
-        own: its key pair.
         clients: folder with the public keys of the clients that it admits.
     """
 
@@ -73,7 +72,6 @@ def make_keys(folder: Path, client: str = CLIENT) -> list[Path]:
     """Make the keys of a server and of a client, where they do not exist, and admit the client.
 
     Args:
-        folder: folder for the keys of all; it is made if there is none.
         client: name of the client, and of its folder: letters, digits and `-_.`.
 
     Returns:

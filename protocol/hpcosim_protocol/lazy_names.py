@@ -13,7 +13,6 @@ def lazy_names(
     """Return `__all__`, `__getattr__` and `__dir__` of a package, whose import loads no module.
 
     Args:
-        package: name of the package.
         names: the public names of each module of the package, separated by spaces.
 
     Example:

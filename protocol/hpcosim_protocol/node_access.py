@@ -22,7 +22,6 @@ def partitions_of(platform: Platform, names: Iterable[str]) -> list[Partition]:
     """Return the partitions in which a job may run, in the order that its user named them.
 
     Args:
-        platform: the cluster.
         names: names that the user stated; empty: the default partition.
 
     Returns:

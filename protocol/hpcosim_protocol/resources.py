@@ -43,8 +43,6 @@ def memory_on(
 
     Args:
         memory_mb: `JobSubmitted.memory_mb`, memory for each core, MB.
-        cores: cores that the job requested on the node (`AllocateJob.cores`).
-        node_memory_mb: memory of the node, MB.
     """
     if request is not None:
         if request.all_memory:
@@ -78,7 +76,6 @@ def gres_on(request: JobRequest | None, tasks: int) -> list[DeviceDemand]:
 
     Args:
         request: request of the job.
-        tasks: number of tasks of the job on the node.
     """
     if request is None:
         return []

@@ -51,12 +51,7 @@ UNITS: Mapping[str, Unit] = {
 
 
 def unit_hint(field: str, value: object) -> str:
-    """Return a message about a number with a unit; empty: the value is no such text.
-
-    Args:
-        field: the field, such as `workload.synthetic.run_s[0]`.
-        value: its value.
-    """
+    """Return a message about a number with a unit; empty: the value is no such text."""
     found = NUMBER_WITH_UNIT.fullmatch(value.lower()) if isinstance(value, str) else None
     if found is None:
         return ""

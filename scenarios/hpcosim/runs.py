@@ -48,9 +48,6 @@ class Table(Mapping[str, Any]):
 
     The units are in the names of the columns (`wait_s`). Data frames and SQL engines that know the
     Arrow PyCapsule interface read it directly: `polars.DataFrame(table)`.
-
-    Args:
-        columns: the columns.
     """
 
     def __init__(self, columns: Columns) -> None:
@@ -87,11 +84,7 @@ class Table(Mapping[str, Any]):
 
 
 class Run:
-    """A run: its metrics and its tables. A notebook shows it as a picture.
-
-    Attributes:
-        folder: the results folder.
-    """
+    """A run: its metrics and its tables. A notebook shows it as a picture."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

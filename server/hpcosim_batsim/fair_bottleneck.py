@@ -118,7 +118,6 @@ class SharedRates:
 
         Args:
             begun: claims of the tasks that begin, by a number that no other task has.
-            ended: numbers of the tasks that end.
 
         Returns:
             Rate of each task that shares a resource with one of these, directly or through other

@@ -64,9 +64,6 @@ class Path(NamedTuple):
 class Network:
     """The network of a platform.
 
-    Args:
-        unsupported: why messages cannot be simulated; "": they can.
-
     Attributes:
         links: the links, and `LOOPBACK` as the last one.
         own: links, other than fatpipes, that only the messages of one host use.
@@ -210,7 +207,6 @@ class Link(Struct, frozen=True):
     """A link.
 
     Attributes:
-        bytes_per_s: bandwidth, bytes/s.
         fatpipe: each message has the whole bandwidth; otherwise all messages share it.
     """
 
@@ -252,7 +248,6 @@ class Zone(Struct, frozen=True):
         parent: the zone that contains it; "": none does.
         kind: `full`: a route for each pair of members. `star`: members are attached to a centre.
             `none`: messages take no time.
-        attachments: links of each member, of a `star`.
     """
 
     name: str

@@ -137,9 +137,6 @@ def add_unavailable_states(
     """Return state changes of hosts with the state `unavailable`.
 
     An unavailable host finishes its job; it has the state `unavailable` instead of `idle`.
-
-    Args:
-        availability: changes of availability, by time.
     """
     if not availability:
         return list(states)
@@ -279,11 +276,7 @@ def hosts_of_jobs(recording: Recording, hosts: Hosts) -> dict[int, array[int]]:
 def state_changes(
     recording: Recording, hosts: Hosts, allocated: Mapping[int, array[int]]
 ) -> Iterator[StateChange]:
-    """Yield every state change of hosts by time; all hosts are idle at first.
-
-    Args:
-        allocated: hosts of each job, from `hosts_of_jobs`.
-    """
+    """Yield every state change of hosts by time; all hosts are idle at first."""
     for change in changes_of(recording):
         state: HostState
         if isinstance(change, JobChange):
@@ -312,7 +305,6 @@ def logged_state_changes(
     """Yield every state change of hosts as `state_changes` does, with one entry per request.
 
     Args:
-        allocated: hosts of each job, from `hosts_of_jobs`.
         log: state changes by requests, in chronological order.
     """
     entries = iter(log)

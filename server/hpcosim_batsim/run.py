@@ -35,7 +35,6 @@ class Inputs:
     Attributes:
         events: files of external events (JSON lines); None: the scheduler also gets no
             `no_more_external_event_to_occur`.
-        master: name of the master host, which runs no jobs.
         roles: roles of hosts by name, in addition to those of the platform.
         mmax_workload: use at most the largest `nb_res` of the workloads.
     """
@@ -54,7 +53,6 @@ class Outputs:
     """Output files.
 
     Attributes:
-        machine_states: write `PREFIX_machine_states.csv`.
         wall_times: write wall-clock times to `PREFIX_schedule.csv`.
     """
 
@@ -76,7 +74,6 @@ def run_batsim(
 
     Args:
         address: ZeroMQ address of the scheduler; None: the jobs run one by one without one.
-        report: called with each line of progress.
         show: called with each message and each reply; None: they are not shown.
 
     Raises:

@@ -26,11 +26,7 @@ MOST_FRAMES = 50
 
 
 def info(event: str, **fields: object) -> None:
-    """Log what happens in normal operation.
-
-    Args:
-        **fields: what is known of it; values without a form in JSON are logged as their `repr`.
-    """
+    """Log what happens in normal operation."""
     _writer({**fields, "event": event, "level": "info"})
 
 

@@ -25,14 +25,7 @@ ACTING_PROGRAMS = ("scancel",)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a bridge is asked to do.
-
-    Attributes:
-        partitions: partitions in which jobs start; empty, for shadow only: all.
-        waiting: for each partition the one in which its jobs wait to be placed; empty, for shadow
-            and hold only: none.
-        power: whether it switches nodes.
-    """
+    """What a bridge is asked to do."""
 
     mode: Mode
     partitions: Sequence[str] = ()

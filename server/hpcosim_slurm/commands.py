@@ -185,11 +185,7 @@ def _nodes(nodes: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """An action with its cause.
-
-    Attributes:
-        cause: the decision that caused it, for the log.
-    """
+    """An action with its cause."""
 
     action: Action
     cause: str
@@ -204,11 +200,7 @@ class Refusal:
 
 
 class Carrier:
-    """Carries orders out.
-
-    Args:
-        show: prints a command instead of running it; None: run commands.
-    """
+    """Carries orders out."""
 
     def __init__(self, tools: Tools, show: Callable[[str], object] | None = None) -> None:
         self._tools = tools

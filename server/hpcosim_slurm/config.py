@@ -27,14 +27,10 @@ class ClusterConfig:
 
     Attributes:
         port: port of its controller, or a range of ports. Clusters of one name have different ones.
-        version: Slurm's version, such as `22.05.8`.
         has_accounts: whether slurmdbd keeps accounts and the levels of users.
         is_memory_counted: whether jobs have memory of their nodes to themselves.
         private: what users see only of themselves, such as `jobs`.
         scheduler: Slurm's own scheduler, such as `sched/backfill`.
-        suspend_program: program that switches nodes off; empty: no power saving.
-        resume_program: program that switches nodes on; empty: no power saving.
-        remembered_s: time for which Slurm remembers a job that has ended, s.
     """
 
     name: str
@@ -114,7 +110,6 @@ class Rights:
 
     Attributes:
         level: why: `root`, `SlurmUser`, `Administrator`, `Operator`, or empty: none of these.
-        sees_all_jobs: whether the user sees the jobs of others.
         changes_jobs: whether the user may change the jobs of others, and end, requeue, suspend and
             resume them.
     """

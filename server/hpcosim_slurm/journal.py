@@ -42,7 +42,6 @@ class Began(Record, frozen=True, tag="began", kw_only=True):
 
     Attributes:
         mode: `shadow`, `hold` or `place`.
-        site: the part of the cluster that the scheduler sees.
     """
 
     format: int

@@ -21,13 +21,10 @@ class LiveJob:
         account: its account; empty: the cluster has no accounts.
         partition: the partition in which it waits or runs; several for a job that may start in
             any of them, such as `main,gpu`.
-        qos: its quality of service; empty: none.
         slurm_state: Slurm's word for it, such as `COMPLETED` or `NODE_FAIL`.
         is_held: whether it waits for a release by the user or an operator.
         reason: Slurm's reason for waiting, such as `Resources`; empty: none.
         eligible_s: time from which it may start; None: it may not start yet, or is held.
-        started_s: time of its start; None: it has not started.
-        ended_s: time of its end; None: it has not ended.
         time_limit_s: its time limit, s; None: unlimited.
         nodes: names of its nodes, in Slurm's order; empty: it has none.
         nodes_min: fewest nodes that it asks for.
@@ -41,14 +38,11 @@ class LiveJob:
         features: Slurm's expression of the features that its nodes must have; empty: any node.
         dependency: Slurm's text of its dependencies; empty: none.
         reservation: the reservation that it uses; empty: none.
-        is_exclusive: whether it has its nodes for itself.
-        priority: Slurm's priority.
         exit_code: exit code of the batch script, or 128 and the number of the signal that ended
             it; None: it has not ended.
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.
         lost_node: whether it waits because a hook said that a node of its last run failed.
         array: Slurm's number of the array of which it is a task; None: it is none.
-        task: its index in the array.
         array_limit: most tasks of the array that may run at once; 0: no limit, or none waits.
         is_outside: whether it is a job of a partition that the scheduler does not see, on nodes
             that it sees. `nodes`, `cpus` and `devices_together` are then those on these nodes.
@@ -103,15 +97,10 @@ class LiveNode:
     """A node of a Slurm cluster.
 
     Attributes:
-        cpus: number of its CPUs that jobs may use.
-        memory_mb: memory that jobs may use, MiB.
         is_available: whether new jobs may start on it: it is not down, drained or failing.
         is_responding: whether its daemon answers, or it is switched off on purpose.
         slurm_state: Slurm's words for its state, such as `IDLE+POWERED_DOWN`.
-        cpus_allocated: number of CPUs that jobs have.
-        memory_allocated_mb: memory that jobs have, MiB.
         devices: number of generic resources by name with type, such as `{"gpu:a100": 2}`.
-        partitions: names of the partitions that contain it.
         reason: why it is down or drained; empty: no reason is given.
         booted_s: Unix time of its last boot, s; it varies by some seconds. None: unknown.
     """
@@ -137,9 +126,7 @@ class LivePartition:
     """A partition of a Slurm cluster.
 
     Attributes:
-        nodes: names of its nodes.
         is_up: whether jobs of it may start (`State=UP`).
-        is_default: whether jobs that name no partition go to it.
         time_limit_s: longest time limit of its jobs, s; None: unlimited.
         default_time_s: time limit of jobs that give none, s; None: that of the partition.
     """
@@ -180,7 +167,6 @@ class ClusterState:
     Attributes:
         at_s: time at which the commands were run.
         jobs: the jobs that Slurm still remembers, by number.
-        licenses: number of licences that the cluster has, by name.
     """
 
     at_s: float

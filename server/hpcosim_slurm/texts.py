@@ -112,9 +112,6 @@ def task_id(array: int, task: int) -> int:
 
     Slurm gives a task a number of its own when it starts, so this one is made of the number of the
     array and that of the task. It stays the same from submission to end.
-
-    Args:
-        array: Slurm's number of the array.
     """
     return (task + 1 << _TASK_SHIFT) + array
 
@@ -196,7 +193,6 @@ def origin_of(start: str, zone: ZoneInfo, first_s: float) -> float:
 
     Args:
         start: value of the option `--start`; empty: the first submission.
-        first_s: first submission, Unix time, s.
 
     Raises:
         InputError: the value of the option is no time.

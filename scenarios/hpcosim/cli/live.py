@@ -128,7 +128,6 @@ def serving_live(
 
     Args:
         token: the token of the settings; None: that of `TOKEN_VARIABLE`, if there is one.
-        has_workers: whether the server has several processes.
     """
     if http is None:
         from hpcosim_scenarios.errors import ScenariosError

@@ -156,7 +156,6 @@ class Trainings(Rollouts):
         Args:
             train: trains into a folder with settings, see `train_seeds`.
             resume: resume the trainings that have a checkpoint; None: the trainer writes none.
-            **reports: arguments of a training with one seed that report its progress.
         """
         if (seeds := self.several()) is not None:
             train_each(train, settings, seeds, out, self.settings(), resume=bool(resume))

@@ -47,10 +47,6 @@ class Bridge:
         external: external events by time. None: there is no file of them, so the scheduler gets
             no `no_more_external_event_to_occur`.
 
-    Attributes:
-        replied: the scheduler has replied at least once.
-        ended: the last message, `SIMULATION_ENDS`, has been returned.
-
     Raises:
         InputError: the combination of platform, workloads and options is not supported.
     """

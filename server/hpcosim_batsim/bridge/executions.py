@@ -36,7 +36,6 @@ class Execution:
 
     Attributes:
         part: the simple task that runs; None: none has begun.
-        number: number of that part.
         waits: whether the part has not begun to compute and to transfer: its latency passes.
         left: share of the part that was left at `since_s`, 0 to 1.
         since_s: time of the last change of `left` and `rate_per_s`, s.
@@ -102,8 +101,6 @@ class Executions:
 
     Args:
         simulation: the simulation; its jobs with an execution have an infinite run time.
-        capacity_of: returns the capacity of a resource, see `SharedRates`.
-        set_loads: sets the load of hosts by a job.
     """
 
     def __init__(

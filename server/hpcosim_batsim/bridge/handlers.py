@@ -25,11 +25,7 @@ from hpcosim_sim.errors import Rejection
 
 
 def handle_events(run: BatsimRun, events: Iterable[protocol.Event], time_s: float) -> None:
-    """Update a run by events of the simulator, and queue Batsim's events for the scheduler.
-
-    Args:
-        time_s: their time in messages, s.
-    """
+    """Update a run by events of the simulator, and queue Batsim's events for the scheduler."""
     for event in events:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
@@ -91,11 +87,7 @@ def _on_alarm(run: BatsimRun, event: protocol.Alarm, time_s: float) -> None:
 
 
 def apply_external_event(run: BatsimRun, event: ExternalEvent, time_s: float) -> None:
-    """Apply an external event at the current simulated time.
-
-    Args:
-        time_s: its time in messages, s.
-    """
+    """Apply an external event at the current simulated time."""
     if event.kind in (UNAVAILABLE, AVAILABLE):
         unavailable = event.kind == UNAVAILABLE
         run.hosts.unavailable -= set(event.hosts)

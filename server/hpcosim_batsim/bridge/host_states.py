@@ -41,11 +41,9 @@ class HostStates:
 
     Args:
         simulation: the simulation; its cluster is that of `cluster_of`.
-        slots: maximum number of jobs on a host at the same time.
 
     Attributes:
         pstates: pstate of each host; of a switching host, the requested pstate.
-        running: number of running jobs of each host.
     """
 
     def __init__(
@@ -92,7 +90,6 @@ class HostStates:
 
         Args:
             loads: load by host, 0 to 1; default 0.
-            speed: factor of the loads.
         """
         if not self._energy:
             return
@@ -284,12 +281,8 @@ class EnergyEntry(NamedTuple):
 class SwitchLog:
     """The pstate changes of a run in chronological order.
 
-    Args:
-        initial: pstate of each host at time 0.
-
     Attributes:
         requests: number of requests.
-        hosts: number of hosts of all requests together.
         pstates: changes of pstates, the initial pstates first.
         energy: energy before each request and after its end.
     """
@@ -343,7 +336,6 @@ def cluster_of(
     """Return the simulation's cluster with idle hosts.
 
     Args:
-        slots: maximum number of jobs on a host at the same time.
         energy: use the power of the hosts; otherwise all power is the default of `Processor`.
     """
     kinds = (
@@ -372,7 +364,6 @@ def kind_of(
 
     Args:
         pstate: pstate in which it computes.
-        slots: maximum number of jobs on the host at the same time.
         load: fraction of its speed in use while it runs jobs, 0 to 1.
         jobs: number of jobs that it runs then. Each draws an equal part of the power of this load.
         sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.

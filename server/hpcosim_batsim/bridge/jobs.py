@@ -40,11 +40,9 @@ class RunJob:
     Attributes:
         source: the job as the workload or the scheduler describes it.
         full_id: its id in messages, `WORKLOAD!NAME`.
-        number: its job id in the simulation.
         dynamic: the scheduler registered it.
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
-        return_code: its return code if it does not complete.
         metadata: text that the scheduler set, for the results.
     """
 
@@ -105,7 +103,6 @@ class JobRegistry:
 
     Attributes:
         jobs: the jobs; the index is the job's number.
-        profiles: profiles by workload and name.
     """
 
     def __init__(self, workloads: Sequence[BatsimWorkload]) -> None:

@@ -24,7 +24,6 @@ class BatsimTimeouts:
 
     Attributes:
         first_reply_s: of the first reply, including the start of the scheduler.
-        reply_s: of every other reply.
     """
 
     first_reply_s: float = 60.0

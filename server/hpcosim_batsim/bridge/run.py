@@ -103,17 +103,11 @@ class BatsimOptions(Struct, frozen=True, kw_only=True):
     """Options of a run, named as Batsim's.
 
     Attributes:
-        energy: simulate power and energy, and let the scheduler change power states.
         compute_sharing: a host may run several jobs at the same time.
         storage_sharing: a storage host may be used by several jobs at the same time; only reported
             to the scheduler.
-        forward_profiles: `JOB_SUBMITTED` contains the job's profile.
-        dynamic_jobs: the scheduler may register jobs and profiles.
-        acknowledge_dynamic_jobs: the scheduler gets `JOB_SUBMITTED` of the jobs it registers.
         profile_reuse: the scheduler may reuse profiles of finished jobs; only reported to it, as
             profiles are always kept.
-        forward_unknown_events: the scheduler gets external events of unknown types.
-        sched_config: configuration text for the scheduler.
     """
 
     energy: bool = False

@@ -28,9 +28,6 @@ class Fields:
     """A JSON object with checked access to its fields.
 
     Every method that returns a field raises `InputError` if the field is missing or invalid.
-
-    Args:
-        where: path of the object in the file, for errors.
     """
 
     def __init__(self, path: str, where: str, raw: Any) -> None:

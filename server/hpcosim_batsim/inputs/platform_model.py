@@ -91,7 +91,6 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
     Attributes:
         hosts: compute hosts, sorted by name as text (`a10` before `a2`), as in Batsim v4.2.1; the
             index is the host number.
-        master: master host, which runs no jobs.
         no_network: the platform has no links, so communication takes no time.
     """
 

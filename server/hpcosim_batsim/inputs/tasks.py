@@ -54,12 +54,7 @@ class SimpleTask(Struct, frozen=True):
 
 
 class SequentialTask(Struct, frozen=True):
-    """A sequence of tasks.
-
-    Attributes:
-        repeat: number of repetitions of the sequence.
-        duration_s: duration of all repetitions, s.
-    """
+    """A sequence of tasks."""
 
     profile: str
     tasks: tuple[HostTask, ...]

@@ -43,11 +43,7 @@ _TYPES = ("delay", "parallel", "parallel_homogeneous", "parallel_homogeneous_tot
 
 
 def read_workload(path: Path, name: str) -> model.BatsimWorkload:
-    """Return the workload of a file.
-
-    Args:
-        name: name of the workload; Batsim calls the first one `w0`.
-    """
+    """Return the workload of a file."""
     fields = Fields(str(path), "", read_json(path))
     profiles = fields.get("profiles")
     if not isinstance(profiles, dict):

@@ -49,8 +49,6 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
     Attributes:
         total: the amounts are totals over all hosts (`parallel_homogeneous_total`); otherwise
             they are per host and per pair of hosts (`parallel_homogeneous`).
-        cpu_flop: computation, flop.
-        com_bytes: communication, bytes.
     """
 
     name: str
@@ -62,12 +60,7 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
 
 
 class Composed(Struct, frozen=True, kw_only=True):
-    """Profile `composed`: a sequence of profiles.
-
-    Attributes:
-        sequence: names of profiles of the same workload.
-        repeat: number of repetitions of the sequence.
-    """
+    """Profile `composed`: a sequence of profiles."""
 
     name: str
     ret: int = 0

@@ -40,13 +40,9 @@ class JournalWriter:
     A write that fails closes the journal, never the session: the records up to then stay, and the
     session goes on without a journal. The failure is logged, and `failure` says it.
 
-    Args:
-        file: the journal, without a header if it is empty.
-
     Attributes:
         size: size of its records and its header, bytes.
         failure: why the journal was closed before its end; empty: it was not.
-        snapshot_at: offset of the record of the last snapshot; -1: none.
     """
 
     def __init__(self, file: JournalFile, name: str, sync: SyncPolicy) -> None:
@@ -197,8 +193,6 @@ class EndedRecord(msgspec.Struct, frozen=True, array_like=True, tag="ended"):
 
     Attributes:
         why: the reason, as in `run.json`.
-        cause: the machine-readable cause of a failure, see `status.Cause`; empty: the simulation
-            is complete.
     """
 
     why: str
@@ -231,11 +225,7 @@ def record_in(body: bytes) -> Record:
 
 
 class PlacedRecord(NamedTuple):
-    """A record and its place.
-
-    Attributes:
-        start, end: offsets of its first byte and after its last one.
-    """
+    """A record and its place."""
 
     record: Record
     start: int

@@ -122,7 +122,6 @@ class Journals:
         has failed then, as after a write that fails, and the session goes on without a journal.
 
         Args:
-            end: offset after its last readable record.
             keep_rest: keep what follows in a file of its own: it is more than a record that was
                 cut off.
         """

@@ -21,13 +21,7 @@ MIB = 2**20
 
 
 class Admission:
-    """Refuses new sessions for which there is no room.
-
-    Args:
-        left: how many sessions are left to open.
-        totals: the totals of the server; None: its own.
-        used: returns the memory of this process, bytes.
-    """
+    """Refuses new sessions for which there is no room."""
 
     def __init__(
         self,

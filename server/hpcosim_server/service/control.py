@@ -20,11 +20,7 @@ MOST_TEXT = 2**14  # characters of a reason that is too long
 
 
 class Load(Struct, frozen=True, tag_field="status", tag="load"):
-    """The sessions of a worker.
-
-    Attributes:
-        over: number of those that are closed and whose results are written, or cannot be.
-    """
+    """The sessions of a worker."""
 
     worker: int
     opened: int = 0
@@ -43,11 +39,7 @@ class WorkersWanted(Struct, frozen=True, tag_field="status", tag="want"):
 
 
 class Stopping(Struct, frozen=True, tag_field="status", tag="stopping"):
-    """The server stops. Workers finish their request, close their sessions and end.
-
-    Attributes:
-        is_over: whether all workers have ended, so that the front ends too.
-    """
+    """The server stops. Workers finish their request, close their sessions and end."""
 
     reason: str
     is_over: bool = False
@@ -82,11 +74,7 @@ _ORDERS: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)
 
 
 class Control:
-    """One end of the connection between the supervisor and another process.
-
-    Args:
-        end: a socket that keeps the bounds of messages.
-    """
+    """One end of the connection between the supervisor and another process."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
@@ -162,12 +150,7 @@ class Handover(Struct, frozen=True, array_like=True, tag="handover"):
 
 
 class WorkerReport(Struct, frozen=True, array_like=True, tag="told"):
-    """What the front must know of a worker.
-
-    Attributes:
-        heard: number of packets of the front that it has obeyed.
-        nonces: for a new front, nonces of the hellos of the open sessions.
-    """
+    """What the front must know of a worker."""
 
     load: Load
     heard: int

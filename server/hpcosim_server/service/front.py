@@ -63,7 +63,6 @@ class Front:
         clients: the connections of clients that no worker has.
         workers: the socket at which workers connect, non-blocking.
         control: connection to the supervisor.
-        expected: numbers of the workers that are there or are about to be.
 
     Attributes:
         gate: the clients with keys; None: clients have none.
@@ -362,8 +361,6 @@ class WorkerRoute:
 
     Attributes:
         given: the connections that it has not said to have handled.
-        used_s: time of its last hello or change of its load, s.
-        is_leaving: whether it was asked to end.
     """
 
     number: int
@@ -418,9 +415,6 @@ class Routes:
 
     Args:
         expected: numbers of the workers that are there or are about to be.
-
-    Attributes:
-        changed: whether there may be more or fewer workers without sessions than before.
     """
 
     def __init__(self, expected: Iterable[int] = ()) -> None:
@@ -538,9 +532,6 @@ class Gate:
 
     A socket of libzmq cannot move to another process. So each client has a pair of sockets: one end
     stays here, the other is a connection without keys, which moves as any other.
-
-    Args:
-        inside: gets the other ends, with the addresses of the clients.
     """
 
     def __init__(self, curve: CurvePeers, inside: Peers, poller: Poller) -> None:

@@ -29,7 +29,6 @@ class HeldReply(NamedTuple):
     Attributes:
         envelope: the return address of the last copy of the request.
         understood: whether the client understands the message `held`.
-        heard_s: time of the last copy of the request on the service's clock, s.
     """
 
     envelope: Envelope

@@ -82,11 +82,7 @@ class LiveProcess(Protocol):
 
 
 class Ticker:
-    """Calls a function every `OBSERVE_INTERVAL_S`, or more often while it asks for it.
-
-    Args:
-        call: the function; returns whether it asks for an early next call.
-    """
+    """Calls a function every `OBSERVE_INTERVAL_S`, or more often while it asks for it."""
 
     def __init__(self, call: Callable[[], bool], clock: Callable[[], float]) -> None:
         self._call = call

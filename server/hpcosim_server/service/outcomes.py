@@ -52,15 +52,6 @@ class _Unwritten:
 class Outcomes:
     """Writes the results of closed sessions, between requests.
 
-    Args:
-        out: folder for results; None: no results are written.
-        folder_per_session: whether each session has its own folder in `out`; otherwise the results
-            go to `out` itself.
-        also: additional result writers.
-        limits: limits of the attempts to write results on a full disk, and of the folders of
-            sessions that end early; None: the defaults.
-        folders: how many sessions that end early still get a folder; None: as the limits say.
-
     Attributes:
         failures: the first `REMEMBERED` failures, for the exit status, and the first of lost
             results.
@@ -119,9 +110,6 @@ class Outcomes:
 
     def write(self, *, last: bool = False) -> Sequence[Session]:
         """Write the results of the sessions that are over.
-
-        Args:
-            last: there will be no further attempt.
 
         Returns:
             The sessions whose results are written or lost.

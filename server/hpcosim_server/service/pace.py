@@ -44,9 +44,6 @@ class Pace:
     when that clock reaches the reply's simulated time. If the scheduler is late by more than
     `CATCH_UP_S`, the clock waits for it.
 
-    Args:
-        speed: simulated seconds per wall-clock second, > 0; None: as fast as possible.
-
     Attributes:
         is_free: whether no reply waits, so that `wait_s` and `sent` need not be called.
         fixed: why its settings cannot change; empty: they can.
@@ -194,9 +191,6 @@ class RealTime(Pace):
     The clock starts with the first request, and after a restart of the server with the next one.
     Time that the server needs does not count: a late reply starts the clock anew at its simulated
     time.
-
-    Args:
-        factor: simulated seconds per wall-clock second, > 0.
     """
 
     fixed = WHY_FIXED

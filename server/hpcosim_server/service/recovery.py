@@ -95,7 +95,6 @@ class Recovery:
 
         Args:
             worker: number of the worker; None: the server is one process.
-            again: whether the worker was started before.
         """
         if self._journals is None or not (again or self._resume):
             return
@@ -236,7 +235,6 @@ class Rerun:
     """A session that runs again.
 
     Attributes:
-        places: `seq` of each request and offset of its record.
         snapshot_at: offset of the record of the last snapshot; -1: none.
         ended: the recorded end; None: there is none, though the simulation may be over.
         written: whether its results were written.

@@ -40,9 +40,6 @@ def serve_workers(
 ) -> list[Failure]:
     """Serve sessions in worker processes until a signal or the last session.
 
-    Returns:
-        The failures.
-
     Raises:
         BindError: the server cannot listen at the address.
     """
@@ -97,13 +94,7 @@ def run_front(
     expected: Iterable[int],
     started_s: float,
 ) -> None:
-    """Be the front until the supervisor ends it, or is gone.
-
-    Args:
-        public: the listening socket for clients.
-        private: the listening socket for workers.
-        expected: numbers of the workers that are there or are about to be.
-    """
+    """Be the front until the supervisor ends it, or is gone."""
     poller = Poller()
     clients = Peers(None, bounds_of(options.limits), poller)
     front = Front(poller, clients, private, control, options, expected, started_s)

@@ -229,7 +229,6 @@ class Service:
         """Add a restored session. One that is over is closed, and its results are written.
 
         Args:
-            cause: cause of the end of a session that is over; None: it is complete.
             counted: whether it is among the sessions that the server has opened.
         """
         if not counted:
@@ -242,11 +241,7 @@ class Service:
             self._close(session, cause)
 
     def stop(self, why: str) -> bool:
-        """Close the service. Every further message gets the error `shutting_down`.
-
-        Returns:
-            Whether a session was open.
-        """
+        """Close the service. Every further message gets the error `shutting_down`."""
         interrupted = bool(self._open)
         self._stopped = why
         self._note_status()

@@ -94,13 +94,9 @@ class Session:
 
     Attributes:
         name: secret session name; it authenticates the client.
-        label: public prefix of the name, for logs and folder names.
         last_message_s: time of the client's last message on the service's clock, s.
         seq: number of the last request with a reply; 0 before the first.
-        last_answer: encoded reply to that request.
         pace: when its replies are sent; None: at once.
-        resumed_at: `seq` of the last snapshot in the journal; -1: none.
-        results_written: whether its results are written, if they are to be written.
         address: address of the connection of its hello or, later, of its last request.
         events: number of events in its replies.
     """

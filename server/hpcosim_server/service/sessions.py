@@ -58,11 +58,7 @@ def worker_of(name: str) -> int:
 
 
 class Counts(NamedTuple):
-    """Numbers of sessions.
-
-    Attributes:
-        over: those that are closed and whose results are written, or cannot be.
-    """
+    """Numbers of sessions."""
 
     opened: int
     active: int
@@ -74,9 +70,6 @@ class OpenSessions:
 
     Args:
         totals: the totals of the server, which have these sessions and their jobs; None: its own.
-
-    Attributes:
-        opened: number of sessions that were opened, without those that were never used.
     """
 
     def __init__(self, totals: Totals | None = None) -> None:
@@ -242,7 +235,6 @@ class ClosedSession(NamedTuple):
     """Data of a closed session.
 
     Attributes:
-        seq: number of the last request.
         last_answer: encoded reply to that request; empty: it is not kept.
         owner: public key of its client; empty: it has none.
     """
@@ -259,7 +251,6 @@ class ClosedSessions:
     Args:
         most_bytes: maximum size of the last replies of the server, bytes; the oldest ones of this
             process go first.
-        totals: the totals of the server; None: its own.
     """
 
     def __init__(self, limit: int, most_bytes: int, totals: Totals | None = None) -> None:
@@ -304,11 +295,7 @@ class ClosedSessions:
         return SessionRefused("unknown_session", what)
 
     def repeated_reply(self, request: Decisions, address: bytes = b"") -> bytes | None:
-        """Return the reply to a repeated last request of a closed session, otherwise None.
-
-        Args:
-            address: address of its sender, who must have the key of the session's client.
-        """
+        """Return the reply to a repeated last request of a closed session, otherwise None."""
         closed = self._by_name.get(request.session)
         if closed is None or closed.seq != request.seq or not closed.last_answer:
             return None

@@ -56,11 +56,7 @@ class Door(Protocol):
 
 
 class PublicDoor:
-    """The door of a service in one process.
-
-    Attributes:
-        forgets_closed: whether it forgets which connections were closed.
-    """
+    """The door of a service in one process."""
 
     forgets_closed = True
 
@@ -146,12 +142,7 @@ def bounds_of(limits: Limits) -> Bounds:
 def answer_all(
     service: Service, door: Door, stopped: Callable[[], str], shutdown_s: float = SHUTDOWN_S
 ) -> str:
-    """Reply to requests until there is a reason to end; write all results.
-
-    Args:
-        stopped: returns the reason why the service ends, or an empty text.
-        shutdown_s: time for which clients of a stopped service hear of it, s.
-    """
+    """Reply to requests until there is a reason to end; write all results."""
     while not (reason := stopped()):
         answer_one(door, service, _timeout_s(service))
         for envelope, reply in service.due() if service.held else ():
@@ -195,10 +186,8 @@ class ServeOptions:
         limits: limits of requests and sessions; `sessions` bounds those of all processes together.
         workers: largest number of processes for sessions; 1: the process of the caller has all of
             them.
-        sessions: number of sessions after which the server ends; None: no limit.
         tell: called with the progress of sessions and with every failure; None: progress goes to
             the log.
-        parent: number of the process whose end stops the server; None: none.
         drain_s: time after a stop in which requests are finished and results are written, s.
     """
 

@@ -57,11 +57,7 @@ class Progress(Struct, frozen=True, tag_field="status", tag="progress"):
 
 
 class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="failure"):
-    """A server that cannot start, or a session that ended early or whose results are lost.
-
-    Attributes:
-        metrics: metrics of a run whose results are not written; None for other causes.
-    """
+    """A server that cannot start, or a session that ended early or whose results are lost."""
 
     cause: Cause
     why: str
@@ -158,14 +154,7 @@ def folder_name(session: Session) -> str:
 def write_session(
     folder: Path, session: Session, also: Sequence[Also], *, again: bool = False
 ) -> ResultsError | None:
-    """Write the results of a session and log the success.
-
-    Args:
-        again: an earlier attempt has failed: do not log the warnings again.
-
-    Returns:
-        The error, or None if the results are written.
-    """
+    """Write the results of a session and log the success."""
     record, run = session.opened.simulation.record(), session.opened.run
     for warning in warnings_of(record, run) if not again else ():
         log.warning("run_warning", **names_of(session), warning=warning)

@@ -28,7 +28,6 @@ class Stop:
 
     Attributes:
         reason: name of the first signal, or `PARENT_GONE`; empty before it.
-        before_end: called before the second signal ends the process.
     """
 
     def __init__(self, parent: int | None = None, limit_s: float = 0.0) -> None:

@@ -46,10 +46,7 @@ class Plan:
     """What a supervisor runs.
 
     Attributes:
-        first: numbers of the workers that run from the start.
-        sessions: number of sessions after which the server ends; None: no limit.
         drain_s: time after a stop in which workers must end, s.
-        restores: whether a worker that runs again has its sessions again.
     """
 
     front: RunFront
@@ -253,11 +250,7 @@ class Supervisor:
 
 @dataclass(slots=True)
 class Child:
-    """A child process.
-
-    Attributes:
-        number: a number of `NAMES`, or the number of the worker.
-    """
+    """A child process."""
 
     number: int
     pid: int
@@ -281,7 +274,6 @@ def fork(number: int, target: Callable[[messages.Control], None], others: Iterab
 
     Args:
         target: the function; gets the connection to this process.
-        others: the other children, whose connections the new one closes.
 
     Raises:
         OSError: there is no memory, or no process left.

@@ -33,15 +33,7 @@ class StorageStatus(NamedTuple):
 
 
 class Vitals:
-    """Counts what a service does and what fails.
-
-    Args:
-        report: receives each status message after it is counted.
-
-    Attributes:
-        results_failing: whether the last results could not be written.
-        messages_lost: returns the number of messages that were not sent.
-    """
+    """Counts what a service does and what fails."""
 
     def __init__(
         self,
@@ -75,11 +67,7 @@ class Vitals:
     def status(
         self, sessions: Iterable[Session], held: HeldReplies, counts: Counts, now_s: float
     ) -> ServerStatus:
-        """Return the status of a service that runs.
-
-        Args:
-            now_s: time of the clock of the sessions, s.
-        """
+        """Return the status of a service that runs."""
         journals = self._kept.journals
         return ServerStatus(
             server=server_name(),

@@ -252,11 +252,7 @@ def run_worker(
     tells: bool,
     live: LiveLink | None = None,
 ) -> None:
-    """Serve sessions until the supervisor or the front ends it.
-
-    Args:
-        tells: whether the supervisor wants to hear of progress; otherwise the worker logs it.
-    """
+    """Serve sessions until the supervisor or the front ends it."""
     log_progress = ProgressLog()
 
     def report(status: Status) -> None:

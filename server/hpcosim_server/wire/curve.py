@@ -39,13 +39,6 @@ MAX_CLIENTS = 10_000
 class CurvePeers:
     """The clients of a listening socket that have admitted keys; as `Peers` for the caller.
 
-    Args:
-        listener: the listening socket; the caller closes it.
-
-    Attributes:
-        lost: number of messages that were lost because their peer was gone or did not read.
-        closed: addresses of the connections that were closed since the caller emptied the list.
-
     Raises:
         BindError: libzmq cannot use the socket.
     """

@@ -61,7 +61,6 @@ class SharedNumbers:
 
     Args:
         kind: `q`: integers of 64 bits; `d`: floating-point numbers.
-        count: how many there are, > 0; each is 0 at first.
     """
 
     def __init__(self, kind: Literal["q", "d"], count: int) -> None:

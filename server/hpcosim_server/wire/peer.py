@@ -35,9 +35,7 @@ class Peer:
         owner: who shares its part of the connections; see `owner_of`.
         active_s: time of the last message in either direction, s; before the first, of the
             connection.
-        is_waiting: whether its last message has had no reply so far.
         has_turn: whether its messages may be read; until then nothing more is received.
-        is_parked: whether nothing is read or received.
         queued: bytes of messages that wait to be sent; the first may be sent in part.
     """
 
@@ -125,9 +123,6 @@ def crowded(owners: Iterable[bytes]) -> bytes:
     """Return the owner with the most connections.
 
     Whoever has fewer than an equal share keeps them, however many another one opens.
-
-    Args:
-        owners: the owner of each connection, at least one.
     """
     return Counter(owners).most_common(1)[0][0]
 

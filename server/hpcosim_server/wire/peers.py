@@ -28,12 +28,6 @@ class Peers:
 
     Args:
         listener: the listening socket, non-blocking; the caller closes it. None: see `listen`.
-        poller: waits for the connections, and for descriptors of the caller, who closes it; None:
-            a new one.
-
-    Attributes:
-        lost: number of messages that were lost because their peer did not read.
-        closed: addresses of the connections that were closed since the caller emptied the list.
     """
 
     def __init__(
@@ -373,11 +367,7 @@ class Roster:
                 self.close(peer)
 
     def check_total(self, more: int) -> None:
-        """Close the connection with the most waiting bytes if there are too many in all.
-
-        Args:
-            more: bytes that may have been added. The sum is taken only now and then.
-        """
+        """Close the connection with the most waiting bytes if there are too many in all."""
         self._unchecked += more
         if self._unchecked < self.bounds.total_bytes // 16:
             return
@@ -395,11 +385,7 @@ def _value(peer: Peer) -> tuple[bool, bool, float]:
 
 
 class Entrance:
-    """A listening socket.
-
-    Args:
-        listener: the socket, non-blocking; the caller closes it.
-    """
+    """A listening socket."""
 
     def __init__(
         self,

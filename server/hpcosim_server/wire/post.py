@@ -31,7 +31,6 @@ class Packet(NamedTuple):
 
     Attributes:
         data: its bytes; empty: they were lost, for want of descriptors.
-        connection: the connection that comes with it.
     """
 
     data: bytes
@@ -39,14 +38,7 @@ class Packet(NamedTuple):
 
 
 class Post:
-    """One end of a local connection that keeps the bounds of packets (SOCK_SEQPACKET).
-
-    Args:
-        hear: called when `receive` has something to return, or the other end is gone.
-
-    Attributes:
-        is_closed: whether the other end is gone.
-    """
+    """One end of a local connection that keeps the bounds of packets (SOCK_SEQPACKET)."""
 
     def __init__(self, end: socket.socket, poller: Poller, hear: Callable[[Post], object]) -> None:
         self.sent = self.received = 0
@@ -60,9 +52,6 @@ class Post:
 
     def send(self, data: bytes, connection: socket.socket | None = None) -> bool:
         """Send a packet, without waiting for the other end.
-
-        Args:
-            connection: a connection that goes with it; it is closed here.
 
         Returns:
             Whether it is sent or queued. Otherwise the other end is gone, or too many connections

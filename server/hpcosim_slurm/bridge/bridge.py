@@ -130,7 +130,6 @@ class Caller:
     """The scheduler of the open session.
 
     Attributes:
-        envelope: return address of its last message; empty: it has sent none to this bridge.
         silent_since_s: Unix time since which it should say something, s; None: it need not.
     """
 
@@ -176,9 +175,6 @@ class Bridge:
 
     Args:
         acting: carries out what a live world orders; None: the bridge only watches.
-
-    Attributes:
-        unreachable: why the state of the cluster cannot be read; empty: it can.
     """
 
     def __init__(
@@ -237,11 +233,7 @@ class Bridge:
     # The scheduler
 
     def answer(self, body: bytes, size: int, envelope: Envelope) -> bytes:
-        """Return the reply to a message; empty: it gets none now.
-
-        Args:
-            size: its size, bytes; of a body that is too large, which is empty here, too.
-        """
+        """Return the reply to a message; empty: it gets none now."""
         most = SchedulerSession.limits.message_bytes
         if size > most:
             return too_large(size, most)
@@ -466,8 +458,6 @@ class OrderExecutor:
         """Return why the bridge must stop acting; empty: it need not.
 
         Args:
-            silent_since_s: time since which the scheduler should say something, s; None: it need
-                not.
             unreachable_since_s: time since which the controller does not answer, s; None: it does.
         """
         limits = self._limits

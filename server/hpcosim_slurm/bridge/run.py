@@ -96,7 +96,6 @@ class Polling:
     """Reads the state of the cluster at intervals, and when a hook of Slurm rings.
 
     Args:
-        interval_s: time from the end of one reading to the begin of the next, s.
         wait: waits for a time, or until a hook of Slurm rings, and returns whether one has rung;
             None: there are no hooks.
     """
@@ -157,11 +156,7 @@ class BridgeSettings:
         partitions: names of the partitions that the scheduler sees; empty, for shadow only: all.
             In the modes `hold` and `place`, jobs start in them.
         waiting: for each partition the one in which its jobs wait; empty: none.
-        poll_s: time between two looks at the cluster, s.
-        journal: file of the journal; None: none is written.
         power: power of the nodes; its `switches` is replaced by whether Slurm switches nodes.
-        start_timeout_s: time after which a job that Slurm has not started counts as refused, s.
-        limits: when the bridge stops acting.
         show: prints commands instead of running them; None: run them.
         releases: whether the end of the bridge releases all waiting jobs and closes the session;
             otherwise a bridge with the same journal can go on.
@@ -332,9 +327,6 @@ def serve(
     Args:
         continues: whether a bridge with the same journal can continue the session, so that the
             scheduler hears nothing of the end.
-
-    Returns:
-        The reason of the end.
     """
     try:
         peers = clients_of(listener, bounds_of(SchedulerSession.limits), access)

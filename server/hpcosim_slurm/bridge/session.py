@@ -25,13 +25,7 @@ MakeWorld = Callable[[ClusterState, Site], World]
 
 
 class SchedulerSession:
-    """A scheduler and the world that it sees. At most one request waits for its reply.
-
-    Attributes:
-        name: secret name; it authenticates the client.
-        seq: number of the last answered request; 0 before the first.
-        waiting: the request that waits for its reply; None: there is none.
-    """
+    """A scheduler and the world that it sees. At most one request waits for its reply."""
 
     limits = Limits()
 
@@ -182,7 +176,6 @@ class BridgeState:
 
     Attributes:
         last_s: time of the last record, s.
-        fell_back: whether the bridge has stopped acting, so that new sessions see a shadow.
         suspended: jobs that schedulers had suspended when their sessions ended.
     """
 

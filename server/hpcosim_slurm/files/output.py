@@ -204,7 +204,6 @@ class InputError(HpcosimError):
     """A file cannot be imported.
 
     Args:
-        what: what is wrong, what was expected, and how to correct it.
         line: line in the file, from 1; None: the whole file.
     """
 

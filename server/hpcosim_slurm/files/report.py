@@ -35,11 +35,7 @@ ESSENTIAL = frozenset(("job_id", "submit_s", "cores", "run_s", "requested_s"))
 
 @dataclass
 class Entry:
-    """Something that an import did.
-
-    Attributes:
-        places: the first places, such as `17` (a line) or `slurm.conf:17`.
-    """
+    """Something that an import did."""
 
     count: int = 0
     places: list[str] = field(default_factory=list)

@@ -90,11 +90,9 @@ class SacctOptions:
     """How job records are imported.
 
     Attributes:
-        time_zone: time zone of local times, by its name in the IANA database.
         start: time of simulated second 0, as in the file; empty: that of the first submission.
         requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
         anonymize: replace the names of users, groups, accounts and jobs, and number jobs anew.
-        names: file that keeps the replaced names; None: they are not kept.
     """
 
     time_zone: str = "UTC"
@@ -114,9 +112,6 @@ def import_sacct(path: Path, jobs: Path, options: SacctOptions = DEFAULTS) -> Im
     Args:
         path: the output of `sacct -P`, plain or gzipped. See `sacct_records.ADVICE`.
         jobs: the file of jobs to write. The runs are written beside it, to `recorded_path(jobs)`.
-
-    Returns:
-        What was written, dropped and guessed.
 
     Raises:
         InputError: the file cannot be read, lacks columns or has no job that started; or a file
@@ -252,9 +247,7 @@ class JobLinesSettings:
 
     Attributes:
         requeue: whether jobs may be requeued that do not say so (JobRequeue of slurm.conf).
-        limits: greatest number of running tasks of an array, by its number.
         tasks: job numbers of the tasks of each array.
-        anonymize: whether numbers of jobs and arrays that say something are replaced.
     """
 
     origin_s: float

@@ -134,13 +134,11 @@ class Record:
         name, user, group, account, partition, qos: names; empty: unknown.
         reservation, constraints, nodes, submit_line: text; empty: unknown. `nodes` is a
             host list.
-        ambiguous: whether the local times had a second meaning.
         run_s: run time without suspension, s; None: unknown.
         limit_s: requested run time, s; None: unlimited or unknown.
         requested: trackable resources; memory in MB.
         allocated_mb: allocated memory, MB; 0: unknown.
         memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
-        node_count: number of allocated nodes; 0: unknown.
     """
 
     line: int

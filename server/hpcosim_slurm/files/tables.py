@@ -93,7 +93,6 @@ def read_table(
     `cat`.
 
     Args:
-        path: the file, plain or gzipped.
         delimiter: character between two fields. With `,` fields may be quoted.
         free_text: columns whose text may contain the delimiter.
         fits: returns whether a record can be right; decides which of them contains it.

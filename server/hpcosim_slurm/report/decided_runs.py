@@ -219,7 +219,6 @@ class Outcome:
     Attributes:
         decided_s: when the bridge got it, Unix time, s.
         seq, index: number of the request, and position in it.
-        fate: what became of it.
         done_s: when the bridge saw that it was carried out, Unix time, s; NaN: it was not.
         nodes: names of the nodes that the job had then.
         words: why it was not carried out, in words of the bridge or of Slurm.
@@ -318,14 +317,8 @@ class Outcomes:
 class ObservedCluster:
     """Collects what was seen of the real cluster.
 
-    Args:
-        begin_s: the begin, Unix time, s.
-
     Attributes:
         jobs: each job as it was last seen, by number; without those that were over at the begin.
-        running: the jobs that ran at the begin.
-        number: numbers of the nodes by name.
-        power: changes of power states.
     """
 
     def __init__(self, state: ClusterState, begin_s: float) -> None:

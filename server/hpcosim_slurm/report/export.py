@@ -342,10 +342,8 @@ class Reported(msgspec.Struct, frozen=True):
     """What a report has.
 
     Attributes:
-        text: the figures for people.
         runs: the run as the scheduler decided, and the real one.
         ended: why the runs end, a sentence.
-        files: texts of further files, by name.
     """
 
     figures: Comparison | ActingFigures

@@ -183,7 +183,6 @@ class PowerChange(NamedTuple):
 
     Attributes:
         at_s: Unix time, s.
-        state: the state from then on.
     """
 
     at_s: float
@@ -211,9 +210,6 @@ class SessionRows(NamedTuple):
         platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
-        real_power, shadow_power: changes of power states in reality and in the shadow.
-        not_copied: number of jobs that ran at the start and could not be copied.
-        said: what the scheduler said of waiting jobs, in order.
     """
 
     scheduler: str

@@ -24,7 +24,6 @@ class PastRange(NamedTuple):
     """An earlier forecast of a job; times in s on one clock.
 
     Attributes:
-        low_s: lower end of the range, as it was drawn.
         high_s: upper end.
         start_s: the start; None: the job still waits.
     """

@@ -60,7 +60,6 @@ def starts_of(
     Args:
         run_s: the run time of each job, by number, s; infinity: until the scheduler ends it.
         generator: draws what is not known of the scheduler.
-        future: jobs that will be submitted.
 
     Returns:
         The start of each waiting job, by number; without those that do not start within
@@ -255,8 +254,6 @@ def forecast_starts(
     """Return a forecast for each waiting job, in the order of `state.jobs`.
 
     Args:
-        history: ended jobs, the oldest first.
-        samples: number of simulations, >= 1.
         seed: seed of all draws. The result is the same for any number of workers.
         parallel: runs the simulations; None: one after another, in this process.
 

@@ -28,9 +28,6 @@ MAX_BYTES = 1 << 29  # of a recorded observation: about 500,000 jobs
 def read_json(path: Path, most_bytes: int, kind: type[Content], wanted: str) -> Content:
     """Return the content of a JSON file.
 
-    Args:
-        wanted: what is expected, for errors.
-
     Raises:
         OSError: the file cannot be read, is not a regular file, or is too large.
         ForecastError: it has other content.
@@ -45,7 +42,6 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A live cluster at an instant.
 
     Attributes:
-        format: version of the format.
         state: jobs, nodes and partitions; times are Unix times, s.
         settings: the settings of the scheduler `slurm`, as in a scenario.
         booted_s: Unix time of the controller's start, s; None: unknown.

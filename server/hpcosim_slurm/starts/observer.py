@@ -178,13 +178,9 @@ def observe(
     Args:
         scenario: the site; None: as slurm.conf and the accounting describe it.
         history: ended jobs; None: those of the accounting, or those that Slurm remembers.
-        warn: called with a text about what is missing.
 
     Raises:
         SlurmError: the cluster cannot be read.
-        ForecastError: its slurm.conf cannot be read.
-        InputError: its slurm.conf is invalid.
-        ScenarioError: the scenario is invalid.
     """
     text = tools.output(*CONFIG)
     config = parse_config(text)

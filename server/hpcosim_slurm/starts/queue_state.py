@@ -40,8 +40,6 @@ class QueuedJob(NamedTuple):
     Attributes:
         spec: the job as it was submitted; its `run_s` is not used.
         started_s: time of its start, s; None: it waits.
-        nodes: numbers of its nodes; empty: it waits.
-        cores: number of cores that it has on each of `nodes`; empty: it waits.
     """
 
     spec: JobSpec
@@ -56,7 +54,6 @@ class QueueState:
 
     Attributes:
         now_s: the instant, s on the clock of the jobs.
-        jobs: the jobs that wait and run.
         new_policy: returns the scheduler of the site, new for each simulation, as it may be at
             `now_s`: what is not known of it, such as the phase of its periodic work, is drawn.
         past: jobs that were submitted and are over, as far as they are known: future submissions
@@ -89,7 +86,6 @@ def slurm_at(
     Args:
         site: its settings; the usage is that at `now_s`.
         uptime_s: time since the start of the controller, s; None: unknown.
-        generator: the source of randomness; one number is drawn.
     """
     period_s, share = site.priority.calc_period_s, float(generator.random())
     if uptime_s is None:

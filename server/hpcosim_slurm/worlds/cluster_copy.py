@@ -78,7 +78,6 @@ class ClusterCopy(ABC):
         state: that part at the start; see `site.chosen`.
 
     Attributes:
-        state: the real cluster as it was last seen.
         not_copied: why jobs that run in reality at the start are not in the copy, by number.
     """
 

@@ -90,10 +90,7 @@ class RunChanges:
     """Decisions about runs, their times of grace, and those whose effect was not seen yet.
 
     Args:
-        jobs: returns the real jobs by number.
         timeout_s: time after which Slurm counts as having not carried out an order, s.
-        order: called with an action and its decision.
-        reject: called with a decision that Slurm does not carry out.
 
     Attributes:
         ends: final states that the scheduler has decided, by job id.
@@ -120,9 +117,6 @@ class RunChanges:
 
     def decide(self, wanted: RunDecision, seq: int, index: int, *, is_starting: bool) -> None:
         """Check a decision, and order what it wants.
-
-        Args:
-            is_starting: whether Slurm is starting the job.
 
         Raises:
             Rejection: the decision is invalid.
@@ -607,7 +601,6 @@ class Promise:
         nodes: the nodes, in the order of the decision.
         tasks: number of the job's cores on each of them.
         grant: what it gets beside its cores; None: what its placement implies.
-        is_whole: whether it gets all cores of its nodes.
         timer: when Slurm is late.
         partition: the partitions to which the job goes back if Slurm does not start it.
     """
@@ -700,9 +693,6 @@ def releases_of(state: ClusterState, site: Site, suspended: frozenset[int]) -> l
 
     Slurm starts all waiting jobs, and jobs that the scheduler has suspended are resumed as soon as
     the CPUs of their nodes are free.
-
-    Args:
-        suspended: numbers of the jobs that the scheduler has suspended.
     """
     orders = [
         commands.Order(release_of(job, site), "fall-back")

@@ -147,11 +147,7 @@ class LiveEngine(Engine):
         return True
 
     def decide(self, decision: protocol.Decision, seq: int, index: int) -> bool:
-        """Carry out a decision now, or add the event that rejects it.
-
-        Returns:
-            Whether it was carried out.
-        """
+        """Carry out a decision now, or add the event that rejects it."""
         try:
             carry_out(self, decision)
         except Rejection as rejection:

@@ -95,7 +95,6 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
         partitions: names of the partitions that the scheduler sees; empty: all.
         holds_memory: whether jobs hold memory (`CR_*_Memory` of `SelectTypeParameters`).
         power: power of the nodes.
-        mode: `shadow`, `hold` or `place`.
         waiting: for each of `partitions` the one in which its jobs wait to be released or placed;
             empty: they wait in their own, held.
         start_timeout_s: time after which a job that Slurm has not started counts as refused, s.

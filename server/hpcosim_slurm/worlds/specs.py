@@ -45,7 +45,6 @@ class Conditions(NamedTuple):
     """What a job waits for.
 
     Attributes:
-        dependencies: the conditions that the protocol can express.
         any_of: whether one of them is sufficient.
         is_complete: whether there are no others.
     """
@@ -107,11 +106,7 @@ def _numbers(job: LiveJob, kind: str, other: Reference, shown: Shown) -> list[in
 
 
 def spec_of(job: LiveJob, submit_s: float, shown: Shown) -> JobSpec:
-    """Return a job as the protocol describes it. Its run time is unknown: infinity.
-
-    Args:
-        submit_s: time of its submission, as schedulers see it, s.
-    """
+    """Return a job as the protocol describes it. Its run time is unknown: infinity."""
     return JobSpec(
         job_id=job.id,
         submit_s=submit_s,
@@ -133,7 +128,6 @@ def spec_with_nodes(
     """Return a job that has its nodes already, so that nothing keeps it from running there.
 
     Args:
-        submit_s: time of its submission, as schedulers see it, s.
         error_of: returns why the model would reject a job; empty: it would not.
 
     Returns:
@@ -310,7 +304,6 @@ def reservations_of(
 
     Args:
         number: numbers of the nodes by name; others are left out.
-        origin_s: Unix time of second 0 of the protocol, s.
     """
     for each in live.values():
         nodes = sorted(number[name] for name in each.nodes if name in number)

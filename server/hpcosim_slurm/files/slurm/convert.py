@@ -200,16 +200,7 @@ class SlurmOptions:
     """How a configuration is imported.
 
     Attributes:
-        sacctmgr: output of `sacctmgr dump`, for accounts and users; None: none.
-        qos: output of `sacctmgr -P show qos`; None: none.
-        gres: gres.conf; None: the file beside slurm.conf, if there is one.
-        topology: topology.conf; None: as for `gres`.
-        reservations: output of `scontrol show reservation`; None: none.
         start: time of simulated second 0, as in the file of reservations, which need it.
-        time_zone: time zone of local times, by its name in the IANA database.
-        jobs: path of the jobs in the scenario, relative to its file.
-        anonymize: replace the names of users and accounts.
-        names: file that keeps the replaced names; None: they are not kept.
     """
 
     sacctmgr: Path | None = None
