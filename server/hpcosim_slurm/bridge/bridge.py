@@ -69,41 +69,6 @@ class Succession:
         return is_pending and now_s < until_s
 
 
-def status_of(
-    course: BridgeState, version: str, uptime_s: float, unreachable: str, journal_failed: bool
-) -> protocol.ServerStatus:
-    """Return the status of a bridge.
-
-    Args:
-        unreachable: why the state of the cluster cannot be read; empty: it can.
-        journal_failed: whether its journal could not be written.
-    """
-    found, session = [], course.session
-    if session is not None:
-        recording = session.world.engine.recording
-        found.append(
-            SessionStatus(
-                label=session.label,
-                scenario=course.site.name,
-                scheduler=session.hello.client,
-                now_s=session.world.engine.now_s,
-                jobs_over=recording.over,
-                jobs=len(recording),
-            )
-        )
-    return protocol.ServerStatus(
-        server=version,
-        uptime_s=uptime_s,
-        scenarios=[course.site.name],
-        max_sessions=1,
-        sessions=found,
-        sessions_active=len(found),
-        sessions_over=course.sessions_over,
-        journal="failing" if journal_failed else "ok",
-        failures={"slurm_unreachable": 1} if unreachable else {},
-    )
-
-
 def refusal_of(hello: protocol.Hello, course: BridgeState, *, is_connected: bool) -> bytes:
     """Return the encoded error for a hello that cannot open a session; empty: it can.
 
@@ -338,8 +303,30 @@ class Bridge:
         return self._opened
 
     def _status(self) -> protocol.ServerStatus:
-        uptime_s, failing = self._now_s() - self._began_s, bool(self._journal.failure)
-        return status_of(self.course, self._version, uptime_s, self.unreachable, failing)
+        found, session, course = [], self.course.session, self.course
+        if session is not None:
+            engine = session.world.engine
+            found.append(
+                SessionStatus(
+                    label=session.label,
+                    scenario=course.site.name,
+                    scheduler=session.hello.client,
+                    now_s=engine.now_s,
+                    jobs_over=engine.recording.over,
+                    jobs=len(engine.recording),
+                )
+            )
+        return protocol.ServerStatus(
+            server=self._version,
+            uptime_s=self._now_s() - self._began_s,
+            scenarios=[course.site.name],
+            max_sessions=1,
+            sessions=found,
+            sessions_active=len(found),
+            sessions_over=course.sessions_over,
+            journal="failing" if self._journal.failure else "ok",
+            failures={"slurm_unreachable": 1} if self.unreachable else {},
+        )
 
     def _decide(self, session: SchedulerSession, request: protocol.Decisions) -> bytes:
         repeated = session.repeated(request)

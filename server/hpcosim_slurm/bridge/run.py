@@ -208,12 +208,17 @@ def run_bridge(
             stack.enter_context(exclusive(*locks_of(site, checked.config.port), lock_folder()))
         listener = stack.enter_context(listening(settings.bind, settings.access))
         began = began_now(site, settings.mode, version, time.time())
-        course, journal = course_of(settings.journal, began, world_of(settings.mode), warn)
+        make_world = LiveWorld if acts else ShadowWorld
+        course, journal = course_of(settings.journal, began, make_world, warn)
         acting = _acting(tools, settings) if acts else None
         bridge = Bridge(course, journal, time.time, f"hpcosim slurm {version}", acting)
         bridge.note(checked.state)
         bell = None if settings.bell is None else stack.enter_context(Bell(settings.bell))
-        polling = _polling_of(partial(read_state, tools), settings.poll_s, bell)
+        reading = partial(read_state, tools)
+        polling = Polling(reading, settings.poll_s)
+        if bell is not None:
+            heard = HookReader(reading, bell)
+            polling = Polling(heard.read, settings.poll_s, heard.wait)
         log.info("slurm", cluster=site.name, version=checked.config.version, mode=settings.mode)
         polling.start()
         stack.callback(polling.stop)
@@ -228,11 +233,6 @@ def _acting(tools: Tools, settings: BridgeSettings) -> OrderExecutor:
     return OrderExecutor(Carrier(tools, settings.show), limits)
 
 
-def world_of(mode: str) -> MakeWorld:
-    """Return what makes the worlds of a mode."""
-    return ShadowWorld if mode == "shadow" else LiveWorld
-
-
 def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
     """Return the cluster and the partitions that only one bridge may act on.
 
@@ -240,13 +240,6 @@ def locks_of(site: Site, port: str) -> tuple[str, list[str]]:
         port: port of its controller, which differs for clusters of one name on one machine.
     """
     return f"{site.name}:{port}", [*site.partitions, *site.waiting]
-
-
-def _polling_of(read: Callable[[], ClusterState], poll_s: float, bell: Bell | None) -> Polling:
-    if bell is None:
-        return Polling(read, poll_s)
-    heard = HookReader(read, bell)
-    return Polling(heard.read, poll_s, heard.wait)
 
 
 def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
@@ -335,7 +328,10 @@ def serve(
         while not (reason := stopped()):
             step(bridge, states, door)
         if continues:
-            _tell_of_waiting_jobs(bridge)
+            if jobs := bridge.left_waiting():
+                hint = "--release-on-stop would release them"
+                hint = f"until a bridge goes on with this journal; {hint}"
+                log.warning("jobs_wait", jobs=jobs, hint=hint)
         else:
             for envelope, reply in bridge.stop():
                 door.send(envelope, reply)
@@ -345,13 +341,6 @@ def serve(
         bridge.close()
     log.info("stopped", reason=reason)
     return reason
-
-
-def _tell_of_waiting_jobs(bridge: Bridge) -> None:
-    """Log that jobs wait for the next bridge."""
-    if jobs := bridge.left_waiting():
-        hint = "until a bridge goes on with this journal; --release-on-stop would release them"
-        log.warning("jobs_wait", jobs=jobs, hint=hint)
 
 
 def step(bridge: Bridge, states: States, door: SchedulerDoor) -> None:

@@ -13,14 +13,14 @@ from hpcosim_sim.engine.outbox import DEFAULT_MASK, mask_of
 from hpcosim_sim.engine.simulation import snapshot_of
 from hpcosim_slurm import journal
 from hpcosim_slurm.state import ClusterState
-from hpcosim_slurm.worlds.cluster_copy import ShadowWorld, World
+from hpcosim_slurm.worlds.cluster_copy import ClusterCopy, ShadowWorld
 from hpcosim_slurm.worlds.difference import NO_STATE, applied
 from hpcosim_slurm.worlds.live import LiveWorld
 from hpcosim_slurm.worlds.site import Site
 
 PUBLIC = 8  # characters of a session's name in logs
 
-MakeWorld = Callable[[ClusterState, Site], World]
+MakeWorld = Callable[[ClusterState, Site], ClusterCopy]
 """Returns a world for a new session."""
 
 
@@ -29,7 +29,7 @@ class SchedulerSession:
 
     limits = Limits()
 
-    def __init__(self, name: str, hello: protocol.Hello, world: World, cluster: str) -> None:
+    def __init__(self, name: str, hello: protocol.Hello, world: ClusterCopy, cluster: str) -> None:
         self.name = name
         self.hello = hello
         self.world = world

@@ -27,7 +27,7 @@ from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.journal import AnyRecord, Asked, Began, Closed, FellBack, Opened, Refused, Seen
 from hpcosim_slurm.report.figures import Explanation, JobRow, OneRun, PowerChange, SessionRows
 from hpcosim_slurm.state import ClusterState, JobState, LiveJob, LiveNode, PowerState
-from hpcosim_slurm.worlds.cluster_copy import ClusterCopy, World
+from hpcosim_slurm.worlds.cluster_copy import ClusterCopy
 from hpcosim_slurm.worlds.difference import is_down
 from hpcosim_slurm.worlds.live import ON_NODES, LiveWorld
 from hpcosim_slurm.worlds.site import Site, starts_in, with_off_state
@@ -132,7 +132,7 @@ class _Replay:
         if session is not None and isinstance(session.world, LiveWorld):
             self.said += said_in(session.world)
 
-    def _make_world(self, state: ClusterState, site: Site) -> World:
+    def _make_world(self, state: ClusterState, site: Site) -> LiveWorld:
         world = LiveWorld(state, site)
         world.engine.on_rejected = lambda event: self.outcomes.reject(event, self._record)
         self.platform = self.platform or with_off_state(world.engine.cluster.platform, site.power)

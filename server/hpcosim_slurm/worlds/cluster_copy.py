@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Any
 
 from hpcosim_protocol import Decision, Platform
 from hpcosim_protocol.events import RequeueCause
@@ -72,12 +72,14 @@ class RunTimes:
 
 
 class ClusterCopy(ABC):
-    """A copy of the part of a cluster that a scheduler sees.
+    """A copy of the part of a cluster that a scheduler sees, and what its decisions do.
 
     Args:
         state: that part at the start; see `site.chosen`.
 
     Attributes:
+        engine: the state of the cluster as the scheduler sees it. Its outbox has the events that
+            the scheduler has not got.
         not_copied: why jobs that run in reality at the start are not in the copy, by number.
     """
 
@@ -97,11 +99,11 @@ class ClusterCopy(ABC):
         self._adopt(present)
 
     def pass_to(self, now_s: float) -> None:
-        """See `World`."""
+        """Let time pass up to now, a Unix time, s."""
         self.engine.pass_to(now_s)
 
     def note(self, change: difference.Change) -> None:
-        """See `World`. First jobs end, then nodes change, then jobs are submitted and changed."""
+        """Note changes: first jobs end, then nodes change, then jobs are submitted and changed."""
         before, after = self.state, difference.applied(self.state, change)
         self.state, self._shown = after, Shown(after, self._shown.platform)
         self.engine.pass_to(change.at_s)
@@ -207,6 +209,10 @@ class ClusterCopy(ABC):
         return replace(job, partition=starts_in(self._site, job.partition))
 
     @abstractmethod
+    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
+        """Carry out a decision now, or add the event that rejects it."""
+
+    @abstractmethod
     def _over(self, job: LiveJob) -> None:
         """Note that a real job of the scheduler is over."""
 
@@ -279,52 +285,16 @@ class ClusterCopy(ABC):
         """Return whether a waiting job may not start."""
         return job.is_held or waits_for_more(job, self._shown)
 
-    def _act(
-        self,
-        job_id: int,
-        kind: JobActionKind,
-        *,
-        requested_s: float | None = None,
-        begin_s: float | None = None,
-        array_limit: int | None = None,
-    ) -> None:
-        self.engine.actions.act(
-            JobAction(
-                at_s=self.engine.now_s,
-                job_id=job_id,
-                kind=kind,
-                requested_s=requested_s,
-                begin_s=begin_s,
-                array_limit=array_limit,
-            )
-        )
-
-
-class World(Protocol):
-    """What a scheduler sees of a live cluster, and what its decisions do.
-
-    Attributes:
-        engine: the state of the cluster as the scheduler sees it. Its outbox has the events that
-            the scheduler has not got.
-    """
-
-    engine: LiveEngine
-
-    def pass_to(self, now_s: float) -> None:
-        """Let time pass up to now, a Unix time, s."""
-
-    def note(self, change: difference.Change) -> None:
-        """Note what changed in reality."""
-
-    def carry_out(self, decision: Decision, seq: int, index: int) -> None:
-        """Carry out a decision now, or add the event that rejects it."""
+    def _act(self, job_id: int, kind: JobActionKind, **changes: Any) -> None:
+        action = JobAction(at_s=self.engine.now_s, job_id=job_id, kind=kind, **changes)
+        self.engine.actions.act(action)
 
 
 class ShadowWorld(ClusterCopy):
     """A virtual copy of the part of a cluster that a scheduler sees; see `ClusterCopy`."""
 
     def carry_out(self, decision: Decision, seq: int, index: int) -> None:
-        """See `World`."""
+        """Carry out a decision in the copy, or add the event that rejects it."""
         try:
             self._check_own(decision)
         except Rejection as rejection:

@@ -346,7 +346,7 @@ class LiveWorld(ClusterCopy):
         self.rejected_in_a_row = 0
         self.diverged = ""
         self.diverged_s = 0.0
-        self._promises = Promises()
+        self._promises: dict[int, Promise] = {}
         self._orders: list[LiveOrder] = []
         self._decided: dict[tuple[int, int], protocol.Decision] = {}
         super().__init__(state, site)
@@ -357,7 +357,7 @@ class LiveWorld(ClusterCopy):
     # Decisions
 
     def carry_out(self, decision: protocol.Decision, seq: int, index: int) -> None:
-        """See `World`. Orders are collected until `take_orders`."""
+        """Check a decision, and collect the orders that it needs until `take_orders`."""
         if not index:
             self._decided.clear()
         try:
@@ -377,7 +377,7 @@ class LiveWorld(ClusterCopy):
         if decision is None:
             return
         if isinstance(decision, protocol.AllocateJob):
-            self._promises.drop(self.engine, decision.job_id)
+            self._drop_promise(decision.job_id)
         elif later is None:
             self._runs.not_warned(decision)
         code = CODES.get(type(decision), "not_allowed")
@@ -429,7 +429,7 @@ class LiveWorld(ClusterCopy):
         job, names = self.state.jobs[job_id], list(self.state.nodes)
         back = waits_in(self._site, job.partition)
         promise = Promise(wanted, seq, index, nodes, tasks, grant, whole, timer, back)
-        self._promises.add(job_id, promise)
+        self._promises[job_id] = promise
         if self._site.mode == "hold":
             action: commands.Action = release_of(job, self._site)
         else:
@@ -445,7 +445,7 @@ class LiveWorld(ClusterCopy):
         free = self.engine.cluster.free
         before = free.copy()
         try:
-            with self._runs.as_decided(), self._promises.kept(self.engine):
+            with self._runs.as_decided(), self._holding_promises():
                 yield
         finally:
             free[:] = before
@@ -469,6 +469,29 @@ class LiveWorld(ClusterCopy):
         """Return the jobs that Slurm has not started yet although the scheduler has."""
         return frozenset(self._promises)
 
+    def _drop_promise(self, job_id: int) -> Promise | None:
+        promise = self._promises.pop(job_id, None)
+        if promise is not None and promise.timer.call is not None:
+            self.engine.clock.cancel(promise.timer)
+        return promise
+
+    @contextmanager
+    def _holding_promises(self) -> Iterator[None]:
+        """Hold what is promised for the time of a check."""
+        cluster, resources, held = self.engine.cluster, self.engine.resources, []
+        for promise in self._promises.values():
+            cores = cluster.hold(promise.nodes, promise.tasks, promise.is_whole)
+            held.append((promise, cores))
+            if promise.grant is not None:
+                resources.hold(promise.grant.resources)
+        try:
+            yield
+        finally:
+            for promise, cores in held:
+                cluster.release(promise.nodes, cores)
+                if promise.grant is not None:
+                    resources.release(promise.grant.resources)
+
     def to_resume(self) -> frozenset[int]:
         """Return the jobs that the scheduler has suspended."""
         return self._runs.to_resume()
@@ -481,7 +504,7 @@ class LiveWorld(ClusterCopy):
 
     def _take_back(self, job_id: int, words: str, code: protocol.RejectionCode) -> None:
         """Withdraw a job that Slurm does not start."""
-        promise = self._promises.drop(self.engine, job_id)
+        promise = self._drop_promise(job_id)
         if promise is None:
             return
         seq, index = promise.seq, promise.index
@@ -496,7 +519,7 @@ class LiveWorld(ClusterCopy):
     # Reality
 
     def note(self, change: Change) -> None:
-        """See `World`. What Slurm has started, starts; then promises are compared with reality."""
+        """Let start what Slurm has started, and compare promises with reality."""
         super().note(change)
         for node in change.nodes:
             if node.name in self._number:
@@ -522,7 +545,7 @@ class LiveWorld(ClusterCopy):
         nodes = [self._number[name] for name in job.nodes if name in self._number]
         if not nodes or any(node in self.engine.availability.failed for node in nodes):
             return
-        promise = self._promises.drop(self.engine, job.id)
+        promise = self._drop_promise(job.id)
         if promise is not None:
             self.rejected_in_a_row = 0
         found.blocked = 0
@@ -553,7 +576,7 @@ class LiveWorld(ClusterCopy):
 
     def _over(self, job: LiveJob) -> None:
         """Note that a real job is over."""
-        self._promises.drop(self.engine, job.id)
+        self._drop_promise(job.id)
         found, state = self.engine.jobs.find(job.id), self._runs.final_state(job)
         if found is not None:
             self.engine.end(found, state)
@@ -614,47 +637,6 @@ class Promise:
     is_whole: bool
     timer: Timer
     partition: str
-
-
-class Promises:
-    """The promises of a world, by job id."""
-
-    def __init__(self) -> None:
-        self._by_job: dict[int, Promise] = {}
-
-    def __contains__(self, job_id: int) -> bool:
-        return job_id in self._by_job
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._by_job)
-
-    def add(self, job_id: int, promise: Promise) -> None:
-        """Add a promise."""
-        self._by_job[job_id] = promise
-
-    def drop(self, engine: LiveEngine, job_id: int) -> Promise | None:
-        """Remove a promise and its timer; return None if there is none."""
-        promise = self._by_job.pop(job_id, None)
-        if promise is not None and promise.timer.call is not None:
-            engine.clock.cancel(promise.timer)
-        return promise
-
-    @contextmanager
-    def kept(self, engine: LiveEngine) -> Iterator[None]:
-        """Hold what is promised for the time of a check."""
-        cluster, resources, held = engine.cluster, engine.resources, []
-        for promise in self._by_job.values():
-            cores = cluster.hold(promise.nodes, promise.tasks, promise.is_whole)
-            held.append((promise, cores))
-            if promise.grant is not None:
-                resources.hold(promise.grant.resources)
-        try:
-            yield
-        finally:
-            for promise, cores in held:
-                cluster.release(promise.nodes, cores)
-                if promise.grant is not None:
-                    resources.release(promise.grant.resources)
 
 
 def release_of(job: LiveJob, site: Site) -> commands.Release:
