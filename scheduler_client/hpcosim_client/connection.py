@@ -319,8 +319,6 @@ class Exchange:
     """Exchanges requests for replies over a link.
 
     Args:
-        link: the link.
-        address: address of the server, for messages.
         timeouts: the timeouts.
 
     Attributes:
@@ -340,7 +338,6 @@ class Exchange:
         """Return the reply to a request.
 
         Args:
-            message: the request.
             seq: its number; 0: it has none; `HISTORY`: it is `get_history`.
 
         Raises:
@@ -386,11 +383,6 @@ class Exchange:
         """Return the reply to request `seq`; None: none came in time.
 
         Late replies to earlier requests are skipped. `_held` says whether `held` came instead.
-
-        Args:
-            seq: see `reply_to`.
-            after: `after` of a request `get_history`.
-            until_s: time of the link's clock at which the wait ends, s.
         """
         self._held = False
         while True:

@@ -55,7 +55,6 @@ class Demand:
         choices: the sets of nodes, in the order in which they are tried; empty: the job can never
             run.
         node_cores: maximum number of cores on a node; 0: no limit.
-        licenses: slot and number of each licence.
         holds_memory: whether the job holds memory.
     """
 
@@ -78,8 +77,6 @@ def device_amounts(
     """Return what a job holds of stated devices; None: they are not those of its request.
 
     Args:
-        request: request of the job.
-        tasks: number of tasks on each node.
         chosen: numbers of the devices on each node, one for each part.
 
     Returns:
@@ -127,7 +124,6 @@ class Slots:
         platform: the cluster's description.
 
     Attributes:
-        nodes: number of nodes.
         capacity: int64[slots], all amounts of an idle cluster.
         memory: slot of the memory of node 0; None: jobs hold no memory.
         licenses: slot of each licence by name.

@@ -28,12 +28,7 @@ class ClientError(HpcosimError):
 
 
 class AddressError(ClientError):
-    """The address of the server is invalid.
-
-    Args:
-        address: the address.
-        reason: the reason, as ZeroMQ states it.
-    """
+    """The address of the server is invalid."""
 
     exit_status = 2
 
@@ -75,7 +70,6 @@ class ResultsNotWrittenError(ClientError):
     """The simulation is over, but the server has not written its results.
 
     Args:
-        why: the reason, as the server states it.
         metrics: metrics of the simulation, by name.
     """
 
@@ -98,10 +92,7 @@ class PolicyDiffersError(ClientError):
     """A policy that comes back to its session decides differently from what was recorded.
 
     Args:
-        seq: number of the request.
         now_s: simulated time of the decisions, s.
-        expected: the recorded decisions.
-        got: the decisions of the policy.
     """
 
     def __init__(self, seq: int, now_s: float, expected: str, got: str) -> None:
@@ -126,9 +117,7 @@ def explained(
     """Return the setting of an error and what is wrong with it and how to fix it.
 
     Args:
-        error: message of msgspec.
         settings: the settings by name.
-        kind: the class of the settings.
         owner: name of the policy that takes the settings.
     """
     what, _, where = error.partition(" - at `$")

@@ -25,7 +25,6 @@ class FreeResources:
 
     Attributes:
         slots: layout of `amounts`.
-        demands: compares requests of jobs with the platform.
         capacity: int64[nodes], number of cores.
         amounts: int64[slots], free amounts of all resources; the first are `free`.
         free: int64[nodes], cores that can be allocated now.
@@ -59,7 +58,6 @@ class FreeResources:
         A job starts when its last node is on, so nodes that must be switched on delay its end.
 
         Args:
-            job: a waiting job.
             start_s: time of the allocation, simulated seconds.
             end_s: earliest end of the job; None: by the requested time.
             nodes: int64[n], all nodes of the job; None: the job has one node.
@@ -103,7 +101,6 @@ class FreeResources:
         """Return how many cores a job could use on each node now.
 
         Args:
-            job: a waiting job.
             choice: one of `job.demand.choices`; None: the maximum over all of them.
 
         Returns:
@@ -122,7 +119,6 @@ class FreeResources:
         """Return what `offered` does, for given free amounts and a given time.
 
         Args:
-            job: a waiting job.
             amounts: int64[slots].
             choice: see `offered`.
             start_s: begin of the run, simulated seconds.
@@ -144,7 +140,6 @@ class FreeResources:
         """Return free resources for a job that fills nodes in a given order; None: too few.
 
         Args:
-            job: a waiting job.
             order: node numbers, each once. The job uses those that it may.
         """
         return self.place_of(job, order, self.amounts, self.now_s)
@@ -215,13 +210,7 @@ class FreeResources:
     def _on_one(
         self, job: Job, amounts: Ints, cores: Callable[[Demand, NodeChoice], Ints]
     ) -> Bools:
-        """Return the nodes on which a job with a demand fits as a whole.
-
-        Args:
-            job: the job.
-            amounts: int64[slots], free amounts.
-            cores: returns int64[nodes], the cores offered to the job.
-        """
+        """Return the nodes on which a job with a demand fits as a whole."""
         fits = np.zeros(len(self.free), dtype=np.bool_)
         demand = job.demand
         if demand is None or demand.request.nodes_min > 1 or len(demand.request.required_nodes) > 1:
@@ -236,7 +225,6 @@ class FreeResources:
         """Return the allocation of stated nodes and cores; None: a resource is not free there.
 
         Args:
-            job: a waiting job.
             nodes: int64[n], node numbers, each once.
             tasks: int64[n], cores that the job requests on each node.
             gres: numbers of the devices on each node, by name of the resource with its type; empty:
@@ -260,7 +248,6 @@ def find_cores(job: Job, free: Ints, capacity: Ints) -> Allocation | None:
     """Return the lowest-numbered free cores for a job; None: there are too few.
 
     Args:
-        job: a waiting job.
         free: int64[nodes], free cores of each node.
         capacity: int64[nodes], all cores of each node.
     """
@@ -283,7 +270,6 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
     """Return the cores of a job that fills nodes in the given order; None: there are too few.
 
     Args:
-        job: a waiting job.
         nodes: numbers of nodes with free cores. The last ones are left out if not needed.
         free: int64[nodes of the cluster], free cores.
     """
@@ -308,7 +294,6 @@ class Demands:
 
     Args:
         platform: the cluster's description.
-        slots: layout of its resources.
 
     Attributes:
         is_plain: whether a job without a request requires only cores.
@@ -350,10 +335,7 @@ class Demands:
         """Return the nodes on which reservations permit a job to run.
 
         Args:
-            job: the job.
-            demand: its demand.
             start_s: begin of the run, simulated seconds.
-            end_s: its end.
 
         Returns:
             bool[nodes]; None: all.

@@ -57,7 +57,6 @@ class Job(Struct, eq=False, gc=False):
     """A waiting or running job.
 
     Attributes:
-        job_id: number of the job.
         submit_s: submission, simulated seconds.
         cores: number of cores requested, one task each.
         requested_s: requested run time, in seconds.

@@ -237,11 +237,7 @@ def _new_decoder() -> Decoder:
 
 
 def _connected(place: Place, timeout_s: float) -> socket.socket:
-    """Return a new connection to a place.
-
-    Raises:
-        OSError: there is no server, or its name is unknown.
-    """
+    """Return a new connection to a place."""
     if place.host:
         connection = socket.create_connection((place.host, place.port), timeout_s)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

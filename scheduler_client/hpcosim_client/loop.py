@@ -81,7 +81,6 @@ def play(
     Args:
         policy: the policy; new for each run, as policies keep state.
         platform: the cluster's description.
-        send: the link to the simulation.
         snapshot: simulated time, in seconds, and the events that restore the view of a resumed
             session.
         seed: seed of the policy's random numbers.
@@ -130,7 +129,6 @@ def run(
 
     Args:
         policy: the policy; new for each run, as policies keep state.
-        address: ZeroMQ address of the server.
         name: name of the scheduler in logs and results; empty: the name of the function.
         scenario: name of one of the server's scenarios; empty: its first.
         seed: seed of the simulation; None: the scenario's own.

@@ -127,7 +127,6 @@ class NodePool(FreeResources):
         """Occupy free cores and other resources.
 
         Args:
-            allocation: the allocation.
             of_snapshot: whether it is of a job of a snapshot, which may share its cores with jobs
                 whose suspension follows.
         """
@@ -146,7 +145,6 @@ class NodePool(FreeResources):
         """Free the resources of an allocation; undoes `take`.
 
         Args:
-            allocation: the allocation.
             suspended: whether the cores are free already; see `suspend`.
         """
         if self._taken.pop(id(allocation.nodes), None) is None:
@@ -182,7 +180,6 @@ class NodePool(FreeResources):
         """Set the power state of a node.
 
         Args:
-            node: number of the node.
             state: the power state.
             since_s: when the node entered it, simulated seconds.
             returns_s: when the node can be allocated again, simulated seconds; None: now.

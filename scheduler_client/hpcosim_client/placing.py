@@ -31,11 +31,8 @@ class Placing(NamedTuple):
     """A job that looks for a place in one of its sets of nodes.
 
     Attributes:
-        job: a waiting job.
-        demand: its demand.
         choice: one of the demand's sets of nodes.
         amounts: int64[slots], free amounts.
-        slots: layout of the amounts.
     """
 
     job: Job
@@ -76,7 +73,6 @@ def fits_on_one(placing: Placing, cores: Ints) -> Bools:
     """Return bool[nodes]: whether the node alone is an allocation for a job.
 
     Args:
-        placing: the job.
         cores: int64[nodes], the cores offered on each node.
     """
     job, request = placing.job, placing.demand.request
@@ -103,7 +99,6 @@ def place(placing: Placing, order: Ints, cores: Ints) -> Allocation | None:
     nodes permit.
 
     Args:
-        placing: the job.
         order: numbers of the nodes that the job may use, each once.
         cores: int64[nodes], the cores offered on each node.
     """
@@ -131,7 +126,6 @@ def allocation_of(
     """Return the allocation of stated nodes and cores; None: the free amounts are too small.
 
     Args:
-        placing: the job.
         nodes: int64[n], node numbers.
         tasks: int64[n], cores that the job requests on each node.
         devices: devices on each node; empty: those that the server would choose.
@@ -161,15 +155,7 @@ def allocation_of(
 def _add_devices(
     placing: Placing, nodes: Ints, tasks: Ints, devices: Devices, taken: dict[int, int]
 ) -> Devices | None:
-    """Add what a job holds of devices to `taken`, and return the devices; None: too few are free.
-
-    Args:
-        placing: the job.
-        nodes: see `allocation_of`.
-        tasks: see `allocation_of`.
-        devices: see `allocation_of`.
-        taken: amount that the job holds of each slot.
-    """
+    """Add the devices of a job to `taken`, and return them; None: too few are free."""
     request, amounts, slots = placing.demand.request, placing.amounts, placing.slots
     counts = [tasks_on(request, cores) for cores in tasks.tolist()]
     if not devices:
@@ -211,12 +197,7 @@ def _cores_by_memory(placing: Placing) -> Ints:
 
 
 def _parts(free: Ints, amount: int) -> Ints:
-    """Return how often each node has an amount of devices, int64[nodes].
-
-    Args:
-        free: int64[nodes, devices], free thousandths.
-        amount: thousandths; a multiple of `WHOLE_DEVICE`, or a share of one device.
-    """
+    """Return how often each node has an amount of devices, int64[nodes]."""
     part = min(amount, WHOLE_DEVICE)
     found: Ints = (free // part).sum(axis=1) // (amount // part)
     return found
@@ -266,15 +247,7 @@ def _fewest(
     cores: Ints,
     devices: Sequence[tuple[Ints, int]],
 ) -> Ints | None:
-    """Return the first nodes that are sufficient; None: the limits of their number are exceeded.
-
-    Args:
-        placing: the job.
-        nodes: all nodes in order.
-        least: least number of nodes.
-        cores: int64[nodes of the cluster], offered cores.
-        devices: see `devices_of_job`.
-    """
+    """Return the first nodes that are sufficient; None: the limits of their number are exceeded."""
     job, request = placing.job, placing.demand.request
     least = max(least, request.nodes_min)
     for amounts, needed in ((cores, job.cores), *devices):

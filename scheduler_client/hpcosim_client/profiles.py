@@ -59,8 +59,6 @@ class Profile(Protocol):
         """Start a job now if that delays no reservation, and return whether it started.
 
         Args:
-            view: the view.
-            job: a waiting job.
             allocation: the preferred nodes; None: no preference.
         """
 
@@ -93,7 +91,6 @@ class NodeProfile:
     the first, so a node number is also the slot of its cores.
 
     Args:
-        view: the view, with the running jobs.
         free: int64[nodes], cores that are free now.
         returning: cores that become free, beside those of running jobs.
         late_s: simulated second at which overdue ends are expected; None: now.
@@ -170,7 +167,6 @@ class NodeProfile:
         that start earlier.
 
         Args:
-            job: a waiting job.
             start_s: start, simulated seconds.
             end_s: end, simulated seconds.
             order: float64[nodes], the first sort key; None: free cores before `start_s` alone.
@@ -296,9 +292,6 @@ class CountProfile:
     `_free[i]` are free from `_times_s[i]` until `_times_s[i + 1]`; the last count has no end.
 
     Args:
-        view: the view, with the running jobs.
-        free: the number that is free now.
-        need: the number that a job takes.
         returning: (time in simulated seconds, number) of nodes that are being switched off.
     """
 

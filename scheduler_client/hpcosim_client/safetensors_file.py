@@ -92,7 +92,6 @@ class ArraysFile(NamedTuple):
     Attributes:
         what: its name in errors, such as `learned timeouts`.
         form: key of the metadata entry, with the version of the format.
-        command: the command that writes such files.
         shapes: shape of each array, by its name.
     """
 
@@ -106,10 +105,7 @@ def save_arrays(kind: ArraysFile, path: Path, arrays: Mapping[str, Floats], text
     """Write a file, the same bytes for the same arguments.
 
     Args:
-        kind: kind of the file.
-        path: the file.
         arrays: the arrays, by name.
-        text: value of the metadata entry.
 
     Raises:
         OSError: the file cannot be written.

@@ -256,7 +256,6 @@ class SchedulerState(JobStates):
             that are on can be allocated.
 
     Attributes:
-        platform, wake_on_allocation: the arguments.
         now_s: simulated time, in seconds.
         queue: waiting jobs that may start, by number, in submission order; safe to iterate while
             jobs start.
@@ -387,9 +386,6 @@ class JobQueue(dict[int, Job]):
 
         for job in view.queue.values():
             view.start(job)
-
-    Args:
-        jobs: pairs of a number and its job.
     """
 
     def __init__(self, jobs: Iterable[tuple[int, Job]] = ()) -> None:
@@ -491,11 +487,6 @@ class Signal:
 
 def signal_of(signals: Mapping[str, Signal], name: str, scheduler: str) -> Signal:
     """Return a signal that a scheduler needs.
-
-    Args:
-        signals: the signals of the view.
-        name: name of the signal.
-        scheduler: name of the scheduler, for the message.
 
     Raises:
         PolicyError: the simulation has no such signal.

@@ -28,7 +28,6 @@ def main(policy: Policy, arguments: Sequence[str] | None = None) -> None:
     exception of the policy itself keeps its traceback.
 
     Args:
-        policy: the policy.
         arguments: the command line; None: `sys.argv[1:]`.
 
     Example:

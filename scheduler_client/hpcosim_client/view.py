@@ -91,7 +91,6 @@ class JobDecisions(SchedulerState):
 
         Args:
             job: a job of `queue` or `pending`.
-            state: its final state.
             reason: reason, for people; empty: none.
             at_end: whether the job goes on waiting until nothing can start it any more: no other
                 job runs, becomes eligible or is submitted, and nobody changes this one. Until then
@@ -110,9 +109,7 @@ class JobDecisions(SchedulerState):
         """Kill a running or suspended job; it leaves the view with the events of its end.
 
         Args:
-            job: the job.
             grace_s: time for which the job goes on, simulated seconds.
-            state: its final state.
 
         Raises:
             PolicyError: the job waits, the state is none of `KilledAs`, or the time is not one.
@@ -225,11 +222,6 @@ SHOWN = 80  # characters of a wrong value in a message
 def check_nodes(job: Job, nodes: Sequence[int], count: int) -> None:
     """Check the nodes for a job.
 
-    Args:
-        job: the job, for the error.
-        nodes: node numbers.
-        count: number of nodes of the cluster.
-
     Raises:
         PolicyError: a node does not exist, is no whole number or occurs twice.
     """
@@ -249,11 +241,9 @@ def check_stated(
     """Check the cores and devices for a job.
 
     Args:
-        job: the job.
         nodes: the nodes of the job; None: not stated.
         cores: cores on each node; None: not stated.
         gres: numbers of the devices on each node, by name of the resource; empty: not stated.
-        platform: description of the cluster.
 
     Raises:
         PolicyError: the numbers are not one for each node, not above 0 or do not add up to those
@@ -304,8 +294,6 @@ def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> 
     """Check an explanation, so that the server accepts it.
 
     Args:
-        job: the job, for the error.
-        reason: name of the reason.
         expected_start_s: expected start, simulated seconds; None: unknown.
 
     Raises:
@@ -351,7 +339,6 @@ class View(JobDecisions):
             can leave them out if it is false.
         head: the job that `heuristics.reasons.explain_queue` explained last as the head of the
             queue; None: none.
-        decisions: the decisions of this call.
 
     Example:
         >>> def first_come_first_served(view: View) -> None:
@@ -398,7 +385,6 @@ class View(JobDecisions):
         """Start a waiting job if its resources are free, and return whether it started.
 
         Args:
-            job: a job of the queue.
             nodes: node numbers, which the job fills in this order as its request permits; None: all
                 nodes in ascending order.
             cores: cores of the job on each of `nodes`, above 0; None: as many as are free.
@@ -462,7 +448,6 @@ class View(JobDecisions):
         them, nor if nothing has changed since the job's last explanation.
 
         Args:
-            job: a job of the queue.
             reason: name of the reason, if possible one of Slurm's such as `Priority` or
                 `Resources`: a letter, then up to 63 letters, digits and underscores.
             expected_start_s: expected start, simulated seconds; a time before now means now. None:

@@ -26,7 +26,6 @@ class Rejection(SimulationError):  # noqa: N818 - a reply to a decision; the ser
     The client receives it as a `decision_rejected` event.
 
     Args:
-        code: machine-readable reason, as the protocol defines it.
         reason: human-readable reason: the decision's field, its value and the expected value.
     """
 
@@ -44,8 +43,6 @@ class IllegalTransition(SimulationError):  # noqa: N818 - the term of state mach
 
     Args:
         what: the job or node, such as `node 3`.
-        before: its current state.
-        after: the state it would enter.
         why: additional reason; empty if the table of transitions is the only one.
     """
 
@@ -73,7 +70,6 @@ class SimulationStuck(SimulationError):  # noqa: N818 - the protocol's error `si
         waiting: job ids of the waiting jobs, in order of submission.
         since_s: earliest submission time of a waiting job, s.
         why: the reason why simulated time cannot advance.
-        suspended: job ids of the suspended jobs.
         reasons: why jobs wait, by job id; empty texts: unknown.
     """
 

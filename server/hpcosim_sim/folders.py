@@ -12,7 +12,6 @@ def make_folders(folder: Path, mode: int = 0o777) -> None:
     """Create a folder and its missing parents, so that they survive a power failure.
 
     Args:
-        folder: it may exist.
         mode: permissions of the folder if it is new, less the umask; its parents have the usual
             ones.
 

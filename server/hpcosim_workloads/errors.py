@@ -43,9 +43,6 @@ def check(valid: bool, name: str, value: object, expected: str) -> None:
 
     Args:
         valid: whether the value is valid; comparisons with NaN are False, so NaN is invalid.
-        name: name of the argument.
-        value: its value.
-        expected: the valid range.
     """
     if not valid:
         raise WorkloadError(f"{name} is {value}; it must be {expected}")
@@ -56,7 +53,6 @@ class LineError(WorkloadsError, ValueError):
 
     Args:
         what: what is wrong and what was expected.
-        field: the invalid field.
         place: place of the line if the error was found after it was read; None: the latest line.
     """
 
@@ -81,7 +77,6 @@ class DownloadError(WorkloadsError):
             "content" (not the expected log), "address" (unknown or not a web address; no request
             was sent) or "disk".
         what: what was found and what was expected.
-        where: the address or the folder.
     """
 
     def __init__(self, fault: Fault, what: str, where: str) -> None:

@@ -43,9 +43,7 @@ def check_unit(column: str, quantity: Quantity, path: Path) -> None:
     Names without a unit, such as `value`, are accepted.
 
     Args:
-        column: the name in the header.
         quantity: the quantity that the values must have.
-        path: the file, for errors.
 
     Raises:
         WorkloadError: the name states another unit; with the line and the conversion.
@@ -199,9 +197,7 @@ def read_series(
     the values; its name is free, but it must not state another unit than that of `quantity`.
 
     Args:
-        path: the file.
         least: least value.
-        most: greatest value.
         repeat_s: period of a series that repeats, s, >= 1; its times are from 0 to before the
             period, and the last value also holds before the first time. None: it does not repeat.
         origin_s: time of the series at simulation time 0, s.
@@ -268,11 +264,7 @@ def _check_rows(
     most: float,
     repeat_s: float | None,
 ) -> None:
-    """Check that there are rows, with ascending times and all numbers in range.
-
-    Raises:
-        WorkloadError: they are not; with the line.
-    """
+    """Check that there are rows, with ascending times and all numbers in range."""
     if not rows:
         raise WorkloadError("expected at least one row below the header", path)
     before_s = -math.inf

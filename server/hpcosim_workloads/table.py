@@ -95,8 +95,6 @@ class AppliedRules:
         """Return these entries and those of one more rule.
 
         Args:
-            name: name of the rule.
-            row: row of each entry.
             submit_s: submission time of each entry, s.
         """
         rows, times_s = np.asarray(row, np.int64), np.asarray(submit_s, np.float64)
@@ -126,9 +124,7 @@ class AppliedRules:
         the counts of consecutive windows add up.
 
         Args:
-            first: first row of the window.
             last: row after the window.
-            jobs: number of rows of the whole table.
         """
         end = jobs + 1 if last >= jobs else last
         return self._kept((self.row >= first) & (self.row < end))
@@ -202,7 +198,6 @@ class JobTable:
         fails: bool, whether the job fails at its end.
         profiles: names of the job profiles; the first is "" for jobs without a profile.
         names: the names of each column of `NAMED`; the first is "" for unknown names.
-        requests: the requests.
         rules: the jobs of the source that reading and shaping dropped or changed.
     """
 
@@ -318,9 +313,7 @@ def job_table(
     """Return a table of these columns.
 
     Args:
-        profiles: names of the job profiles.
         names: the names of each column of `NAMED`.
-        requests: the requests.
         rules: the jobs that the reader dropped or changed; default: none.
         **columns: a sequence, or one value for all jobs; a missing column has its default from
             `COLUMNS`. `job_id` must be a sequence: its length is the number of jobs.
@@ -344,13 +337,7 @@ def _decoded(codes: list[int], values: Sequence[Any]) -> Iterable[Any]:
 def _with_begins(
     request: NDArray[np.int32], requests: tuple[JobRequest, ...], later_s: NDArray[np.float64]
 ) -> tuple[NDArray[np.int32], tuple[JobRequest, ...]]:
-    """Return the requests of jobs that are submitted later, with begin times that are later too.
-
-    Args:
-        request: code of each job's request, as in `JobTable`.
-        requests: the requests.
-        later_s: time by which each job is submitted later, s.
-    """
+    """Return the requests of jobs that are submitted later, with begin times that are later too."""
     begins = [code for code, each in enumerate(requests) if each.begin_s is not None]
     if not begins:
         return request, requests

@@ -81,13 +81,7 @@ def least_cost(machines: Machines, jobs: StepJobs) -> float:
 
 
 def _least_until(machines: Machines, jobs: StepJobs, horizon: int) -> float | None:
-    """Return the optimum of the programme; None: the horizon is too short.
-
-    Args:
-        machines: the machines.
-        jobs: a single run.
-        horizon: number of seconds.
-    """
+    """Return the optimum of the programme; None: the horizon is too short."""
     optimize, sparse = scipy_for("the bound of a sequence")
     parts = _Parts(machines, jobs, horizon)
     cores = float(machines.settings.cores)
@@ -109,14 +103,8 @@ def _least_until(machines: Machines, jobs: StepJobs, horizon: int) -> float | No
 class _Parts:
     """The variables of the programme: steps of jobs on machines at seconds.
 
-    Args:
-        machines: the machines.
-        jobs: a single run.
-        horizon: number of seconds.
-
     Attributes:
         cost: float64[parts], normalised energy-delay product of a step.
-        jobs: number of jobs that cost anything.
         rows: number of machines x seconds.
     """
 
@@ -179,8 +167,6 @@ def optimum(machines: Machines, jobs: StepJobs, horizon: int) -> SequenceBound:
     """Return the bounds for the one sequence of `jobs`.
 
     Args:
-        machines: the machines.
-        jobs: a single run.
         horizon: number of steps that contains an optimal schedule. The length of some schedule is
             not sufficient; the last submission plus the sum of all run times is.
 

@@ -242,7 +242,6 @@ def facts(logs: Mapping[str, JobTable], rows: Rows, drawn: Mapping[str, int]) ->
 
     Args:
         logs: the jobs of all weeks, by cap.
-        rows: the rows of all runs.
         drawn: the week to draw, by cap.
     """
     jobs = next(iter(logs.values()))

@@ -63,12 +63,7 @@ CURVE_COLOURS = (COLOURS[1], COLOURS[4], COLOURS[0], COLOURS[2])
 
 
 def summary(rows: Rows, known: Sequence[str]) -> str:
-    """Return the published and reproduced changes, the medians, and the wins, as Markdown.
-
-    Args:
-        rows: the rows of all weeks.
-        known: sentences about the workload.
-    """
+    """Return the published and reproduced changes, the medians, and the wins, as Markdown."""
     return document(
         ["# The node-centric study"],
         [f"- {fact}" for fact in known],
@@ -235,8 +230,6 @@ class WeekCurves(NamedTuple):
     """Energy and jobs over the time of a week under a scheduler.
 
     Attributes:
-        label: label of the scheduler.
-        makespan_h: makespan, in h.
         energy_kwh: time in h and cumulative energy in kWh, by interpretation of idle power.
         jobs: time in h and number of jobs, by state of the jobs.
     """

@@ -54,7 +54,6 @@ class Shape(NamedTuple):
     """The sizes of a network.
 
     Attributes:
-        features: number of columns of an observation.
         embedding: width of the embedding of a node and of the feed-forward layers, <= 4096.
         heads: number of attention heads, a divisor of `embedding`.
         layers: number of attention layers, <= 64.
@@ -85,7 +84,6 @@ def logits_of(shape: Shape, weights: Weights, seen: Observation) -> Rows:
     Each layer has self-attention and feed-forward, each with residual and post-normalisation.
 
     Args:
-        shape: sizes of the network.
         weights: weights of the actor.
         seen: float32[nodes, features], the observation.
     """
@@ -130,7 +128,6 @@ class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 
     Attributes:
-        shape: sizes of the network.
         scales: version of the scales of the features, `features.SCALES`.
         interval_s: interval between two decisions in training, simulated seconds.
         origin_s: see `features.features`; None: no calendar features.

@@ -37,10 +37,8 @@ def in_parallel(
     Each process has one thread, so the results do not depend on the number of processes.
 
     Args:
-        function: a function that other processes can import.
         tasks: its arguments, one for each call.
         workers: number of processes; 1: the current process; None: one per core.
-        title: title of the progress bar.
 
     Raises:
         StudyError: the processes of a task were killed, for example because memory ran out.
@@ -91,15 +89,11 @@ def train_all(
     table and restarts an interrupted one.
 
     Args:
-        tasks: the trainings.
-        out: output folder.
         train: trains an agent into a folder, evaluates it and returns the rows of its results; a
             function that other processes can import.
-        columns: columns of the table.
         table: file name of the table, in `out` and in the folder of each training.
         digits: significant digits of floats in the table; None: full precision.
         workers: number of processes; 1: the current process; None: one per core.
-        title: title of the progress bar.
 
     Returns:
         The rows of the table.
@@ -132,9 +126,7 @@ def keep_best(
     """Copy the weights of the best of several trainings.
 
     Args:
-        folders: folders of the trainings.
         weights: file name of the weights in each folder.
-        kept: destination file.
         score: returns the validation score of a folder; the lowest score is the best. It must not
             depend on test results.
     """

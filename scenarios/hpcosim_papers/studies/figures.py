@@ -35,10 +35,7 @@ def horizontal_bars(
     """Draw a horizontal bar per label, the first at the top.
 
     Args:
-        axes: the panel.
-        labels: labels of the bars.
         values: lengths of the bars.
-        colours: colours of the bars.
         deviations: half lengths of the error bars; None: no error bars.
         ticks: maximum number of intervals of the value axis.
     """
@@ -54,7 +51,6 @@ def band(axes: Axes, curves: Sequence[Sequence[float]]) -> None:
     """Draw the mean of several curves and the range from their minimum to their maximum.
 
     Args:
-        axes: the panel.
         curves: values at x = 1, 2, ..., all of the same length.
     """
     values = np.array(curves)
@@ -67,7 +63,6 @@ def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[
     """Draw a radar chart.
 
     Args:
-        axes: a polar panel.
         spokes: titles of the spokes, clockwise from the top.
         shapes: values in [0, 1], one for each spoke, by label of the line.
     """
@@ -97,8 +92,6 @@ def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
     """Draw the schedule of a simulation: jobs on cores over time.
 
     Args:
-        axes: the panel.
-        simulation: the simulation at its end.
         kinds: index of the colour of each job, in order of submission.
     """
     from matplotlib.collections import PolyCollection

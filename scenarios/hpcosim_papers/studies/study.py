@@ -46,7 +46,6 @@ class Request(NamedTuple):
     """What to do for a study.
 
     Attributes:
-        name: name of the study.
         out: the existing output folder. Results of runs in it are used again.
         train: train the networks of the study into the folder first, instead of using the shipped
             ones.
@@ -74,7 +73,6 @@ class Study(NamedTuple):
     """An experiment and its output files.
 
     Attributes:
-        experiment: the experiment file.
         columns: columns of `results.csv`; empty: no `results.csv`.
         tables: functions that return a Markdown text for the rows, by file name.
         figures: functions that draw the rows into a file, by file name.
@@ -128,9 +126,7 @@ def carry_out(study: Study, request: Request, known: Sequence[Row] = ()) -> Rows
     """Simulate the runs of a study that are not stored, and write its files.
 
     Args:
-        study: the study.
         request: output folder and executor; files of the same names are replaced.
-        known: rows that precede those of the runs.
 
     Returns:
         All rows.
@@ -214,9 +210,7 @@ class Simulated(NamedTuple):
     """A completed run.
 
     Attributes:
-        simulation: the simulation at its end.
         metrics: metrics by name.
-        jobs: the workload.
     """
 
     simulation: Simulation
@@ -230,7 +224,6 @@ def simulate(
     """Simulate a scenario.
 
     Args:
-        path: the scenario file.
         scheduler: name of the scheduler; None: the scheduler of the scenario.
         overrides: changes of the scenario, by dotted path.
 
@@ -269,7 +262,6 @@ class StudyEntry(NamedTuple):
 
     Attributes:
         module: module with `reproduce(request)`, imported when the study runs.
-        about: description in one line.
         trains: whether the study trains networks.
     """
 

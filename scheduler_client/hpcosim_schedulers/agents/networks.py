@@ -50,7 +50,6 @@ def dense_shapes(name: str, *widths: int) -> Shapes:
     """Return the shapes of the weights of linear layers with activations between them.
 
     Args:
-        name: name of the sequence.
         *widths: number of inputs, then the width of each layer.
     """
     shapes: Shapes = {}
@@ -115,10 +114,7 @@ def write_network(
     """Write weights by name, the same bytes for the same weights. It needs the extra `rl`.
 
     Args:
-        path: the file.
         weights: the weights by name.
-        form: kind and version of the file.
-        metadata: description of the network, written as JSON.
 
     Raises:
         OSError: the file cannot be written.
@@ -136,9 +132,7 @@ def read_network(
     """Return the metadata and the weights of a file.
 
     Args:
-        path: the file.
         form: expected kind and version of the file.
-        metadata: type of the metadata.
         what: name of the kind of file, for errors.
 
     Raises:
@@ -192,7 +186,6 @@ def check_weights(path: Path, weights: Arrays, expected: Shapes) -> Weights:
     Args:
         path: file of the weights, for errors.
         weights: the weights by name.
-        expected: shape of each of them.
 
     Raises:
         PolicyError: a weight is missing, unknown, or of another shape or type.

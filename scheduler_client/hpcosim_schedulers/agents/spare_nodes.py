@@ -84,7 +84,6 @@ def by_costs(settings: Predictive, costs: Callable[[View, Plan, NodeUsage], Floa
     """Return `predictive` with costs that depend on the history of demand.
 
     Args:
-        settings: its settings.
         costs: returns the expected cost of 0, 1, ... spare nodes, as `costs_j`.
     """
     usage: NodeUsage | None = None
@@ -110,10 +109,6 @@ def corrected_costs_j(plan: Plan, more: NodeForecast) -> Floats:
 
     The time of the first need above a node changes as its distribution at the times to hold does;
     between them it is linear. Without a correction these are exactly the costs of `costs_j`.
-
-    Args:
-        plan: the plan.
-        more: what is added to its sampled forecast.
 
     Returns:
         float64[k + 1], J.
@@ -142,7 +137,6 @@ def more_energy_j(spares: Spares, holds_s: Floats, more: Floats) -> Floats:
     """Return the change of each node's energy, float64[holds, k], J.
 
     Args:
-        spares: the spare nodes.
         holds_s: float64[holds], times to hold them, ascending, s.
         more: float64[holds, k], change of the probability of a need in each time to hold.
     """
@@ -181,7 +175,6 @@ class NodeUsage:
     Level n stands for a demand of more than n nodes.
 
     Args:
-        view: the view.
         unit_s: unit of time, the break-even time, s.
     """
 
@@ -337,9 +330,7 @@ def changes(network: NeedNetwork, seen: Floats, forecast: NodeForecast) -> NodeF
     """Return what the network adds to a forecast; 0 where its outputs are 0.
 
     Args:
-        network: the network.
         seen: float64[k, COLUMNS], as of `features.features`.
-        forecast: the sampled forecast.
     """
     hidden = np.tanh(seen @ network.inner[:-1] + network.inner[-1])
     out = (hidden @ network.outer[:-1] + network.outer[-1]).T
@@ -354,8 +345,6 @@ def save_network(path: Path, network: NeedNetwork, facts: Facts) -> None:
     """Write a network as a safetensors file, the same bytes for the same arguments.
 
     Args:
-        path: the file.
-        network: the network.
         facts: settings and results of its training, for information.
 
     Raises:

@@ -168,9 +168,6 @@ def modules_beside(path: Path) -> dict[str, Path]:
     Imports of imports are included. The `import` statements are read and not executed, so that the
     result does not depend on what the process has loaded. Modules imported by other means, such as
     `importlib.import_module`, are not found.
-
-    Args:
-        path: the policy file.
     """
     found: dict[str, Path] = {}
     unread = [("", path)]

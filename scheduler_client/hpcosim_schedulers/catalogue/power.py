@@ -66,7 +66,6 @@ def check_together(name: str, power: Power, awareness: Awareness) -> None:
     """Check that a power manager can be combined with a job scheduler of an awareness.
 
     Args:
-        name: name of the job scheduler.
         power: the power manager.
         awareness: the job scheduler's awareness of power states.
 

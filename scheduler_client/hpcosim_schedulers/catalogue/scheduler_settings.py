@@ -58,8 +58,6 @@ def unstartable_jobs(
 
     Args:
         name: a scheduler; only those of `SITES` have limits.
-        settings: its settings, which are valid.
-        platform: the cluster.
         submissions: the jobs, each as if it were the only one.
     """
     if name not in SITES:
@@ -153,7 +151,6 @@ def check_signal(name: str, known: Collection[str], possible: Collection[str]) -
 
     Args:
         name: see `parse_settings`.
-        known: names of the signals of the simulation.
         possible: names of all signals that a simulation can have.
 
     Raises:

@@ -39,7 +39,6 @@ def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
     """Return the name of a scheduler with the values of the options `--model` and `--sample`.
 
     Args:
-        name: name of a scheduler.
         model: model file of a trained scheduler; None: no file.
         sample: whether a trained scheduler samples its actions; otherwise it is greedy.
 
@@ -88,7 +87,6 @@ class Scheduler(NamedTuple):
     """A scheduler of the catalogue.
 
     Attributes:
-        about: description in one line.
         make: returns a new policy.
     """
 
@@ -100,7 +98,6 @@ class TrainedScheduler(NamedTuple):
     """A scheduler with a trained model.
 
     Attributes:
-        about: description in one line.
         make: returns a new policy for a model file, and whether actions are sampled.
         sampled: description of the scheduler with sampled actions, `NAME-sampled:MODEL`; empty: it
             does not sample.

@@ -58,7 +58,6 @@ def mean_submissions(
     5 s and more. Run times of submissions to come count as exponential with the mean of the user.
 
     Args:
-        process: the process, advanced to the present.
         run_s: float64[users + 1], mean run time of each user, and of new ones, s.
         user: int64[jobs], number of the user of each running job.
         after_s: float64[samples, jobs], samples of their ends, s after now.
@@ -120,7 +119,6 @@ class RunningJobs(NamedTuple):
     """Samples of the ends of the running jobs.
 
     Attributes:
-        users: the user of each job.
         ends_s: float64[samples, jobs], times of the ends, s.
     """
 
@@ -147,13 +145,11 @@ class ArrivalScenarios(NamedTuple):
     """Samples of future submissions, sorted by sample and time.
 
     Attributes:
-        samples: number of samples.
         sample: int64[n], the sample of each submission, 0 to `samples` - 1.
         submit_s: float64[n], its time, s.
         size: float64[n], cores or nodes, as they were observed.
         requested_s: float64[n], requested time, s; infinity: unknown or none.
         user: int64[n], index of the user in `users`; -1: a user never seen.
-        users: names of the users.
     """
 
     samples: int
@@ -271,7 +267,6 @@ class Arrivals:
             now_s: the present time, s.
             horizon_s: duration, s.
             samples: number of samples, >= 1.
-            generator: source of randomness.
             running: ends of the running jobs, which cause submissions, with as many samples; none:
                 unknown.
         """
@@ -369,12 +364,9 @@ def simulated(
     A job starts at its submission: waits, also of jobs that wait now, are left out.
 
     Args:
-        process: the process, advanced to the present.
         runs_s: the run times of the last jobs.
         ends: the ends of the running jobs, in as many samples.
         horizon_s: duration, s.
-        samples: number of samples.
-        generator: source of randomness.
     """
     draw = _Draw(process, runs_s, horizon_s, samples, generator)
     found = [draw.spontaneous(), draw.of_past(), draw.of_ends(ends)]
@@ -453,12 +445,7 @@ class _Draw:
         return self._effects(sample, ends.after_s[sample, job], user, none, upto)
 
     def children(self, parents: Events, offset: int) -> Events:
-        """Return the events that events and the ends of their jobs cause.
-
-        Args:
-            parents: the causes.
-            offset: the row of the first of these.
-        """
+        """Return the events that events and the ends of their jobs cause."""
         end_s = parents.time_s + parents.run_s
         ends = np.flatnonzero(end_s <= self._horizon_s)
         at = np.concatenate([np.arange(len(end_s)), ends])
@@ -473,13 +460,6 @@ class _Draw:
         """Return the effects of causes.
 
         Effects are drawn up to one horizon after their cause; those after the end are left out.
-
-        Args:
-            sample: int64[n], the sample of each cause.
-            cause_s: float64[n], its time after now, s.
-            user: int64[n], its user.
-            row: int64[n], the `Events.parent` of its effects.
-            upto: float64[n, kernels], cumulative expected number of effects through the kernels.
         """
         counts = self._generator.poisson(upto[:, -1])
         cause = np.repeat(np.arange(len(counts)), counts)
@@ -538,12 +518,7 @@ class LastOfUsers:
         self._total = 0
 
     def add(self, user: int, values: Sequence[float]) -> bool:
-        """Add a job; return whether it has the same values as the last job of its user.
-
-        Args:
-            user: number of the user.
-            values: its values.
-        """
+        """Add a job; return whether it has the same values as the last job of its user."""
         while user >= len(self._count) - 1:
             self._own = np.concatenate([self._own, np.zeros_like(self._own)])
             self._count = np.concatenate([self._count, np.zeros_like(self._count)])
@@ -564,7 +539,6 @@ class LastOfUsers:
         """Return the values of jobs of users, float64[n, width].
 
         Args:
-            generator: source of randomness.
             users: numbers of users; -1: a new user, whose jobs are like those of others.
         """
         if not self._total:

@@ -91,7 +91,6 @@ class Excitation:
     Attributes:
         rhythm: c(t).
         now_s: time up to which the state is known, s; NaN: nothing was observed.
-        users: number of users.
     """
 
     def __init__(self) -> None:
@@ -183,7 +182,6 @@ class Excitation:
 
         Args:
             now_s: time, s; one before that of the last call counts as that.
-            user: number of the user.
         """
         self.advance(now_s)
         factor = self.rhythm.at(self.now_s)

@@ -60,7 +60,6 @@ class Releases:
         """Take a job that starts; one that runs already starts anew.
 
         Args:
-            job_id: its number.
             start_s: its start, s.
             size: what it releases at its end: cores or nodes.
             run_time: its run time.
@@ -171,9 +170,6 @@ class ViewForecast:
     Args:
         size_of: the size of a job that arrivals and releases count; default: its cores. A running
             job has an allocation, so `len(job.allocation.nodes)` can be its number of nodes.
-
-    Attributes:
-        arrivals, run_times, releases: the models.
     """
 
     def __init__(self, size_of: Callable[[Job], float] = cores_of) -> None:

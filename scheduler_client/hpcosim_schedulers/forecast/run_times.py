@@ -120,7 +120,6 @@ class RunTimes:
             user: its user; empty: unknown.
             group: the user's group; empty: unknown.
             requested_s: its requested time, s; from `UNLIMITED_S` on: none.
-            size: its number of cores or nodes.
             run_s: its run time, s; of a job that was ended at its limit: `requested_s`.
         """
         run_s = max(run_s, SHORTEST_S)
@@ -154,7 +153,6 @@ class RunTimes:
             user: its user; empty: unknown.
             group: the user's group; empty: unknown.
             requested_s: its requested time, s; from `UNLIMITED_S` on: none.
-            size: its number of cores or nodes.
         """
         sources = self._sources(_keys(user, group, requested_s, size), requested_s)
         weights = self._mixed(user, sources)

@@ -46,7 +46,6 @@ def carbon_aware(inner: Policy, signal: str = "co2_g_per_kwh", slack_s: float = 
 
     Args:
         inner: schedules the jobs that are not delayed, such as `easy`.
-        signal: name of the signal.
         slack_s: time for which a job without a deadline can be delayed, in seconds, >= 0.
     """
     delayed: dict[int, _Delay] = {}
@@ -83,7 +82,6 @@ def best_start_s(signal: Signal, lasts_s: float, now_s: float, latest_s: float) 
     the start or the end coincides with a change of the signal.
 
     Args:
-        signal: the signal with its forecast.
         lasts_s: the duration, in seconds.
         now_s: lower bound of the start, simulated seconds, not before `signal.since_s`.
         latest_s: upper bound of the start, simulated seconds.

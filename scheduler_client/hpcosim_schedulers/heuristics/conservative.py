@@ -87,8 +87,6 @@ class _Book(NamedTuple):
     """The reservations during one call of the policy.
 
     Attributes:
-        view: the view.
-        profile: the free cores minus all reservations.
         held: the reservation of each job, by number.
         awareness: awareness of power states.
     """
@@ -142,11 +140,6 @@ def _by_certainty(
 
     While a job overruns its request or a boot is late, a reservation that became later waits for
     their end, which is an event: at its begin it would only become later again.
-
-    Args:
-        view: the view, with the waiting jobs.
-        held: the reservation of each job, by number.
-        before_s: when the reservations of the last call began, by job.
     """
     overdue = _is_overdue(view)
     steady: list[Reservation] = []

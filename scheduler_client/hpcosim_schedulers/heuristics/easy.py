@@ -63,7 +63,6 @@ def backfill_behind(view: View, head: Job) -> Reservation | None:
 
     Args:
         view: the view; more than one job waits.
-        head: a job of the queue.
 
     Returns:
         The reservation of the head; None: no reservation was needed, or there is none.

@@ -94,12 +94,7 @@ def check_jobs_fit(view: View, plan: StepPlan) -> None:
 
 
 class MachineBinding(NamedTuple):
-    """A waiting job that is bound to a machine.
-
-    Attributes:
-        job: the job.
-        node: number of the node.
-    """
+    """A waiting job that is bound to a machine."""
 
     job: Job
     node: int
@@ -109,7 +104,6 @@ class StepPlan:
     """The occupied cores of each machine in each step, and the bound jobs.
 
     Args:
-        view: the view.
         horizon: number of steps in which a job must end.
         step_s: duration of a step, simulated seconds.
 

@@ -36,7 +36,6 @@ class GpuNeed(NamedTuple):
 
     Attributes:
         part: thousandths of each GPU; 0: the job needs none.
-        gpus: number of GPUs, or of parts.
     """
 
     part: int
@@ -83,7 +82,6 @@ class GpuNodes(NamedTuple):
     """Free cores and GPUs.
 
     Attributes:
-        nodes: the node pool.
         slots: int64[nodes, GPUs], slots of the GPUs; see `Slots.devices`.
         cores: int64[nodes], free cores.
         gpus: int64[nodes, GPUs], free thousandths; 0 where a node has fewer GPUs.
@@ -123,8 +121,6 @@ def devices_of(here: GpuNodes, node: int, columns: Ints) -> dict[str, list[int]]
     """Return the numbers of GPUs of a node by name with type.
 
     Args:
-        here: the GPUs.
-        node: number of the node.
         columns: columns of the GPUs in `here.gpus`.
     """
     wanted = set(here.slots[node, columns].tolist())
@@ -140,7 +136,6 @@ class GpuPlace(NamedTuple):
     """A place for a job.
 
     Attributes:
-        node: number of the node.
         columns: int64[n], the GPUs, as columns of `GpuNodes.gpus`.
     """
 
@@ -245,11 +240,7 @@ def filling(need: GpuNeed, here: GpuNodes, node: int) -> Ints:
 
 
 class JobMix:
-    """Classes of jobs with equal demands, and how many jobs each has.
-
-    Attributes:
-        jobs: number of jobs of each class.
-    """
+    """Classes of jobs with equal demands, and how many jobs each has."""
 
     def __init__(self) -> None:
         self.jobs: dict[ClassKey, int] = {}
@@ -264,11 +255,7 @@ class JobMix:
             self._nodes[key] = np.any(masks, axis=0) if masks else None
 
     def classes(self, nodes: int) -> MixedClasses:
-        """Return the classes that need GPUs as arrays.
-
-        Args:
-            nodes: number of nodes of the cluster.
-        """
+        """Return the classes that need GPUs as arrays."""
         keys = [key for key in self.jobs if key[1] > 0]
         usable = np.ones((len(keys), nodes), dtype=np.bool_)
         for row, key in enumerate(keys):
@@ -361,12 +348,7 @@ def fgd(mix: JobMix | None = None, *, exact: bool = False) -> Policy:
 
 
 class _Gradient:
-    """The rule of fragmentation gradient descent.
-
-    Args:
-        mix: the mix of jobs; None: `learn` collects it.
-        exact: see `fgd`.
-    """
+    """The rule of fragmentation gradient descent."""
 
     def __init__(self, mix: JobMix | None, exact: bool) -> None:
         self._exact = exact
@@ -430,19 +412,7 @@ def _costs(increases: Floats, *, exact: bool) -> Floats:
 
 
 def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: Ints) -> Floats:
-    """Return by how much a job increases the fragmentation of nodes.
-
-    Args:
-        classes: the mix.
-        job: the job.
-        nodes: int64[n], node numbers.
-        cores: int64[n], free cores.
-        gpus: int64[n, GPUs], free thousandths.
-
-    Returns:
-        float64[options, n]: an option for each GPU if the job needs a share, else one; infinity
-        where the node has too little.
-    """
+    """Return by how much a job increases the fragmentation of nodes."""
     need = gpu_need(job)
     before = classes.fragmentation(nodes, cores, gpus)
     increases = np.full((gpus.shape[1] if need.one_share else 1, len(nodes)), np.inf)
@@ -464,12 +434,7 @@ def _increases(classes: MixedClasses, job: Job, nodes: Ints, cores: Ints, gpus: 
 
 
 def _take_parts(gpus: Ints, need: GpuNeed) -> Bools:
-    """Take several shares from the fullest GPUs of nodes; return bool[n]: whether they have room.
-
-    Args:
-        gpus: int64[n, GPUs], free thousandths, which this changes.
-        need: the shares.
-    """
+    """Take shares from the fullest GPUs of nodes; return bool[n]: whether they have room."""
     rows = np.ones(len(gpus), dtype=np.bool_)
     for _ in range(need.gpus):
         rows &= (gpus >= need.part).any(axis=1)

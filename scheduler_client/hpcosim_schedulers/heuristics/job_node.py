@@ -102,7 +102,6 @@ def energy_estimates_j(
     equation 1).
 
     Args:
-        view: the view, for its nodes.
         requested_s: requested time of a job in seconds, or float64[jobs, 1].
         cores: cores of the job, or int64[jobs, 1].
         jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
@@ -120,8 +119,6 @@ def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[
     """Return bool[nodes, jobs]: whether a job's energy estimate is within its `max_energy_j`.
 
     Args:
-        view: the view, for its nodes.
-        jobs: the jobs.
         jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
     """
     within = np.ones((len(view.nodes.free), len(jobs)), dtype=np.bool_)
@@ -190,7 +187,6 @@ def check_one_node_jobs(view: View, who: str) -> None:
     """Check that each job that arrived can run on cores of one node.
 
     Args:
-        view: the view, with the jobs that arrived.
         who: subject and verb of the message, such as `a pairing agent places`.
 
     Raises:

@@ -234,11 +234,9 @@ def explain_queue(
     not grow with the queue: it visits the jobs that arrived, the previous head and the head.
 
     Args:
-        view: the view.
         head: the first job that does not fit; None: the first job of the queue.
         expected_start_s: expected start of the head, simulated seconds; infinity: unknown. None:
             its earliest start by the requested times of running jobs.
-        reason: reason of the head.
     """
     if not view.explains:
         return

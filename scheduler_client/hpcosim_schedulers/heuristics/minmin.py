@@ -99,8 +99,6 @@ def map_queue(problem: Problem, *, latest_first: bool, whole: bool = False) -> Q
     """Map jobs to nodes one by one.
 
     Args:
-        problem: the jobs and the nodes.
-        latest_first: MaxMin instead of MinMin.
         whole: whether to continue when no further job can start now, to compute the makespan.
     """
     gone_s = -math.inf if latest_first else math.inf  # end of a mapped job: never chosen

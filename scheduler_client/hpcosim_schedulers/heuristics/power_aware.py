@@ -59,7 +59,6 @@ def cheapest_start(
         view: the view, for power states.
         profile: the profile of `power_profile`.
         awareness: the profile's awareness, `aware` or `planned`.
-        job: a waiting job.
         after_s: lower bound of the start, simulated seconds.
         until_s: upper bound of the earliest start, simulated seconds.
 
@@ -128,15 +127,7 @@ def _earliest_given(
 def _soonest_boot(
     profile: NodeProfile, job: Job, start_s: float, boot_s: Floats, most_s: float
 ) -> Reservation | None:
-    """Return the reservation at a start with the shortest wait for boots; None: there is none.
-
-    Args:
-        profile: the profile of when nodes can be allocated.
-        job: a waiting job.
-        start_s: when the nodes are allocated, simulated seconds.
-        boot_s: float64[nodes], seconds from `start_s` until each node is on; infinity: excluded.
-        most_s: upper bound of the wait for boots, in seconds.
-    """
+    """Return the reservation at a start with the shortest wait for boots; None: there is none."""
     for longest_s in np.unique(boot_s[(boot_s <= most_s) & (boot_s < math.inf)]).tolist():
         end_s = start_s + longest_s + job.requested_s
         allocation = profile.find(job, start_s, end_s, order=boot_s, only=boot_s <= longest_s)
@@ -174,8 +165,6 @@ class WakeAhead:
         """Apply the reservations that remain after all starts of a call.
 
         Args:
-            view: the view.
-            reservations: reservations.
             uncertain: further ones that an event will move: no alarm is set for their nodes.
         """
         _leave_on(view, [*reservations, *uncertain])
@@ -186,11 +175,7 @@ class WakeAhead:
 
 
 def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
-    """Switch on the nodes whose reservations begin within their boot time.
-
-    Returns:
-        Simulated second at which the next node must be switched on; infinity: there is none.
-    """
+    """Switch on the nodes whose reservations begin within their boot time."""
     nodes, next_s = view.nodes, math.inf
     for start_s, allocation, _ in reservations:
         assert allocation is not None

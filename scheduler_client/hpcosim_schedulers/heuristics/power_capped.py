@@ -47,10 +47,8 @@ class SleepWait:
         """Return whether a job, the head of the queue, waits; it does not fit at present.
 
         Args:
-            view: the view.
             bounds: power of the nodes.
             cap: the power cap, W.
-            job: the job.
         """
         nodes = view.nodes
         is_on = np.array([state != "sleeping" for state in nodes.power])
@@ -113,7 +111,6 @@ class Head:
     """The first job of the queue that does not fit now.
 
     Attributes:
-        job: the job.
         start_s: its earliest start, simulated seconds; infinity: there is none; None: not computed.
         step: power at that time with the jobs started beside; None: not computed.
         waits_for_sleep: whether it waits until nodes are switched off.
@@ -171,11 +168,6 @@ class _Pass:
 
     Most passes find out from `PowerNow` alone that no job can start. The profiles over time are
     built when a decision depends on them.
-
-    Args:
-        view: the view.
-        kept: what the scheduler keeps.
-        cap: the power cap, W.
     """
 
     def __init__(self, view: View, kept: CapState, cap: Signal) -> None:
@@ -380,7 +372,6 @@ class PowerNow:
     nodes are counted anew.
 
     Args:
-        view: the view.
         bounds: power of the nodes.
 
     Attributes:

@@ -30,7 +30,6 @@ class PowerProfile:
         view: the view, for time and power states.
         bounds: power of the nodes.
         cap: the power cap, W.
-        running: jobs that run or whose nodes boot.
         resting_w: float64[nodes], see `PowerBounds.resting_w`; None: it is computed.
 
     Attributes:
@@ -118,14 +117,7 @@ class PowerProfile:
         return steps, self._power_w(steps, nodes, tasks, woken_s), tasks
 
     def _power_w(self, steps: slice, nodes: Ints, tasks: Ints, woken_s: Floats) -> Floats:
-        """Return float64[steps, n], power of n nodes in W.
-
-        Args:
-            steps: the steps.
-            nodes: int64[n], node numbers.
-            tasks: int64[steps, n], tasks on these nodes.
-            woken_s: float64[n], time from which a node that sleeps now is on, simulated seconds.
-        """
+        """Return float64[steps, n], power of n nodes in W."""
         computing_w = self._bounds.computing_w(nodes, tasks)
         computing_w = np.maximum(computing_w, self._least_computing_w[nodes])
         resting_w = self._resting_w[nodes]
@@ -195,8 +187,6 @@ class PowerBounds:
     the most expensive distribution.
 
     Args:
-        platform: the cluster.
-        nodes: its nodes.
         switches: whether a power manager may switch nodes off.
 
     Attributes:
@@ -231,7 +221,6 @@ class PowerBounds:
         """Return whether the cores of a job exceed a limit wherever they are, beside other power.
 
         Args:
-            job: a waiting job.
             power_w: power without the job, W.
             limit_w: the limit, W.
         """

@@ -34,7 +34,6 @@ class RecordedRun(NamedTuple):
         wait_s: time from the submission to the start, s.
         end_s: time from the submission to the end, s; infinity: unknown.
         nodes: host list; empty: unknown, the job may start anywhere.
-        where: file and line, for errors.
     """
 
     wait_s: float
@@ -89,7 +88,6 @@ def recorded(runs: Mapping[int, Sequence[RecordedRun]], name: str = "") -> Polic
 
     Args:
         runs: the runs of each job by number, in order of time.
-        name: name of the file in errors.
     """
     return _Replay(runs, name)
 

@@ -26,9 +26,7 @@ class Start(NamedTuple):
     Attributes:
         order: order of the starts at one instant.
         at_s: simulated second; infinity: the job is rejected.
-        nodes: node numbers, each once.
         tasks: tasks of the job on each node; empty: the job fills the nodes in their order.
-        where: file and line, for errors.
         then: the next start of the job, after a requeue; None: there is none.
     """
 

@@ -22,7 +22,6 @@ def young_daly(inner: Policy, formula: Formula = "daly") -> Policy:
     job keeps its interval if the nodes state no such time.
 
     Args:
-        inner: schedules the jobs.
         formula: `young`, see `young_s`, or `daly`, see `daly_s`.
     """
     optimum_s = young_s if formula == "young" else daly_s

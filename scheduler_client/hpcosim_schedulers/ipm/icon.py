@@ -131,9 +131,6 @@ def icon(settings: Icon) -> Policy:
       `wait_price_w` * expected wait + expected waste, see `SpareNodes`;
     - if none was submitted for `gate_s`, none is woken, and nodes whose job has ended are switched
       off at once.
-
-    Args:
-        settings: the settings.
     """
     controller = Controller(settings)
     return managed(controller.decide, controller.manage)
@@ -368,7 +365,6 @@ def spare_nodes(
     Sleeping nodes are in the order of the boot time at `wait_price_w` plus the energy of the boot.
 
     Args:
-        nodes: the nodes.
         left_s: float64[nodes], expected rest of the transitions, in seconds.
         expired: bool[nodes], idle nodes that are switched off now.
         watts: powers of nodes without a job.
@@ -419,10 +415,8 @@ def expected_waits_s(
     is a submission.
 
     Args:
-        nodes: the nodes.
         spares: those without a job.
         sizes: numbers of nodes of the next job, with probabilities; see `ArrivalAverages.sizes`.
-        ahead: the outlook.
 
     Returns:
         float64[asleep + 1], in seconds.
@@ -454,7 +448,6 @@ def expected_wastes_j(
     """Return the energy of nodes without a job if 0, 1, ... sleeping nodes are woken.
 
     Args:
-        nodes: the nodes.
         watts: their powers without a job.
         spares: those without a job.
         horizon_s: the time that counts, in seconds.

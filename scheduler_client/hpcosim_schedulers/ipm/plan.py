@@ -50,7 +50,6 @@ def start_in_order(view: View, releases: NodeReleases, jobs: Sequence[Job]) -> S
     """Start jobs while the first of them fits the idle nodes, and return the others.
 
     Args:
-        view: the view.
         releases: the releases; the nodes of started jobs are occupied for the requested time.
         jobs: waiting jobs in the order to start them.
     """
@@ -83,7 +82,6 @@ def plan_in_order(
     """Plan jobs in an order, none before the one ahead of it; stop at one that never fits.
 
     Args:
-        view: the view.
         releases: the releases; the nodes of planned jobs are occupied.
         jobs: waiting jobs in the order to plan them.
         after_s: lower bound of the starts, simulated seconds.
@@ -333,7 +331,6 @@ class Gaps:
         """Return the earliest start in gaps, and the cheapest nodes for it; None: there is none.
 
         Args:
-            count: number of nodes.
             lasts_s: duration, in seconds.
             after_s: lower bound of the start, simulated seconds, not before now.
             before_s: upper bound of the start, exclusive.

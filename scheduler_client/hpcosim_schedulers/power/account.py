@@ -28,11 +28,7 @@ SLEEPING, SWITCHING_OFF, SWITCHING_ON, ON = range(4)
 
 
 class Submissions:
-    """Counts submissions; `update` is called at every call of the policy.
-
-    Attributes:
-        count: number of jobs submitted so far.
-    """
+    """Counts submissions; `update` is called at every call of the policy."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -83,9 +79,7 @@ class EnergyAccount:
         switching_s: float64[nodes], time spent switching on and off, in seconds.
         idle_since_s: float64[nodes], since when a node has been on without a job, simulated
             seconds, not before the start of the account; NaN: not idle.
-        submissions: the submissions so far.
         waited_s: waiting time summed over jobs, in seconds, including jobs whose nodes boot.
-        waiting: the jobs that wait to start now.
         waited: the jobs that have waited for a time > 0 since the last `begin_interval`.
         on_w: float64[nodes], power of a node that computes on all cores, in W.
         state: int64[nodes], `POWER_CODES` of the nodes at the last update.

@@ -39,8 +39,6 @@ def features(view: View, account: EnergyAccount, origin_s: float | None = None) 
     """Return the observation, float32[nodes, 11], or float32[nodes, 15] with `origin_s`.
 
     Args:
-        view: the view.
-        account: the account, updated with the view.
         origin_s: second of the week, from Monday midnight, at which the simulation starts; None: no
             calendar columns.
     """

@@ -25,7 +25,6 @@ class Scans:
     Attributes:
         shortest_s: two scans are more than this many seconds apart.
         interval_s: two scans are more than this many seconds apart if no node changes.
-        last: second of the last scan.
         changed_s: when a node last changed, simulated seconds.
     """
 
@@ -68,7 +67,6 @@ class Bucket:
     Attributes:
         size: the maximum number of tokens.
         period_ms: a token is added at each multiple of this.
-        tokens: the number of tokens.
         periods: number of periods passed when tokens were last added.
     """
 
@@ -109,7 +107,6 @@ class PowerSaving:
 
     Args:
         view: the view at the first call of the job scheduler.
-        rules: the settings.
 
     Raises:
         PolicyError: `wake_on_allocation` is false, or the settings do not fit the platform.
@@ -332,10 +329,6 @@ def slurm(policy: Policy, rules: Slurm) -> Policy:
 
     The policy raises `PolicyError` at its first call if the settings do not fit the platform or
     `wake_on_allocation` is false, and later if the job scheduler switches a node.
-
-    Args:
-        policy: the job scheduler.
-        rules: the settings.
     """
     saving: PowerSaving | None = None
 

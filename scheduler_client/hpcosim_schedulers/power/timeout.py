@@ -77,9 +77,6 @@ def off_at_night(rules: OffAtNight) -> Manager:
     all sleeping nodes are switched on.
 
     The manager raises `PolicyError` at its first call if a node of `keep_on` does not exist.
-
-    Args:
-        rules: the settings.
     """
     windows = [span_s for text in rules.off for span_s in spans_s(text)]
     idle = IdleClock()

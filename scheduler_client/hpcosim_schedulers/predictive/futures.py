@@ -78,9 +78,7 @@ class Records:
         Args:
             now_s: the present time, s.
             horizon_s: duration, s.
-            held: nodes that running jobs hold now.
             samples: number of samples, >= 1.
-            generator: source of randomness.
         """
         sample, after_s, level = self._drawn(now_s, horizon_s, samples, generator)
         level = np.clip(level, held, max(self._nodes, held))
@@ -115,7 +113,6 @@ class Futures(NamedTuple):
     """Samples of the future. Times are seconds after now.
 
     Attributes:
-        samples: number of samples m.
         sample: int64[n], the sample of each submission, ascending.
         after_s: float64[n], its time, ascending within a sample.
         nodes: float64[n], its size in nodes; less than 1 for a job on a part of a node.

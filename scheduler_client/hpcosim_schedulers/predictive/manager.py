@@ -42,7 +42,6 @@ class Plan(NamedTuple):
     """What a decision is taken from.
 
     Attributes:
-        need: the need of samples of the future.
         spares: the nodes without a job.
         energy: what it costs to hold and to switch them.
         price_w: price of waiting, J/s.
@@ -76,7 +75,6 @@ def predictive(
     reserved are left alone, and so are idle nodes that are drained.
 
     Args:
-        settings: the settings.
         source: has the samples; None: forecasts that learn while the manager runs.
         costs: the expected costs of a plan.
     """
@@ -142,7 +140,6 @@ def spare_order(view: View, since_s: Floats) -> SpareOrder:
     """Return the nodes without a job that are neither reserved nor drained.
 
     Args:
-        view: the view.
         since_s: `IdleClock.since_s`.
     """
     nodes, planned = view.nodes, view.power_exchange.planned
@@ -186,7 +183,6 @@ class Spares(NamedTuple):
     First the idle nodes, then those that boot, then those asleep.
 
     Attributes:
-        idle, booting: their numbers.
         hold_w: float64[k], power of a node that is idle less that of one asleep, in W.
         cycle_j: float64[k], energy of switching a node off and on, less that of sleeping, in J.
         boot_s: float64[k], time to switch it on, s.
@@ -216,7 +212,6 @@ def costs_j(need: Need, spares: Spares, price_w: float, holds_s: Floats, next_s:
     the next decision comes in time.
 
     Args:
-        need: the need of a sampled future.
         spares: the nodes without a job.
         price_w: price of waiting, J/s.
         holds_s: float64[h], times to hold, s, ascending.
@@ -278,7 +273,6 @@ class NodeEnergy:
     """What it costs to hold nodes, and to switch them.
 
     Args:
-        view: the view.
         price_w: price of waiting, J/s.
 
     Attributes:
@@ -322,7 +316,6 @@ class Need(NamedTuple):
     A record is a submission that needs more nodes than all before it in its sample.
 
     Attributes:
-        samples: number of samples.
         after_s: float64[n], time of each submission after now, s.
         nodes: int64[n], nodes beyond those that are in use now that must be on for it to start at
             once; 0: none.
@@ -346,7 +339,6 @@ def need_of(future: Futures, most: int, slack: float = 0.0) -> Need:
     """Return the need of a future in which each job starts at its submission.
 
     Args:
-        future: the samples.
         most: upper bound of a need: the number of nodes without a job.
         slack: nodes that are free on nodes with jobs, as a sum of shares of nodes.
     """

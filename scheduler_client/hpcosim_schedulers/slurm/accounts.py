@@ -145,7 +145,6 @@ class Qos(Limited, frozen=True, kw_only=True, forbid_unknown_fields=True):
     associations.
 
     Attributes:
-        priority: Priority, the raw QOS factor.
         flags: Flags. `deny_on_limit`: a job that alone exceeds a limit is rejected at submission.
             `no_reserve`: backfilling reserves no nodes for jobs of the QOS. `over_part_qos`: its
             limits take precedence over those of the partition's QOS. `partition_max_nodes`,
@@ -203,7 +202,6 @@ class Node:
         account, user, partition: names; `user` is None for the association of an account itself.
         rules: shares and limits as set.
         parent: number of the association of the account above; -1: none, the account `root`.
-        children: numbers of the associations below.
     """
 
     account: str
@@ -247,7 +245,6 @@ class Associations:
         A job without an account is of the default account of its user.
 
         Args:
-            job: the job.
             partition: partition of the job; an association of the user for it takes precedence.
 
         Returns:

@@ -33,7 +33,6 @@ class NodeSpace:
     Args:
         begin: time of the pass.
         end: end of the plan (`bf_window`).
-        nodes: nodes that are available.
         resolution: resolution of reservations, s (`bf_resolution`).
     """
 
@@ -108,10 +107,6 @@ class BackfillCounts:
 
     Args:
         parameters: the limits.
-
-    Attributes:
-        tested: number of jobs that were admitted.
-        started: number of jobs that started.
     """
 
     def __init__(self, parameters: SchedulerParameters) -> None:
@@ -171,9 +166,7 @@ class Planned(Struct, frozen=True, gc=False):
     """A planned start of a job.
 
     Attributes:
-        job_id: number of the job.
         start: planned start, seconds of the site's clock.
-        nodes: planned nodes.
     """
 
     job_id: int
@@ -186,7 +179,6 @@ class BackfillSettings:
     """Settings of a pass.
 
     Attributes:
-        parameters: the scheduler parameters.
         kill_wait: KillWait, s.
         plans_all: whether to plan also jobs behind the last that could start now. Needed if any
             job may preempt others.
@@ -205,7 +197,6 @@ def backfill(
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
         context: the cluster and the rules of the site.
-        settings: settings of the pass.
     """
     one_pass = _BackfillPass(list(queue), context, settings)
     one_pass.run()
@@ -213,16 +204,7 @@ def backfill(
 
 
 class _BackfillPass:
-    """The state of a pass.
-
-    Args:
-        candidates: as `queue` of `backfill`.
-        context: the cluster and the rules of the site.
-        settings: settings of the pass.
-
-    Attributes:
-        plan: the planned starts.
-    """
+    """The state of a pass."""
 
     def __init__(
         self, candidates: list[Candidate], context: PassContext, settings: BackfillSettings
@@ -432,10 +414,6 @@ class ReservingJobs:
     A job that does neither is passed over as long as it lacks resources. Both schedulers ask for
     the least waiting time and the least priority. A QOS with `no_reserve` concerns the backfill
     scheduler alone.
-
-    Args:
-        site: the settings.
-        priorities: the priorities of waiting jobs.
     """
 
     def __init__(self, site: SiteSettings, priorities: Priorities) -> None:
@@ -488,7 +466,6 @@ class PassContext:
 
     Attributes:
         now: time of the pass, seconds of the site's clock.
-        available: nodes that are up.
         windows: advance reservations; None: there are none.
         future: returns the free resources; called again after each start.
         held: tells whether a limit holds a job.

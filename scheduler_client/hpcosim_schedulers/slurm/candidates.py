@@ -20,12 +20,7 @@ NO_REQUEST = JobRequest()
 
 
 class Candidates:
-    """Candidates of jobs, made once for each job.
-
-    Args:
-        platform: the cluster.
-        free: its resources, which know what jobs demand.
-    """
+    """Candidates of jobs, made once for each job."""
 
     def __init__(self, platform: Platform, free: FreeResources) -> None:
         self._free = free

@@ -45,8 +45,6 @@ class Usage:
     2**(-1 / half-life), and the time for which a job is suspended counts.
 
     Args:
-        settings: half-life, period and reset.
-        columns: number of amounts of each row.
         start_s: time of the first calculation, simulated seconds.
 
     Attributes:
@@ -93,8 +91,6 @@ class Usage:
         """Start to charge a job.
 
         Args:
-            job_id: its number.
-            rows: the rows that it charges.
             rates: amount of each column per second.
             at_s: its start, simulated seconds.
         """
@@ -195,13 +191,10 @@ class Charges:
     """Charges running jobs to their associations and QOS, and calculates fair-share factors.
 
     Args:
-        site: the settings.
-        platform: the cluster.
         tres: names of TRES whose usage is counted beside billing and run time, for limits.
 
     Attributes:
         associations: the associations; those of unknown users and accounts are added as they come.
-        tres_of: the TRES of jobs.
         tres: see Args.
         usage: the usage; `rows` and `qos_rows` have the row of each association and QOS.
     """
@@ -269,7 +262,6 @@ class Charges:
         """Return the number of a job's association; None: it has none.
 
         Args:
-            job: the job.
             partition: name of its partition; empty: its first.
         """
         found = self.associations.of(job, partition or self.tres_of.partitions_of(job)[0])
@@ -435,7 +427,6 @@ class ShareTree:
 
         Args:
             totals: float64[n], usage of each association with all below it.
-            dampening: d, FairShareDampeningFactor.
             depth_oblivious: priority flag `depth_oblivious`.
         """
         n = len(totals)
@@ -475,13 +466,6 @@ def _ratio(
     R = R_p * r**k: R_p is the ratio of the parent and r that of the association among its siblings.
     k tends to 0 if both differ from 1 in opposite directions, so that a level far from balance
     counts more than those below it (slurm.conf(5), PriorityFlags, DEPTH_OBLIVIOUS).
-
-    Args:
-        used: share of the cluster's usage.
-        level_used: share of the cluster's usage of all siblings.
-        of_level: share among the siblings.
-        effective: effective usage of the parent.
-        shares: normalised shares of the parent.
     """
     if not (used and level_used and of_level and effective and shares):
         return 0.0

@@ -37,7 +37,6 @@ class Offer(Struct, frozen=True, eq=False, gc=False):
 
     Attributes:
         cores: int64[nodes], cores.
-        nodes: nodes that offer any.
         planes: powers of two, and the nodes whose number of cores has that bit.
     """
 
@@ -79,7 +78,6 @@ def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
 
     Args:
         nodes: free nodes, at least `count`.
-        count: number of nodes.
 
     Returns:
         The nodes in the order in which the job fills them, and their set.
@@ -120,9 +118,7 @@ def choose_for_devices(placing: Placing, cores: Ints, order: NodeOrder) -> Ints 
     their number prevent that, nodes with few devices are left out step by step.
 
     Args:
-        placing: the job.
         cores: int64[nodes], cores offered to it on each node; 0: none.
-        order: what the choice prefers.
 
     Returns:
         int64[n], node numbers; None: what is offered is not sufficient.
@@ -175,8 +171,6 @@ class RunningEnd(Struct, frozen=True, eq=False, gc=False):
 
     Attributes:
         end: end by the time limit, seconds of the site's clock.
-        nodes: its nodes.
-        allocation: what it holds.
     """
 
     end: int
@@ -189,9 +183,6 @@ class Future:
 
     Args:
         amounts: int64[slots], free now.
-        running: the running jobs.
-        slots: layout of the amounts.
-        order: what the node choice prefers.
         waits_for_switches: tells by the number of a job whether it still waits for the number of
             leaf switches that it prefers; None: no job does.
     """
@@ -310,8 +301,6 @@ class Future:
         groups by the time of their ends; the start is the end of the last of a group.
 
         Args:
-            candidate: the job.
-            nodes: the nodes that it may use.
             now: time of the pass.
             kill_wait: time that is added to the end of a job beyond its limit, s.
             latest: latest start of interest, after `now`; None: any.
@@ -436,8 +425,6 @@ class Candidate:
     """A waiting job in one of its partitions.
 
     Attributes:
-        job: the job.
-        demand: what it demands.
         choices: the sets of nodes of this partition, of which the job uses one.
         partition: name of the partition; empty: none.
         kind: equal for jobs to which each node offers the same.
@@ -474,7 +461,6 @@ class Found(Struct, frozen=True, eq=False, gc=False):
         choice: the set of nodes from which they are.
         nodes: int64[n], node numbers, in the order in which the job fills them.
         cores: int64[n], cores offered on each of them.
-        node_set: the same nodes as a set.
     """
 
     choice: NodeChoice

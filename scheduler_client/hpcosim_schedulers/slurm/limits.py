@@ -29,13 +29,7 @@ GroupKey = tuple[str | int, ...]
 
 
 class PartitionLimits:
-    """Tells which limit of a partition refuses or holds a job.
-
-    Args:
-        site: the settings.
-        platform: the cluster.
-        charges: for the QOS of jobs.
-    """
+    """Tells which limit of a partition refuses or holds a job."""
 
     def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
         self._site, self._charges = site, charges
@@ -63,7 +57,6 @@ class PartitionLimits:
         """Return the reason for which a job waits in a partition; empty: none.
 
         Args:
-            job: the job.
             partition: name of the partition; empty: the job's first.
         """
         found = self._by_name.get(partition or self._charges.tres_of.partitions_of(job)[0])
@@ -153,7 +146,6 @@ class Wanted(NamedTuple):
     """What a job wants.
 
     Attributes:
-        tres: its TRES.
         requested_s: its requested time, s.
         now_s: simulated time, s.
         safe: whether jobs start only if they can end within limits on minutes (`enforce: safe`).
@@ -179,7 +171,6 @@ def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Ch
     Args:
         name: name of the limit.
         reason: Slurm's name.
-        present: jobs that count already.
         limit: the limit; None: none.
     """
     if limit is not None:
@@ -192,7 +183,6 @@ def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
     Args:
         owner: `Assoc` or `QOS`, the begin of the reasons.
         rules: the limits.
-        wanted: what the job wants.
     """
     if rules.max_wall_s is not None:
         reason = f"{owner}MaxWallDurationPerJobLimit"
@@ -219,9 +209,7 @@ def of_group(
     Args:
         owner: `Assoc` or `QOS`.
         rules: the limits.
-        group: the jobs.
         used: decayed usage in TRES-seconds by TRES, and `wall`.
-        wanted: what the job wants.
     """
     if rules.grp_wall_s is not None:
         amount = _reached(used["wall"], rules.grp_wall_s)
@@ -301,8 +289,6 @@ class Limits:
     Call `update` at every call of the policy, and `start` for each job that starts.
 
     Args:
-        site: the settings.
-        platform: the cluster.
         charges: usage and associations, with the TRES of `counted_tres`.
 
     Attributes:
@@ -347,12 +333,7 @@ class Limits:
             self.start(view.running[job_id])
 
     def refusal(self, job: Job, view: View) -> str:
-        """Return the reason for which a job is refused at its submission; empty: none.
-
-        Args:
-            job: a job that was just submitted.
-            view: the view.
-        """
+        """Return the reason for which a job is refused at its submission; empty: none."""
         association = self._charges.association(job)
         if association is None:
             return "InvalidAccount"
@@ -390,7 +371,6 @@ class Limits:
         """Return Slurm's name of the limit that holds a waiting job; empty: none.
 
         Args:
-            job: a job of the queue.
             now_s: simulated time, s.
             partition: the partition that is tried; empty: the job's first.
         """
@@ -403,7 +383,6 @@ class Limits:
         Slurm leaves such jobs pending. They end with Slurm's reason when nothing else can happen.
 
         Args:
-            view: the view.
             misfit: returns Slurm's reason if a job does not fit into a partition on which nothing
                 runs; empty: it does.
 
@@ -622,10 +601,7 @@ class Group:
     """The jobs of a group.
 
     Attributes:
-        waiting: numbers of its waiting jobs.
         ends_s: for each running job, its end by its requested time, simulated seconds.
-        tres: TRES of all running jobs.
-        held: TRES of each running job.
     """
 
     waiting: set[int] = field(default_factory=set)
@@ -676,8 +652,6 @@ class Groups:
         """Count a job as running, once.
 
         Args:
-            job_id: its number.
-            tres: what it holds.
             end_s: its end by its requested time, simulated seconds.
         """
         for key in self._keys_of.get(job_id, ()):

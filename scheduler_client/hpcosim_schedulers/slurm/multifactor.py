@@ -27,7 +27,6 @@ class Factors(NamedTuple):
 
     Attributes:
         age, assoc, fair_share, job_size, partition, qos, tres: factor times weight.
-        site: site factor.
         nice: number that lowers the priority.
     """
 
@@ -51,12 +50,6 @@ class ConstantFactors:
     """Calculates the factors of a job that do not change while it waits.
 
     See https://slurm.schedmd.com/priority_multifactor.html; each method is a section of it.
-
-    Args:
-        site: the settings.
-        platform: the cluster.
-        associations: the associations.
-        tres_of: the TRES of jobs.
     """
 
     def __init__(
@@ -78,7 +71,6 @@ class ConstantFactors:
         """Return the factors of a job, with 0 for age and fair-share.
 
         Args:
-            job: the job.
             association: number of its association; None: none.
             partition: name of a partition; empty: its first.
         """
@@ -198,7 +190,6 @@ class WaitingTable:
         """Calculate priorities.
 
         Args:
-            slots: the slots.
             ages: weighted age factor of each of them.
             shares: weighted fair-share factor of each of them.
             only_up: whether priorities never fall (priority flag `incr_only`).
@@ -249,8 +240,6 @@ class Priorities:
     Call `update` first at every call of the policy, and have an alarm at `next_s` while jobs wait.
 
     Args:
-        site: the settings.
-        platform: the cluster.
         tres: names of TRES whose usage is counted beside billing, for limits.
 
     Attributes:
@@ -304,7 +293,6 @@ class Priorities:
         """Return the priority of a waiting job.
 
         Args:
-            job: a job of the queue.
             partition: one of its partitions; empty: the one with the greatest factor.
         """
         slot = self._table.slots[job.job_id]

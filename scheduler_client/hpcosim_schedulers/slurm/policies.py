@@ -115,11 +115,7 @@ class _Prioritised:
     def _start_jobs(
         self, view: View, jobs: Iterable[Job], limits: Limits
     ) -> tuple[Job | None, float | None, dict[Job, str]]:
-        """Start jobs in this order with EASY backfilling.
-
-        Returns:
-            The head if one waits, its reserved start, and the reasons of the jobs that are held.
-        """
+        """Start jobs in this order with EASY backfilling."""
         head = profile = start_s = None
         held: dict[Job, str] = {}
         for job in jobs:

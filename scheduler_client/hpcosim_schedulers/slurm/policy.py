@@ -87,9 +87,6 @@ class NodeResponses:
 
     Args:
         clock: the site's clock.
-
-    Attributes:
-        unavailable: numbers of these nodes.
     """
 
     def __init__(self, clock: SiteClock) -> None:
@@ -166,10 +163,7 @@ def explain_reasons(
     """Explain why jobs wait after a pass of the main scheduler.
 
     Args:
-        view: the view.
-        queue: the candidates of the pass.
         limits: the limits, whose reasons come first.
-        blocked: the jobs at which the pass stopped.
     """
     lacking = {candidate.job.job_id for candidate in blocked}
     for candidate in queue:
@@ -239,7 +233,6 @@ class Admission:
 
     Args:
         limits: the limits.
-        candidates: the candidates of jobs.
         empty: the resources if no job ran.
     """
 
@@ -264,7 +257,6 @@ class Admission:
         """Return Slurm's reason if the cluster is too small for a job, although nothing ran.
 
         Args:
-            job: the job.
             partition: the partition that counts; empty: each of the job's.
         """
         candidates = self._candidates.of(job)
@@ -284,9 +276,6 @@ slurmctld runs the main scheduler at that report.
 
 class SlurmPolicy:
     """Schedules as slurmctld does, with its periodic work as alarms.
-
-    Args:
-        site: the settings of the site.
 
     Attributes:
         started_by: which scheduler started each job, `main` or `backfill`, by job id.

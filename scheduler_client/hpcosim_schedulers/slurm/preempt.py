@@ -110,7 +110,6 @@ class Suspensions:
         """Return what a pass may use: reservations, and the cores of suspended jobs.
 
         Args:
-            view: the view.
             windows: the reservations; None: there are none.
         """
         victims = self._present(view)
@@ -133,13 +132,6 @@ class _Reserved:
 
     The cores of a suspended job are only for jobs that may preempt it. So it does not wait for a
     time at which no other job has one of its cores.
-
-    Args:
-        view: the view.
-        victims: the suspended jobs.
-        preemptors: numbers of the jobs that took their cores.
-        windows: the reservations; None: there are none.
-        may_preempt: see `Suspensions`.
     """
 
     def __init__(
@@ -195,7 +187,6 @@ class Room(NamedTuple):
     """Room for a job.
 
     Attributes:
-        place: the place of the job.
         is_free: whether it is free now; False: victims have yet to end.
     """
 
@@ -207,13 +198,7 @@ class Preemptor:
     """Finds and ends the victims of a job.
 
     Args:
-        site: the settings.
-        view: the view.
-        order: what the node choice prefers.
         waits_for_switches: as of `Future`.
-
-    Attributes:
-        suspensions: the jobs that preemption suspended.
     """
 
     def __init__(
@@ -241,11 +226,6 @@ class Preemptor:
 
         Jobs that may be preempted are taken away one by one, the least important first, until the
         job fits. Those on its nodes are the victims.
-
-        Args:
-            view: the view.
-            candidate: the job.
-            nodes: the nodes that it may use.
 
         Returns:
             None: the job fits nowhere, or all victims were ended before.
@@ -282,12 +262,6 @@ class Preemptor:
         """End or suspend jobs as the preempt mode of their QOS or partition says.
 
         Victims that are to be suspended go on until the others have ended.
-
-        Args:
-            view: the view.
-            candidate: the job that needs room.
-            nodes: the nodes that it may use.
-            running: the running jobs, which this updates.
 
         Returns:
             None: there are no victims.

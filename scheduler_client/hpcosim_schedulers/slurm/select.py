@@ -128,8 +128,6 @@ def tasks_on_nodes(job: Job, cores_per_task: int, cores: Ints) -> Ints:
     """Return the cores of a job on each of its nodes: a task on each, the others fill in order.
 
     Args:
-        job: a job.
-        cores_per_task: cores of a task.
         cores: int64[n], cores offered on each of its nodes.
     """
     spare = cores - cores_per_task
@@ -157,7 +155,6 @@ class NodeOrder:
 
     Attributes:
         leaf: int64[nodes], number of the leaf switch of each node; -1: none. None: no topology.
-        leaves: number of leaf switches.
         weight: int64[nodes], weights of the nodes; None: all are alike.
         capacity: int64[nodes], cores.
         largest: cores of the largest node.
@@ -204,13 +201,7 @@ class NodeOrder:
 
 @dataclass(slots=True)
 class Need:
-    """What is still needed of further nodes while nodes are chosen.
-
-    Attributes:
-        cores: cores.
-        nodes: nodes.
-        most: greatest number of further nodes.
-    """
+    """What is still needed of further nodes while nodes are chosen."""
 
     cores: int
     nodes: int
@@ -242,8 +233,6 @@ def take_alike(
     Args:
         nodes: int64[n], numbers of free nodes.
         cores: int64[nodes of the cluster], cores offered.
-        order: what the choice prefers.
-        need: what is needed.
         begun: leaf switches of which the job has nodes; None: none.
     """
     if order.least_loaded:
@@ -262,14 +251,6 @@ def _of_leaves(
     Leaf switches of which the job has nodes come first. The next one is that with the fewest free
     nodes among those with as many as the job needs, or else the one with most. Of equal ones it is
     the first. Only the number of nodes counts, not their cores: observed with Slurm 22.05.
-
-    Args:
-        nodes: int64[n], numbers of free nodes.
-        cores: int64[nodes of the cluster], cores offered.
-        leaf: int64[n], leaf switch of each of `nodes`; -1: none.
-        leaves: number of leaf switches.
-        need: what is needed.
-        begun: leaf switches of which the job has nodes; None: none.
     """
     parts = []
     counts = np.bincount(leaf[leaf >= 0], minlength=leaves)

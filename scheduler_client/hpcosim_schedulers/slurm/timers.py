@@ -36,7 +36,6 @@ class MainTimer:
 
     Args:
         clock: the site's clock.
-        parameters: the scheduler parameters.
     """
 
     def __init__(self, clock: SiteClock, parameters: SchedulerParameters) -> None:
@@ -62,7 +61,6 @@ class MainTimer:
         """Return the time of the next pass, simulated seconds.
 
         Args:
-            now_s: now.
             waiting: whether jobs wait that could start in a pass over the whole queue.
         """
         full_s = math.inf
@@ -103,7 +101,6 @@ class BackfillTimer:
 
     Args:
         clock: the site's clock.
-        parameters: the scheduler parameters.
     """
 
     def __init__(self, clock: SiteClock, parameters: SchedulerParameters) -> None:
@@ -130,12 +127,7 @@ class BackfillTimer:
             self._changed = self._last
 
     def skip_to(self, now_s: float, jobs: int) -> None:
-        """Note the passes before `now_s`, which started no job.
-
-        Args:
-            now_s: now.
-            jobs: number of jobs that waited meanwhile.
-        """
+        """Note the passes before `now_s`, which started no job."""
         late_s = now_s - ROUNDING_S
         while self._check_s < late_s:
             if self._changed < self._last:
@@ -171,7 +163,6 @@ class SiteClock:
         site: the settings. `priority.start_time` is the time at simulated second 0.
 
     Attributes:
-        begin: second in which the main loop begins.
         backfill_begin_s: start of the backfill scheduler, simulated seconds.
     """
 

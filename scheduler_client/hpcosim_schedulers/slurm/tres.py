@@ -19,7 +19,6 @@ class TresOf:
     """Returns the TRES of jobs and of partitions.
 
     Args:
-        platform: the cluster.
         partitions: settings of partitions by name.
         max_tres: whether billing is the greatest weighted TRES of a node plus the global ones
             (priority flag `max_tres`) instead of the sum.
@@ -58,7 +57,6 @@ class TresOf:
         job that states none is `default_memory_per_core_mb` of its partition.
 
         Args:
-            job: the job.
             partition: name of its partition; empty: its first.
         """
         request = job.request or NO_REQUEST

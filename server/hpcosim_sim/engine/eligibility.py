@@ -82,7 +82,6 @@ class Eligibility:
     their submission, until somebody holds or requeues them.
 
     Args:
-        clock: clock of the simulation.
         jobs: the jobs that are not over.
         histories: the jobs as dependencies see them.
         emit: called with `JobEligible` and `JobHeld` events.
@@ -190,7 +189,6 @@ class Eligibility:
         Call it after the `JobRequeued` event, when the job is waiting.
 
         Args:
-            job: the job.
             begin_s: earliest time at which it is eligible again, s; None: now.
             hold: whether somebody holds the job from now on.
         """
@@ -251,8 +249,6 @@ class Eligibility:
         `give_up` ends it. A start, a requeue or a change of the job revokes that.
 
         Args:
-            job: the job.
-            state: its final state.
             reason: the scheduler's reason.
         """
         self.is_used = True
@@ -367,8 +363,6 @@ class PendingDependency:
     """A dependency of a waiting job that is not met.
 
     Attributes:
-        job: the waiting job.
-        kind: kind of the dependency.
         delay_s: time after the condition is met, s.
         unmet: number of other jobs that do not meet the condition.
         met_s: time at which the other jobs meet the condition with the delay, s; `NEVER`: one of
@@ -392,7 +386,6 @@ def met_at_s(kind: str, other: JobHistory | None) -> float | None:
     does not have counts as a completed job of the past.
 
     Args:
-        kind: kind of the dependency.
         other: the other job; None: the run has no such job.
     """
     if other is None:
@@ -415,7 +408,6 @@ class Histories:
 
     Args:
         jobs: the jobs that are not over.
-        recording: the submitted jobs.
         workload: the jobs that have been or will be submitted.
     """
 
@@ -446,7 +438,6 @@ class Dependencies:
     """The dependencies of waiting jobs that are not met.
 
     Args:
-        clock: clock of the simulation.
         jobs: the jobs that are not over.
         histories: the jobs as dependencies see them.
         met: called with a waiting job when its dependencies are met.

@@ -73,14 +73,10 @@ class NodeChanges:
     the begin and at each repair of the node.
 
     Args:
-        clock: clock of the simulation.
         events: the site's events.
         rng: generator of the drawn times.
         apply: called with the kind of the change and a node; returns False if the change had no
             effect, such as the failure of a node that has failed.
-
-    Attributes:
-        count: number of changes so far.
     """
 
     def __init__(
@@ -157,7 +153,6 @@ class Switching:
     """Switches nodes between power states and starts jobs when their nodes are on.
 
     Args:
-        clock: clock of the simulation.
         power: power states of the nodes.
         recording: receives every change of a power state.
         emit: called with a `NodePowerChanged` event at each change.
@@ -234,13 +229,7 @@ class Switching:
 
 
 class NodeKinds:
-    """Changes the kinds of nodes and records the changes.
-
-    Args:
-        clock: clock of the simulation.
-        cluster: the nodes.
-        recording: receives the new kinds and the changes.
-    """
+    """Changes the kinds of nodes and records the changes."""
 
     def __init__(self, clock: Clock, cluster: Cluster, recording: Recording) -> None:
         self._clock = clock
@@ -276,7 +265,6 @@ class Alarms:
     """The pending alarms of a simulation.
 
     Args:
-        clock: clock of the simulation.
         emit: called with an `Alarm` event when an alarm goes off.
     """
 
@@ -342,7 +330,6 @@ class Engine:
     their timers were set.
 
     Args:
-        platform: description of the cluster.
         jobs: the workload, sorted by submission time.
         rules: options of the simulation; None selects the defaults of `Rules`.
         rng: generator for the durations of power state transitions that have a standard
@@ -354,26 +341,17 @@ class Engine:
             seed 0.
 
     Attributes:
-        rules: options of the simulation.
         rates: price and carbon intensity of the energy.
         start_s: initial simulation time, s.
         clock: simulated time.
-        cluster: cores and tasks of the nodes.
         power: power states of the nodes.
         resources: memory, devices and licences that jobs hold beside their cores.
-        availability: nodes that failed or are drained.
-        eligibility: which waiting jobs may be allocated.
         actions: pending actions of users and administrators on jobs.
-        recording: jobs and changes of state so far.
         jobs: the submitted jobs that are not over.
         job_ids: job ids in use; maintained only with `rules.dynamic_jobs`.
-        alarms: the pending alarms.
         switching: the pending transitions of power states.
-        signals: the signals.
         end_timers: timers for the ends of running jobs.
         graces: jobs that end after a time of grace.
-        node_changes: failures, drains and repairs of nodes.
-        node_kinds: changes of the kinds of nodes.
         all_submitted: whether every job of the workload has been submitted.
         outbox: events that no front end has taken yet.
     """
@@ -496,7 +474,6 @@ class Engine:
         """Allocate nodes to a waiting job. It starts when all of them are on.
 
         Args:
-            job: the job.
             nodes: distinct node numbers; none of the nodes is being switched off.
             tasks: number of tasks on each of `nodes`.
             grant: what the job holds beside its tasks; None: what its placement implies.
@@ -539,8 +516,6 @@ class Engine:
         """End a job that is not over and release what it holds.
 
         Args:
-            job: the job.
-            final_state: its final state.
             reason: reason of the end, for the results; empty: none.
         """
         now_s = self.clock.now

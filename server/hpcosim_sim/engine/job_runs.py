@@ -42,9 +42,6 @@ MAX_TRIES = 10_000
 class Graces:
     """The jobs that end or are requeued after a time of grace.
 
-    Args:
-        clock: clock of the simulation.
-
     Attributes:
         timers: timer of the end of each time of grace, by job id.
     """
@@ -57,7 +54,6 @@ class Graces:
         """End the run of a job after a time; this replaces an earlier time of grace.
 
         Args:
-            job: the job, which has an allocation.
             grace_s: time, s; 0: now.
             end: called with the job when the time is over, unless the run ended before.
         """
@@ -158,9 +154,6 @@ def requeue(
     """End the run of a job, and let the job wait again.
 
     Args:
-        engine: the engine.
-        job: an allocated, running or suspended job.
-        cause: why.
         begin_s: earliest time at which the job is eligible again, s; None: now.
         hold: whether the job is held from now on.
     """
@@ -192,8 +185,6 @@ def lost_work(engine: Engine, job: SimulatedJob, before: JobStage) -> float:
     """Return the core-seconds of computing that are lost as a run ends.
 
     Args:
-        engine: the engine.
-        job: the job.
         before: its state before the end of the run.
     """
     if before == "allocated":
@@ -209,7 +200,6 @@ class JobActions:
     its nodes; then it precedes the scheduler. Another `suspend` revokes it.
 
     Args:
-        engine: the engine.
         actions: the actions, of any order. Actions of one time keep their order.
 
     Attributes:

@@ -69,8 +69,6 @@ class SimulatedJob:
     """A submitted job.
 
     Attributes:
-        spec: the job as the workload describes it.
-        row: row of the job in the recording.
         state: a key of `TRANSITIONS`; only `JobRegister` changes it.
         allocated_s: time of the allocation, s; NaN before it.
         started_s: start time, s; NaN before the start.

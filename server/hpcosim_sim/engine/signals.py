@@ -40,12 +40,7 @@ class Signals:
     events the signals keep their values.
 
     Args:
-        clock: clock of the simulation, at its start.
         emit: called with a `SignalChanged` event for each signal now, and at each later event.
-        signals: the signals.
-
-    Attributes:
-        count: number of events so far.
     """
 
     def __init__(
@@ -87,10 +82,6 @@ class _Upcoming:
     """The changes of a signal after the present.
 
     `_changes[_first:_last]` are upcoming and part of the forecast.
-
-    Args:
-        signal: the signal.
-        start_s: initial simulation time, s.
     """
 
     def __init__(self, signal: Signal, start_s: float) -> None:
@@ -135,11 +126,7 @@ class _Upcoming:
         return missing < 0
 
     def _load(self) -> int:
-        """Append the changes of the next period; of a series without a period, all changes.
-
-        Returns:
-            Number of appended changes.
-        """
+        """Append the changes of the next period; of a series without a period, all changes."""
         series, begin_s = self.signal.series, self._loaded_to_s
         end_s = begin_s + (series.repeat_s or math.inf)
         # `Series.changes` excludes its begin, which belongs to this period.

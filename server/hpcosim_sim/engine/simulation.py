@@ -89,8 +89,6 @@ class Simulation(Engine):
 
     Attributes:
         requests: number of calls of `advance`.
-        decisions: number of decisions in them.
-        rejected: number of these decisions that were rejected.
     """
 
     requests = decisions = rejected = 0

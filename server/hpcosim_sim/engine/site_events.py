@@ -16,7 +16,6 @@ class NodeChange:
 
     Attributes:
         at_s: simulation time, s.
-        nodes: node numbers.
         kind: `fail`: the nodes fail, and jobs on them end or are requeued; `drain`: they accept no
             new jobs; `repair`: they are available again.
     """
@@ -75,7 +74,6 @@ class FailureModel:
     """Random failures and repairs of nodes, each node independent of the others.
 
     Attributes:
-        nodes: node numbers.
         until_failure: time from the begin or the last repair to the next failure.
         until_repair: time from a failure to the repair.
     """
@@ -92,7 +90,6 @@ class SiteEvents:
     Attributes:
         node_changes: changes of nodes; of any order.
         job_actions: actions on jobs; of any order.
-        failure_models: random failures.
     """
 
     node_changes: tuple[NodeChange, ...] = ()

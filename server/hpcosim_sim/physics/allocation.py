@@ -50,7 +50,6 @@ def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) ->
 
     Args:
         power: power states of the nodes.
-        nodes: node numbers of the allocation.
         wake_on_allocation: whether nodes may also be sleeping or being switched on.
 
     Raises:
@@ -171,8 +170,6 @@ def filled_in_order(job: JobSpec, nodes: list[int], room: list[int]) -> list[int
     """Return the number of tasks on each node if they fill the nodes in order.
 
     Args:
-        job: the job.
-        nodes: the nodes.
         room: number of tasks that the job may have on each of `nodes`; it becomes the result.
 
     Raises:
@@ -228,11 +225,6 @@ def check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[in
 
 def check_idle(cluster: Cluster, nodes: list[int], why: str) -> None:
     """Check that no job holds cores of the nodes.
-
-    Args:
-        cluster: state of the nodes.
-        nodes: the nodes.
-        why: why the job needs whole nodes.
 
     Raises:
         Rejection: a job does.

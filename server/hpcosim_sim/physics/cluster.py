@@ -22,7 +22,6 @@ class AllocationPart(Struct, eq=False, gc=False):
 
     Attributes:
         meter: energy meter of the node kind.
-        nodes: node numbers.
         by_processor: `by_processor[slot][i]` is the number of tasks on processor `slot` of
             `nodes[i]`.
     """
@@ -52,21 +51,14 @@ class Cluster:
     of the platform; `add_kind` appends further ones.
 
     Args:
-        platform: description of the cluster.
         start_s: initial simulation time, s.
         kinds: further node kinds beside the groups of the platform.
 
     Attributes:
-        platform: description of the cluster.
-        capacity: number of cores of each node.
-        numbers: numbers of all nodes.
         free: number of cores of each node that no allocation holds.
-        core_count: number of cores of the platform.
         largest_node: number of cores of the largest node.
-        kinds: node kinds.
         group_of: kind of each node, an index into `kinds`.
         meters: energy meter of each kind.
-        site: partitions, reservations and features of the platform.
         peak_w: greatest power of all nodes up to the last change, W. Power that is drawn for no
             time, between two changes of one instant, does not count.
     """
@@ -123,7 +115,6 @@ class Cluster:
         """Hold cores for a job.
 
         Args:
-            nodes: distinct node numbers.
             tasks: number of tasks on each of `nodes`, at most its free cores.
             whole: whether to hold all cores of the nodes.
 
@@ -157,7 +148,6 @@ class Cluster:
 
         Args:
             now_s: simulation time, s.
-            nodes: distinct node numbers.
             tasks: number of tasks on each of `nodes`.
 
         Returns:
@@ -229,7 +219,6 @@ class Cluster:
         """Return the power of a node, W.
 
         Args:
-            node: node number.
             power: power state of the node.
             level: number of tasks on each of its processors.
         """
@@ -327,7 +316,6 @@ class NodeSet(NamedTuple):
 
     Attributes:
         name: name of the partition; empty: all nodes of a cluster without partitions.
-        nodes: the nodes.
         exclusive: whether its jobs hold whole nodes.
         by_group: number of `nodes` in each node group of the platform.
     """
@@ -341,11 +329,7 @@ class NodeSet(NamedTuple):
 class SiteRules:
     """Partitions, reservations and features of a cluster. They do not change.
 
-    Args:
-        platform: description of the cluster.
-
     Attributes:
-        platform: description of the cluster.
         is_plain: whether jobs without a request need nothing but cores: there are no partitions
             and reservations, and cores alone are consumable.
         verdicts: reasons of `feasibility`, by the properties of a job that they depend on.

@@ -25,7 +25,6 @@ class Execution:
     jobs there.
 
     Args:
-        platform: description of the cluster.
         reference_ghz: clock at which the run times of jobs without operations hold, GHz, at one
             operation per cycle; None: these run times hold on every node.
 
@@ -74,8 +73,6 @@ class Execution:
         Args:
             now_s: simulation time, s.
             job: the job, for the shares of the processors.
-            spec: the job as the workload describes it.
-            parts: placement of the tasks.
             left_on: returns the work on a place whose cores need a time for the whole job, s;
                 None: the whole job.
         """
@@ -151,8 +148,6 @@ class ProcessorShare:
     """The tasks of one job on one processor. They have the same demand, speed and end.
 
     Attributes:
-        job: the job.
-        tasks: number of tasks.
         mbps: memory bandwidth demand of each task, MB/s.
         since_s: simulation time of the last change of `left_s` and `speed`, s.
         left_s: remaining work of each task at `since_s`, in seconds at full speed.
@@ -186,9 +181,6 @@ class SharedProcessor:
     Attributes:
         next_end_s: simulation time at which the next share ends, s; infinity: none.
         timer: timer of the engine for `next_end_s`.
-
-    Args:
-        processor: description of the processor.
     """
 
     def __init__(self, processor: Processor) -> None:

@@ -32,10 +32,6 @@ def closed_nodes(site: SiteRules, job: JobSpec) -> frozenset[int]:
 
     These are nodes with reservations other than the job's own whose repeated windows leave too
     little time between each other, and the job is too late to run before them.
-
-    Args:
-        site: the cluster.
-        job: the job.
     """
     if all(each.repeat_s is None for each in site.platform.reservations):
         return frozenset()
@@ -53,12 +49,7 @@ def closed_nodes(site: SiteRules, job: JobSpec) -> frozenset[int]:
 def _nodes_by_reservations(
     site: SiteRules, own: str
 ) -> dict[Reservations, tuple[frozenset[int], float]]:
-    """Return the nodes with repeated reservations, and the longest gap between windows there, s.
-
-    Args:
-        site: the cluster.
-        own: name of a reservation that does not count.
-    """
+    """Return the nodes with repeated reservations, and the longest gap between windows there, s."""
     others = [each for each in site.platform.reservations if each.name != own]
     of_node: dict[int, list[NodeReservation]] = defaultdict(list)
     for reservation in others:
@@ -144,9 +135,7 @@ class Wanted(NamedTuple):
     """What the chosen nodes must have together.
 
     Attributes:
-        cores: number of cores.
         counts: least number of nodes for each condition. A node counts for one condition only.
-        devices: number of devices of each resource.
     """
 
     cores: int
@@ -163,7 +152,6 @@ def can_choose(
     conditions or devices, choices are tried one by one; after `MAX_STEPS` the answer is yes.
 
     Args:
-        node_types: the nodes.
         wanted: what the chosen nodes must have together.
         least: least number of nodes.
         most: greatest number of nodes; 0: no limit.
@@ -261,10 +249,6 @@ def request_infeasibility(site: SiteRules, job: JobSpec) -> str:
     """Return the reason why a job can never run on a cluster; empty: it can.
 
     The number of cores alone is not the reason: `allocation.infeasibility` checks it.
-
-    Args:
-        site: the cluster.
-        job: the job.
     """
     request = job.request or NO_REQUEST
     own = job.user, job.account, job.job_id in _dependencies(request)

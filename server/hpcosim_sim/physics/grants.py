@@ -28,9 +28,7 @@ class Grant(NamedTuple):
     """A valid allocation.
 
     Attributes:
-        tasks: number of tasks on each node.
         whole: whether the job holds all cores of its nodes.
-        resources: what it holds beside cores.
     """
 
     tasks: list[int]
@@ -49,11 +47,7 @@ def grant_of(
     """Return what a job is granted by an allocation.
 
     Args:
-        cluster: free cores of the nodes.
-        resources: free memory, devices and licences.
         power: power states of the nodes.
-        job: the job.
-        wanted: the allocation.
         now_s: simulation time, s.
 
     Raises:

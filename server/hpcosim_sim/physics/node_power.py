@@ -69,8 +69,6 @@ class NodePower:
 
         Args:
             now_s: simulation time, s.
-            node: node number.
-            after: the new state.
 
         Returns:
             Duration of the new state, s; infinity for `on` and `sleeping`.

@@ -35,12 +35,10 @@ class GroupMeter:
     section 3.1). `power_states` of the node group gives the power of a node that is not on.
 
     Args:
-        group: description of the node kind.
         start_s: initial simulation time, s.
         count: initial number of nodes; None: `group.count`.
 
     Attributes:
-        processors: processors of each node.
         state_energy_j: energy of all nodes by `NODE_STATES` up to `settled_s`, J.
         state_node_s: node-seconds by `NODE_STATES` up to `settled_s`.
         settled_s: simulation time up to which energy is integrated, s.
@@ -109,7 +107,6 @@ class GroupMeter:
 
         Args:
             now_s: simulation time of the change, s.
-            computing_nodes: change of the number of computing nodes.
             active: change of the number of active processors, by slot of a node.
             tasks: change of the number of tasks, by slot of a node.
         """
@@ -134,8 +131,6 @@ class GroupMeter:
 
         Args:
             now_s: simulation time of the change, s.
-            active: change of the number of active processors.
-            tasks: change of the number of tasks.
         """
         if now_s > self.settled_s:
             self.settle(now_s)

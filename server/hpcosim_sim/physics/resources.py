@@ -43,7 +43,6 @@ class HeldResources:
     """What a job holds beside its cores.
 
     Attributes:
-        nodes: node numbers.
         memory: memory on each of `nodes`, in parts of an MB; see `PARTS_PER_MB`.
         devices: devices on each of `nodes`; empty: none on any node.
         licenses: number of licences by name.
@@ -77,9 +76,6 @@ class HeldResources:
 
 class Resources:
     """Free memory, devices and licences.
-
-    Args:
-        platform: description of the cluster.
 
     Attributes:
         free_memory: memory of each node that no job holds, in parts of an MB.
@@ -146,7 +142,6 @@ class NodeRoom(NamedTuple):
     """What is free on a node.
 
     Attributes:
-        cores: free cores.
         memory: free memory, in parts of an MB.
         all_memory: memory of the node, in parts of an MB.
         devices: free thousandths of each device, by name of the resource with its type.
@@ -164,9 +159,7 @@ def room_on(request: JobRequest, memory_mb: float, free: NodeRoom, *, limits_mem
     The devices of `gres_per_job` do not count: they may be on other nodes.
 
     Args:
-        request: request of the job.
         memory_mb: memory for each core, MB.
-        free: what is free on the node.
         limits_memory: whether memory is consumable.
     """
     each = request.cores_per_task
@@ -223,9 +216,6 @@ def devices_of(
     """Return the devices that a job holds on each node of its allocation.
 
     Args:
-        request: request of the job.
-        tasks: number of tasks on each node.
-        free: free devices of each node.
         stated: numbers of the devices on each node, as in `AllocateJob.gres`; empty: the server
             chooses.
 
@@ -257,11 +247,7 @@ def devices_of(
 def _check_count(
     request: JobRequest, tasks: Sequence[int], stated: Sequence[Mapping[str, Sequence[int]]]
 ) -> None:
-    """Check that there are not more stated devices than parts: a message may have millions.
-
-    Raises:
-        Rejection: there are more.
-    """
+    """Check that there are not more stated devices than parts: a message may have millions."""
     parts = sum(demand.parts for count in tasks for demand in gres_on(request, count))
     parts += sum(demand.parts for demand in gres_of_job(request))
     entries = sum(len(numbers) for node in stated for numbers in node.values())
@@ -274,12 +260,7 @@ def _check_count(
 
 
 class _Assignment:
-    """Assigns the stated parts of devices to the demands of a job.
-
-    Args:
-        stated: numbers of the devices on each node.
-        free: free devices of each node.
-    """
+    """Assigns the stated parts of devices to the demands of a job."""
 
     def __init__(
         self, stated: Sequence[Mapping[str, Sequence[int]]], free: Sequence[FreeDevices]

@@ -25,7 +25,6 @@ class SeriesFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file with a time series.
 
     Attributes:
-        file: the path as the scenario writes it.
         sha256: SHA-256 of the file, 64 hexadecimal digits.
     """
 
@@ -71,7 +70,6 @@ def rated_by_state(record: RunRecord, per_kwh: Series | None) -> Mapping[NodeSta
     integral of the rate up to t.
 
     Args:
-        record: a run, complete or not.
         per_kwh: the rate, per kWh; None: the result is empty.
     """
     if per_kwh is None:

@@ -33,10 +33,6 @@ def only_writer(folder: Path, seal: str) -> Iterator[None]:
 
     Drafts of killed writers are removed. On a file system without locks there is no exclusion.
 
-    Args:
-        folder: the folder, which exists.
-        seal: name of the seal.
-
     Raises:
         ResultsError: another process is writing these files.
     """
@@ -64,8 +60,6 @@ def replace_all(draft: Path, folder: Path, seal: str, stale: Collection[str] = (
 
     Args:
         draft: a folder with files, on the same file system.
-        folder: the folder.
-        seal: name of the seal.
         stale: names of files that are removed unless they are among those of the draft.
 
     Raises:
@@ -190,7 +184,6 @@ def prepare(folder: Path, *, force: bool = False) -> None:
 
     Args:
         folder: the results folder. It and its parents may be missing.
-        force: accept a folder that holds files.
 
     Raises:
         ResultsFolderError: the folder holds files and `force` is false, a file is in its place, or
@@ -245,7 +238,6 @@ def write_together(
 
     Args:
         folder: the folder; it and missing parents are created.
-        files: the files.
         stale: names of files that are removed unless they are among `files`.
         seal: name of the file that says that the others are whole.
         sealed: returns the text of the seal from the contents of all other files. None: the seal,
@@ -338,7 +330,6 @@ def mismatch(folder: Path, written: Written, others: Collection[str] = ()) -> st
     """Return the first difference between a results folder and `files` of its `run.json`.
 
     Args:
-        folder: the results folder.
         written: the contents of its files. Empty: an earlier version wrote the folder; there is
             nothing to compare.
         others: names of files that must be in `written` if they are in the folder.

@@ -120,7 +120,6 @@ def measure(record: RunRecord, skipped: int = 0) -> Metrics:
     """Return all metrics by name, in the order of `metrics.json`.
 
     Args:
-        record: a run, complete or not.
         skipped: value of `jobs_skipped`.
     """
     ran = jobs_that_ran(record)
@@ -146,7 +145,6 @@ def job_counts(record: RunRecord, skipped: int = 0, among: Mask | None = None) -
     """Return the numbers of jobs by final state.
 
     Args:
-        record: a run, complete or not.
         skipped: value of `jobs_skipped`.
         among: bool[jobs], the jobs to count, by row of the recording. None: all jobs.
 
@@ -426,7 +424,6 @@ def jobs_that_ran(record: RunRecord, among: Mask | None = None) -> JobsThatRan:
     """Return the jobs of a run that have started and ended.
 
     Args:
-        record: a run, complete or not.
         among: bool[jobs], the jobs to choose from, by row of the recording. None: all jobs.
     """
     recording = record.recording

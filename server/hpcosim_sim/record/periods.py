@@ -58,12 +58,10 @@ class Periods:
     """Columns of the computing periods of a run, in order of their starts.
 
     Attributes:
-        row: row of the job in the recording.
         run: number of the run of the job, from 1.
         start_s, end_s: simulation times, s; NaN before the end.
         why: index into `PERIOD_ENDS`.
         first_place: index of the first entry of the period in `nodes` and `tasks`.
-        places: number of its entries.
         nodes, tasks: a node number and the number of tasks on the node; the entries of a run are
             consecutive, in the order of the allocation.
     """
@@ -106,7 +104,6 @@ class Periods:
         """Begin the first period of a run and return its number.
 
         Args:
-            row: row of the job.
             run: number of the run of the job, from 1.
             now_s: simulation time, s.
             nodes: allocated nodes, in the order of the allocation.
@@ -176,7 +173,6 @@ class Periods:
         """Return where the tasks of consecutive periods are.
 
         Args:
-            first: number of the first period.
             last: number after the last period; None: all that follow.
 
         Returns:

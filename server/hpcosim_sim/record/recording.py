@@ -26,8 +26,6 @@ class Owner(NamedTuple):
         user: name of the user who submitted the job.
         group: name of the user's group.
         partition: names of the job's partitions, separated by commas.
-        account: name of the account.
-        qos: name of the quality of service.
     """
 
     user: str
@@ -95,7 +93,6 @@ class Explanations:
     """Columns of the explanations of a run, in chronological order.
 
     Attributes:
-        row: row of the job in the recording.
         time_s: simulation time of the explanation, s.
         reason: index into `reasons`.
         expected_start_s: expected start of the job, simulated s; NaN: unknown.
@@ -120,9 +117,7 @@ class Explanations:
         """Record an explanation, unless it equals the last one of the job.
 
         Args:
-            row: row of the job.
             now_s: simulation time, s.
-            reason: name of the reason.
             expected_start_s: expected start of the job, simulated s; None: unknown.
         """
         expected_s = math.nan if expected_start_s is None else expected_start_s
@@ -205,7 +200,6 @@ class Recording:
             quality of service, by row.
         names: name of the job, by row; jobs without a name are absent.
         placement: index into `PLACEMENTS`, by row.
-        periods: the computing periods of all jobs.
         last_period: number of the last computing period, by row; -1 before the first start.
         suspended_s: suspended time in all runs, s, by row; jobs without any are absent.
         last_run_suspended_s: the part of it in the last run, s, by row.
@@ -218,8 +212,6 @@ class Recording:
         reasons: why a job did not run, by row: as the server said at its submission or at the end
             of its dependencies, or as the scheduler said.
         declined: rows whose reason is the scheduler's.
-        explanations: why jobs waited, as the scheduler said.
-        over: number of jobs that are over.
         changes: begins and ends of computing periods: the number of the period for a begin, its
             complement ~number for an end.
         ended_idle: rows of jobs that were over while none of their tasks ran: they waited or were
@@ -294,7 +286,6 @@ class Recording:
         """Record the start of a run of a job.
 
         Args:
-            row: row of the job.
             now_s: simulation time, s.
             nodes: allocated nodes, in the order of the allocation.
             tasks: number of tasks on each of `nodes`.
@@ -323,7 +314,6 @@ class Recording:
         Args:
             row: row of the job, which is running, suspended, or allocated.
             now_s: simulation time, s.
-            cause: why.
             lost_core_s: core-seconds of computing that are lost.
         """
         failed = cause == "node_failed"
@@ -351,9 +341,7 @@ class Recording:
         """Record that a job is over.
 
         Args:
-            row: row of the job.
             now_s: simulation time, s.
-            state: final state.
             reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
@@ -401,7 +389,6 @@ class Recording:
 
         Args:
             now_s: simulation time, s.
-            node: node number.
             kind: the new kind, an index into `Cluster.kinds`.
         """
         self.kind_at.append(len(self.changes))

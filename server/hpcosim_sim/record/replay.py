@@ -18,9 +18,7 @@ class JobChange(NamedTuple):
 
     Attributes:
         time_s: simulation time, s.
-        row: row of the job in the recording.
         starts: True if the period began, False if it ended.
-        period: number of the computing period.
     """
 
     time_s: float
@@ -35,7 +33,6 @@ class PowerChange(NamedTuple):
     Attributes:
         time_s: simulation time, s.
         nodes: node numbers, in the order of their changes.
-        state: the new state.
     """
 
     time_s: float
@@ -106,8 +103,6 @@ class Replay:
     """The state of the cluster during a replay.
 
     Args:
-        platform: description of the cluster.
-        recording: the recording of the run.
         start_s: initial simulation time of the run, s.
 
     Attributes:

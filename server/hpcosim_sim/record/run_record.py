@@ -33,7 +33,6 @@ class _Placements(NamedTuple):
     """Placements: a job has tasks on a processor in a computing period. One entry each.
 
     Attributes:
-        period: intc[placements], number of the computing period.
         processor: intc[placements], number of the processor; nodes number their processors
             consecutively, from node 0.
         tasks: intc[placements], number of tasks of the job on the processor.
@@ -53,8 +52,6 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
     energies of all jobs and of idle processors add up to the energy of the platform.
 
     Args:
-        platform: description of the cluster.
-        recording: the recording of the run.
         end_s: simulation time up to which running jobs are charged, s.
 
     Returns:
@@ -85,12 +82,7 @@ def job_energies_j(platform: Platform, recording: Recording, end_s: float) -> ar
 
 
 def _placements(platform: Platform, recording: Recording) -> _Placements:
-    """Return the placements of all jobs.
-
-    Args:
-        platform: description of the cluster.
-        recording: the recording of the run.
-    """
+    """Return the placements of all jobs."""
     if all(len(group.processors) == 1 for group in platform.nodes):
         counts, nodes, tasks = recording.periods.placements()
         return _Placements(np.repeat(np.arange(len(counts), dtype=np.intc), counts), nodes, tasks)
@@ -110,14 +102,7 @@ def _placements(platform: Platform, recording: Recording) -> _Placements:
 
 
 def _share_s(processor: Ints, begin: Ints, end: Ints, times_s: Floats) -> Floats:
-    """Return for each placement the integral of 1 / (number of jobs on the processor), s.
-
-    Args:
-        processor: intc[placements], number of the processor.
-        begin: intc[placements], index of the start in `times_s`.
-        end: intc[placements], index of the end in `times_s`.
-        times_s: float64[changes + 1], ascending simulation times, s.
-    """
+    """Return for each placement the integral of 1 / (number of jobs on the processor), s."""
     count = len(processor)
     if not count:
         return np.zeros(0)
@@ -193,8 +178,6 @@ class RunRecord:
     The record shares the recording with the simulation. It is valid until the simulation advances.
 
     Attributes:
-        platform: description of the cluster.
-        recording: jobs and changes of jobs and nodes.
         start_s: initial simulation time, s.
         end_s: simulation time up to which the run is recorded, s.
         metered_j: [node kinds, node states], metered energy, J; see `Cluster.kinds` and
@@ -256,7 +239,6 @@ def record_of(
 
     Args:
         cluster: the cluster; the function settles its meters up to `end_s`.
-        recording: the recording so far.
         start_s: initial simulation time, s.
         end_s: current simulation time, s.
         rates: price and carbon intensity of the energy.

@@ -50,11 +50,7 @@ class SpanColumns(NamedTuple):
 
 
 class Levels:
-    """Codes of the levels of nodes: kind, power state and number of tasks.
-
-    Args:
-        record: the run.
-    """
+    """Codes of the levels of nodes: kind, power state and number of tasks."""
 
     def __init__(self, record: RunRecord) -> None:
         self._tasks = max(record.platform.cores_by_node()) + 1
@@ -76,9 +72,6 @@ class _Changes(NamedTuple):
     """Changes of nodes, in chronological order.
 
     Attributes:
-        instant: index of the instant in the portion.
-        node: node number.
-        tasks: change of the number of tasks.
         power: the new power state, an index into `POWER_STATES`; -1: no change.
     """
 
@@ -100,7 +93,6 @@ def span_columns(record: RunRecord, levels: Levels) -> Iterator[SpanColumns]:
 
     Args:
         record: a run for which `can_be_columns` is true.
-        levels: the codes of levels.
     """
     nodes = np.arange(record.platform.node_count)
     tasks, power = np.zeros(len(nodes), np.int64), np.full(len(nodes), ON)
@@ -167,12 +159,7 @@ def _portions(record: RunRecord) -> Iterator[tuple[Floats, _Changes]]:
 
 
 def _last_of_instants(changes: _Changes) -> _Changes:
-    """Return what the changes of each node and instant amount to, by node and then by instant.
-
-    Returns:
-        `tasks` is the change since the begin of the portion, `power` the latest new power state
-        since then.
-    """
+    """Return what the changes of each node and instant amount to, by node and then by instant."""
     by_node = changes.node
     if len(by_node) and by_node.max() < 2**16:
         by_node = by_node.astype(np.uint16)  # numpy sorts 16 bits in linear time
@@ -196,13 +183,7 @@ def _last_of_instants(changes: _Changes) -> _Changes:
 
 
 def _before(node: Ints, values: NDArray[T], first: NDArray[T]) -> NDArray[T]:
-    """Return the previous value of the same node.
-
-    Args:
-        node: nodes; all entries of a node are consecutive.
-        values: the value of each entry.
-        first: value before the first entry, by node.
-    """
+    """Return the previous value of the same node."""
     before = np.empty_like(values)
     before[1:] = values[:-1]
     begin = np.flatnonzero(np.append(True, node[1:] != node[:-1])[: len(node)])
@@ -211,14 +192,7 @@ def _before(node: Ints, values: NDArray[T], first: NDArray[T]) -> NDArray[T]:
 
 
 def _grouped(end_s: Floats, start_s: Floats, level: Ints, node: Ints) -> SpanColumns:
-    """Return the spans of nodes: nodes with equal begin, end and level are together.
-
-    Args:
-        end_s: end of the span of each node, s, ascending.
-        start_s: begin, s.
-        level: level.
-        node: node number, ascending for an equal end.
-    """
+    """Return the spans of nodes: nodes with equal begin, end and level are together."""
     others = np.append(True, end_s[1:] != end_s[:-1])[: len(node)]
     breaks = others.copy()
     breaks[1:] |= (start_s[1:] != start_s[:-1]) | (level[1:] != level[:-1])
@@ -461,7 +435,6 @@ def intervals_of_sets(
     Args:
         numbers: the numbers of all sets, one set after the other, ascending in each.
         first: int64[sets], index of the first number of each set.
-        texts: the text of each number.
     """
     begins = np.append(True, numbers[1:] != numbers[:-1] + 1)[: len(numbers)]
     begins[first[first < len(numbers)]] = True
@@ -496,7 +469,6 @@ def portions(
     """Yield the first set of each portion of consecutive sets and the one after its last.
 
     Args:
-        sizes: [sets], number of elements of each set.
         most: maximum number of sets in a portion.
         largest: maximum number of elements in a portion of more than one set.
     """
@@ -513,7 +485,6 @@ class Column(NamedTuple):
     """A column of a CSV file.
 
     Attributes:
-        name: name in the header line.
         type: format of a cell: `integer`, `number`, `text`, or the text of `NODES`, `NODE_LIST` or
             `COUNTS`.
         meaning: definition with unit, and when a cell is empty.
@@ -528,7 +499,6 @@ class Table(NamedTuple):
     """A CSV file.
 
     Attributes:
-        file: file name.
         rows: meaning and order of the rows.
         columns: columns in file order.
         rows_of: yields the rows as text in pieces of any length, with cells in the order of

@@ -48,11 +48,7 @@ def package_versions() -> Mapping[str, str]:
 
 @cache
 def git_checkout(folder: Path = Path(__file__).parent) -> GitCheckout | None:
-    """Return the checkout that this package runs from; None: it is installed, or git is missing.
-
-    Args:
-        folder: the folder of this file.
-    """
+    """Return the checkout that this package runs from; None: it is installed, or git is missing."""
     try:
         # An environment inside another project's checkout is not tracked by that project.
         _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)

@@ -19,13 +19,11 @@ class KnownTrace:
     """A job log of the Parallel Workloads Archive, or a part of one. hpcosim does not ship it.
 
     Attributes:
-        name: name in scenarios.
         file: file name of the uncompressed log in the archive; the suffix is the format.
         folder: its folder in the archive; None: its address is unknown.
         jobs: number of jobs in the log, before the reader's rules.
         processors: number of processors of the machine, from the log's header.
         span_days: time from the first to the last submission, days.
-        provider: people whom the archive asks to acknowledge.
         sha256: SHA-256 of the uncompressed log, hexadecimal.
     """
 

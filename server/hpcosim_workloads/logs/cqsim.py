@@ -29,7 +29,6 @@ def read_cqsim(
     The rules and their counts are those of `read_swf`. The cores of a job are the first `procs`.
 
     Args:
-        path: the file.
         placement: placement of every job; the format has no such field.
         lenient: drop corrupt lines; default: the first one is an error.
         zero_run_time: drop or keep the jobs whose run time is 0.

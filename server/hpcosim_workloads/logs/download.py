@@ -38,7 +38,6 @@ def download(
     An existing file is replaced only after the verification.
 
     Args:
-        trace: the log.
         into: target folder; it is created if it does not exist.
         base_url: the archive, or a mirror with the same folders.
         report: called after each chunk with the compressed bytes received and the total of
@@ -142,11 +141,7 @@ def _written(chunks: Iterable[bytes], part: BinaryIO) -> Iterator[bytes]:
 
 
 def _unpacked(chunks: Iterable[bytes], url: str) -> Iterator[bytes]:
-    """Decompress gzip data of one or more members, in pieces of bounded size.
-
-    Raises:
-        DownloadError: the data is not gzip, is incomplete, or is too large.
-    """
+    """Decompress gzip data of one or more members, in pieces of bounded size."""
     member = zlib.decompressobj(GZIP_WBITS)
     unpacked_bytes = 0
     for chunk in chunks:

@@ -192,7 +192,6 @@ class LinkedLine(NamedTuple):
     """The references of a job line.
 
     Attributes:
-        place: place of the line, for errors.
         dependency: its dependency; None: none.
         array: the array that the line describes; None: the line is one job.
     """
@@ -258,12 +257,7 @@ def _expanded(
 
 
 class _Links:
-    """The dependencies of the jobs of a workload.
-
-    Args:
-        jobs: every job with its line.
-        drop: see `linked`.
-    """
+    """The dependencies of the jobs of a workload."""
 
     def __init__(
         self, jobs: list[tuple[LinkedLine | None, JobSpec]], drop: Drop | None = None
@@ -353,11 +347,7 @@ class _Links:
             raise LineError(what, "dependency")
 
     def check_cycles(self) -> None:
-        """Check that no job waits for itself through other jobs.
-
-        Raises:
-            LineError: one does, unless dependencies are dropped.
-        """
+        """Check that no job waits for itself through other jobs."""
         done: set[int] = set()
         for start in self._edges:
             if start not in done:
@@ -431,7 +421,6 @@ class JobLines:
         """Add a job, or the tasks of an array.
 
         Args:
-            line: the line.
             place: place of the line, for errors that `table` finds.
 
         Raises:
@@ -614,7 +603,6 @@ def read_jsonl(
     """Return the jobs of a file in order of submission.
 
     Args:
-        path: the file.
         placement: placement of jobs that state none and whose profile states none.
         lenient: drop corrupt lines and invalid dependencies; `JobTable.skipped` counts them as
             `corrupt_lines` and `dependencies_dropped`. Default: the first one is an error.

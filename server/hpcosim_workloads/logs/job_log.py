@@ -48,10 +48,7 @@ def with_profiles(
     """Return a table in which profiles and `placement` supply what the log lacks.
 
     Args:
-        table: the jobs.
         kinds: profile of each entry of `table.profiles`.
-        placement: placement of jobs whose profile states none.
-        path: the log, for errors.
         nodes_of: returns the nodes of a host list; None: nodes have no names.
 
     Raises:
@@ -124,7 +121,6 @@ class LogJob(NamedTuple):
     """A job as one line of a log states it.
 
     Attributes:
-        job_id: number of the job.
         submit_s: submission time, s; below 0: unknown.
         run_s: run time, s; below 0: unknown.
         requested_s: requested run time, s; 0 or less: unknown.
@@ -172,9 +168,7 @@ def read_log(
     The rules, the other arguments and the errors are those of `read_swf`.
 
     Args:
-        path: the log.
         parse: parses a line; raises ValueError if the line is corrupt.
-        comment: first character of the lines to ignore.
         placement: see `read_swf`.
         lenient: see `read_swf`.
         profiles: see `read_swf`.
@@ -301,12 +295,7 @@ class _Reading:
         return np.sort(firsts)
 
     def _rules(self, table: JobTable, row_of: NDArray[np.int64]) -> AppliedRules:
-        """Return the applied rules.
-
-        Args:
-            table: the jobs in order of submission.
-            row_of: row of each job of the file in `table`; -1: dropped.
-        """
+        """Return the applied rules."""
         rules = AppliedRules()
         for name, places in self._changed.items():
             rows = row_of[np.array(places)]

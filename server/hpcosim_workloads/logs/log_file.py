@@ -36,7 +36,6 @@ def numbered_lines(path: Path, comment: str = "") -> Iterator[tuple[int, bytes]]
     removed.
 
     Args:
-        path: the file.
         comment: first character of the lines to ignore, which are bounded; empty: there are none.
 
     Raises:

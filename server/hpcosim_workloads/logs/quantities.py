@@ -225,7 +225,6 @@ class DependencyText(NamedTuple):
     """A parsed dependency.
 
     Attributes:
-        clauses: the conditions.
         any_of: whether one met condition is sufficient (`?`); False: all must be met (`,`).
     """
 

@@ -132,10 +132,7 @@ def request_of(
     """Return the request of a job; None: the job requires only cores and time.
 
     Args:
-        line: the requirements that the job states.
         profile: those of its profile, for what the job does not state.
-        cores: cores of the job.
-        own: other attributes of the request.
         nodes_of: returns the nodes of a host list; None: nodes have no names.
 
     Raises:

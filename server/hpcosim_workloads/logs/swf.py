@@ -120,7 +120,6 @@ def read_swf(
     dropped or not selected has no effect.
 
     Args:
-        path: the file.
         placement: placement of jobs whose profile states none; SWF has no such field.
         lenient: drop corrupt lines; default: the first one is an error.
         profiles: job profiles by executable number. A profile must not set the fields of
@@ -201,15 +200,7 @@ def _with_more(job: LogJob, fields: Sequence[str], which: SwfFields) -> LogJob:
 
 
 def _check_numbers(fields: Sequence[str], names: Mapping[int, str] = NAMES) -> None:
-    """Check that fields are numbers in decimal notation.
-
-    Args:
-        fields: all fields of the line.
-        names: names of the fields to check, by number.
-
-    Raises:
-        ValueError: one is not; the error has its number, its name and its text.
-    """
+    """Check that fields are numbers in decimal notation."""
     for number in sorted(names):
         whole = number in INTEGERS or number in MORE_INTEGERS
         parse, expected = (int, "an integer") if whole else (float, "a number")

@@ -53,7 +53,6 @@ def bernoulli(
     another `arrival_probability`, the larger workload contains the jobs of the smaller one.
 
     Args:
-        rng: source of all randomness.
         arrival_probability: probability of an arrival at a step, 0 to 1; lambda in the paper.
         short_probability: probability of a short job, 0 to 1; beta in the paper.
         short_run_s: minimum and maximum mean run time of a short job on the fastest machine, s;
@@ -101,13 +100,7 @@ def bernoulli(
 
 
 def _run_s(mean_s: FloatArray, off: FloatArray, accuracy: float | None) -> FloatArray:
-    """Return true run times on the fastest machine, s.
-
-    Args:
-        mean_s: mean run times, s.
-        off: deviation of each run time, in standard deviations.
-        accuracy: see `bernoulli`.
-    """
+    """Return true run times on the fastest machine, s."""
     if accuracy is None:
         return mean_s
     exact_s = mean_s + off * np.sqrt(mean_s / accuracy)

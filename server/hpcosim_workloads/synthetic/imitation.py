@@ -37,7 +37,6 @@ def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
     time. `JobTable.skipped` is that of the log.
 
     Args:
-        rng: source of all randomness.
         log: jobs to draw from, in order of submission.
         jobs: number of jobs, >= 1; ids count from 1.
 
@@ -88,7 +87,6 @@ def seasonal(
     Time 0 is Monday 00:00. Submission times are whole seconds. The last day may be any weekday.
 
     Args:
-        rng: source of all randomness.
         log: jobs to draw from, in order of submission.
         days: number of days, >= 1; job ids count from 1.
         start_s: time 0 of the log in seconds after Monday 00:00, see `log_start_s`.
@@ -162,13 +160,7 @@ def hourly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
 
 
 def _spread(rng: np.random.Generator, a_day: FloatArray, shares: FloatArray) -> FloatArray:
-    """Draw submission times, s, whole numbers in ascending order.
-
-    Args:
-        rng: source of all randomness.
-        a_day: number of jobs of each day, whole numbers.
-        shares: share of each hour in the jobs of a day.
-    """
+    """Draw submission times, s, whole numbers in ascending order."""
     up_to = np.concatenate(([0.0], np.cumsum(shares)))
     # One draw for all hours of a day: the mean of each hour is exact, and so is the sum of the day.
     sums = np.floor(np.outer(a_day, up_to / up_to[-1]) + rng.random((a_day.size, 1)))

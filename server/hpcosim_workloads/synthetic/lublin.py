@@ -62,7 +62,6 @@ def lublin(rng: np.random.Generator, *, jobs: int, processors: int) -> JobTable:
     `requested_s` equals `run_s`.
 
     Args:
-        rng: source of all randomness.
         jobs: number of jobs, >= 1; ids count from 1.
         processors: size of the machine and maximum cores of a job, >= 2.
 
@@ -171,13 +170,7 @@ def _daily_cycle() -> FloatArray:
 def _drawn_within(
     limit: float, count: int, draw: Callable[[NDArray[np.intp]], FloatArray]
 ) -> FloatArray:
-    """Draw `count` values <= `limit`: greater values are drawn again.
-
-    Args:
-        limit: maximum value.
-        count: number of values.
-        draw: returns a value for each of the given indices.
-    """
+    """Draw `count` values <= `limit`: greater values are drawn again."""
     values = draw(np.arange(count))
     above: NDArray[np.intp] = np.flatnonzero(values > limit)
     while above.size:
@@ -202,7 +195,6 @@ def poisson(
     rounded up to whole minutes, because users request whole minutes.
 
     Args:
-        rng: source of all randomness.
         jobs: number of jobs, >= 1; ids count from 1.
         mean_interarrival_s: mean time between submissions, s; the first job is submitted at 0.
         cores: minimum and maximum cores of a job, log-uniform, both inclusive.

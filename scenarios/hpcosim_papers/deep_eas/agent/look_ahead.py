@@ -25,7 +25,6 @@ class LookAhead(NamedTuple):
 
     Attributes:
         actions: number of actions that are simulated, the most probable ones.
-        futures: number of simulated futures of each action.
         steps: number of future steps in which jobs arrive.
         sure: probability of the best action from which nothing is simulated.
         margin: standard errors by which the mean cost of another action must be lower than that of
@@ -53,12 +52,7 @@ def improved_actions(
     takes too long.
 
     Args:
-        network: the agent.
-        machines: the machines.
         moment: what a scheduler knows, see `known_part`.
-        scene: the observation at the moment.
-        settings: settings.
-        rng: generator of the futures.
     """
     logits = network(scene)
     chosen: Ints = logits.argmax(axis=1)
@@ -78,12 +72,7 @@ def improved_actions(
 
 
 def _scores(costs: Floats, margin: float) -> Floats:
-    """Return upper bounds of the costs relative to the first action, float64[runs, actions].
-
-    Args:
-        costs: float64[runs, futures, actions]; infinity: the action does not exist.
-        margin: standard errors above the mean difference.
-    """
+    """Return upper bounds of the costs relative to the first action, float64[runs, actions]."""
     with np.errstate(invalid="ignore"):
         more = costs - costs[:, :, :1]
         error = more.std(axis=1) / max(costs.shape[1] - 1, 1) ** 0.5

@@ -202,7 +202,6 @@ class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a network's file.
 
     Attributes:
-        settings: settings of actions and observations.
         training: settings and results of the training, for information.
     """
 

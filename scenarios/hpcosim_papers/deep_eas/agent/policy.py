@@ -82,10 +82,6 @@ def _searching(network: LogitsOf, settings: DeepEas) -> Policy:
 class WaitingJobs:
     """The waiting jobs that are not bound to a machine.
 
-    Args:
-        settings: number and kind of the slots.
-        plan: the plan of the machines.
-
     Attributes:
         recent: jobs submitted within the longest of `WINDOWS`.
     """
@@ -117,12 +113,7 @@ class WaitingJobs:
         return shortest + rest[::-1][: settings.newest]
 
     def figures(self, view: View, slots: Sequence[Job]) -> Figures:
-        """Return `ahead`, `work` and `recent` of a `Scene`; zeros where an agent does not see them.
-
-        Args:
-            view: the view.
-            slots: the jobs in slots.
-        """
+        """Return `ahead`, `work` and `recent` of a `Scene`; zeros where not seen."""
         settings = self._settings
         ahead = np.zeros((1, settings.queue), dtype=np.int32)
         recent = np.zeros((1, len(WINDOWS)), dtype=np.int16)
@@ -152,8 +143,6 @@ def known_moment(
     """Return the state of one run: recently submitted, running and waiting jobs.
 
     Args:
-        view: the view.
-        plan: the plan of the machines.
         recent: recently submitted jobs; those that ended have their expected run times, and a start
             and an end in the past.
         settings: length of a step.
@@ -210,9 +199,6 @@ class DeepEasRounds:
 
     Raises:
         PolicyError: the agent was trained for another cluster.
-
-    Attributes:
-        plan: the plan of all machines.
     """
 
     def __init__(self, settings: DeepEas, view: View) -> None:
@@ -252,7 +238,6 @@ class DeepEasRounds:
         """Carry out an action, and return the job that was bound; None: the step is over.
 
         Args:
-            view: the view.
             scene: the observation that `look` returned.
             action: machine * queue + slot; machines * queue: hold.
         """

@@ -79,7 +79,6 @@ class Machines(NamedTuple):
     """The machines, without the workload.
 
     Attributes:
-        settings: settings of Deep-EAS.
         watts: float64[machines], dynamic power of a busy core, W.
         scale: float64[machines], factor of requested and run times on each machine.
     """

@@ -46,7 +46,6 @@ class Moment(NamedTuple):
     """The state of runs, from which they can go on.
 
     Attributes:
-        jobs: the jobs.
         now: int64[runs], the current step.
         machine, start, turn: int64[runs, jobs], the machine of a bound job, the step of its start,
             and its place in the order of binding; `UNSET`: none.
@@ -69,11 +68,9 @@ class StepRuns:
     """Runs of one job sequence each, each stopped at its next decision.
 
     Args:
-        machines: the machines.
         jobs: the sequences, one for each run.
 
     Attributes:
-        machines, jobs: the arguments.
         now: int64[runs], the current step of each run.
         machine: int64[runs, jobs], the machine that each job is bound to; `UNSET`: not bound.
         bound, start: int64[runs, jobs], the steps at which a job was bound and started, or `UNSET`.
@@ -212,12 +209,7 @@ class StepRuns:
             self._update_queue(runs, free, slots)
 
     def _fill_slots(self, runs: Ints, free: NDArray[np.bool_]) -> Ints:
-        """Return the job of each slot, int64[selected, queue], or `UNSET`.
-
-        Args:
-            runs: int64[selected].
-            free: bool[selected, jobs], the jobs that wait and are not bound.
-        """
+        """Return the job of each slot, int64[selected, queue], or `UNSET`."""
         settings = self.machines.settings
         slots = np.full((len(runs), settings.queue), UNSET)
         if not settings.newest:
@@ -378,7 +370,6 @@ def accrued_cost(runs: StepRuns, rates: CostRates, selected: Ints, steps: Ints) 
     of a run is the sum of its normalised energy-delay products.
 
     Args:
-        runs: the runs.
         rates: their `cost_rates`.
         selected: int64[selected], indices of runs.
         steps: int64[selected], the step of each; not after `runs.now`, unless the run is done.

@@ -28,9 +28,7 @@ def machines_of(scenario: Scenario, settings: DeepEas, path: Path) -> Machines:
     """Return the machines of a scenario.
 
     Args:
-        scenario: the scenario.
         settings: settings; the platform replaces `machines` and `cores`.
-        path: the scenario file, for messages.
 
     Raises:
         ScenarioError: nodes differ in their number of cores.

@@ -118,7 +118,6 @@ def initialise(network: Network, generator: torch.Generator) -> None:
     last layers are divided by 100, so that the initial policy is almost uniform.
 
     Args:
-        network: the network.
         generator: the only source of random numbers.
     """
     for name, layer in network.named_modules():
@@ -141,7 +140,6 @@ class SceneBatch(NamedTuple):
     """Observations of several decisions.
 
     Attributes:
-        scene: observation of the actor.
         critic_input: float32[decisions, features], observation of the critic, see
             `critic_features`.
         step: int64[decisions], the step of each decision.
@@ -168,7 +166,6 @@ def new_agent(training: DeepEasTraining, machines: int) -> Agent[Network, SceneB
 
     Args:
         training: settings, including the seed of the weights.
-        machines: number of machines.
     """
     generator = torch.Generator().manual_seed(training.seed)
     network = network_of(training.settings)
@@ -199,7 +196,6 @@ def critic_features(runs: StepRuns, selected: Ints) -> NDArray[np.float32]:
     The critic may observe more than the agent: the features include jobs of the future.
 
     Args:
-        runs: the runs.
         selected: int64[selected], indices of runs.
     """
     jobs = runs.jobs.take(selected)
@@ -222,11 +218,7 @@ def critic_feature_count(machines: int) -> int:
 
 
 class DeepEasCritic(nn.Module):
-    """Two tanh layers that estimate the return of a run relative to its sequence's mean.
-
-    Args:
-        features: number of input features.
-    """
+    """Two tanh layers that estimate the return of a run relative to its sequence's mean."""
 
     def __init__(self, features: int) -> None:
         super().__init__()

@@ -17,7 +17,6 @@ class DeepEasTraining(TrainingSettings):
     """Settings of the training of Deep-EAS; for those of the paper see `FORMS`.
 
     Attributes:
-        settings: decisions and observation.
         pool: number of sequences to learn from; 0: new ones in each iteration.
         sequences: number of sequences in an iteration.
         trajectories: number of runs of each sequence; their mean return is the baseline.
@@ -25,7 +24,6 @@ class DeepEasTraining(TrainingSettings):
             those of the scenario. With it, validation is a geometric mean over sequences.
         arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
             that of the scenario.
-        validation_sequences: number of sequences for validation.
         together: number of sequences that a worker runs side by side.
     """
 

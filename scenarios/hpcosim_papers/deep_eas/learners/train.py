@@ -80,8 +80,6 @@ def subtract_sequence_baseline(
 
     Args:
         rollout: whole episodes; the runs of a sequence are consecutive.
-        runs: the runs, all done.
-        training: number of trajectories, and algorithm.
     """
     to_go = -costs_to_go(runs)
     by_sequence = to_go.reshape(-1, training.trajectories, to_go.shape[1])
@@ -110,7 +108,6 @@ class SampledEpisodes(NamedTuple):
         rollout: the decisions, with rewards relative to the mean of the sequence.
         mean_return: mean return of the runs, by the rewards of the environment.
         edp: sum of the normalised energy-delay products of the jobs.
-        jobs: number of jobs.
     """
 
     rollout: Rollout[SceneBatch]
@@ -122,14 +119,7 @@ class SampledEpisodes(NamedTuple):
 class DeepEasLearner(Learner):
     """Learner of Deep-EAS.
 
-    Args:
-        machines: the machines.
-        model: workload model that draws the sequences.
-        training: settings of the training.
-        parallel: map that collects rollouts.
-
     Attributes:
-        tables: the validation sequences.
         esjf_runs: their runs under energy-aware shortest job first.
 
     Raises:
@@ -215,11 +205,6 @@ class DeepEasLearner(Learner):
 
         The lengths are stratified, so that every iteration has long sequences, and sequences
         that run side by side have similar lengths.
-
-        Args:
-            share: smallest quantile of the length.
-            width: range of the quantile.
-            rng: generator of the sequence.
         """
         model, training = self._model, self.settings
         if training.lengths is not None:
@@ -319,11 +304,7 @@ def _learner(
 
 
 def _check_against_simulator(scenario: Scenario, learner: DeepEasLearner, path: Path) -> None:
-    """Check that ESJF has the same costs in the step-based environment as in the simulator.
-
-    Raises:
-        ScenarioError: the costs differ.
-    """
+    """Check that ESJF has the same costs in the step-based environment as in the simulator."""
     found = normalised_edps(learner.esjf_runs).sum(axis=1)
     for table, total in zip(learner.tables[:CHECKED_SEQUENCES], found.tolist(), strict=False):
         opened = open_scenario(scenario, table, "esjf")
@@ -343,7 +324,6 @@ class BindingRuns:
     """A vector environment as `rollout.Runs`. The constructor resets it.
 
     Args:
-        env: the environment.
         for_critic: include the critic's observation.
     """
 
@@ -376,7 +356,6 @@ def make_sampler(
     """Return a function that samples a network's actions.
 
     Args:
-        network: the network.
         rngs: random number generators, one for each sequence.
         trajectories: number of runs of each sequence; these are consecutive.
     """

@@ -48,8 +48,6 @@ class Case(NamedTuple):
     """A scenario of a sweep.
 
     Attributes:
-        scenario: the name of its file.
-        label: its title in tables.
         published: change of the paper's agent from ESJF, %; None: not published.
     """
 
@@ -64,13 +62,7 @@ class Case(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """Scenarios that differ in one parameter.
-
-    Attributes:
-        title: title of its table.
-        differs: name of the parameter.
-        cases: the scenarios.
-    """
+    """Scenarios that differ in one parameter."""
 
     title: str
     differs: str
@@ -130,9 +122,7 @@ class DeepEasTask(NamedTuple):
     """A training.
 
     Attributes:
-        scenario: the name of the scenario file.
         form: a key of `FORMS` of the training package: `pairs`, `picture` or `paper`.
-        seed: seed of the training.
     """
 
     scenario: str

@@ -48,7 +48,6 @@ class HeldJobs(NamedTuple):
     """Expected run times of jobs on the fastest machine, in steps.
 
     Attributes:
-        jobs: all jobs.
         costlier: jobs bound to a machine with a higher cost than another.
         held: jobs held back, once for each step.
         once: jobs held back, once for each job.

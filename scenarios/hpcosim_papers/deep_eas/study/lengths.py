@@ -50,9 +50,7 @@ class SequenceSet(NamedTuple):
     """New sequences.
 
     Attributes:
-        steps: steps in which jobs arrive.
         arrivals: arrival probability.
-        sequences: number of sequences.
         heuristic: the best of all heuristics on other sequences of this length and load.
     """
 
@@ -87,9 +85,7 @@ def compare(case: Case, source: Path, sets: Sequence[SequenceSet] = SETS) -> lis
     """Return a row for each set: means, and quotients to each other policy with their intervals.
 
     Args:
-        case: scenario that provides machines and workload model.
         source: folder of the agents; that of `PAIRS` is the one trained at the same arrival rate.
-        sets: the sequences.
     """
     return in_parallel(partial(_compared, case, source), sets, 1, "deep-eas-lengths")
 
@@ -120,9 +116,6 @@ def compare_search(
     """Return the means of agents with and without look-ahead, a row for each.
 
     Args:
-        case: scenario that provides machines and workload model.
-        source: folder of the agents.
-        some: the sequences.
         searches: number of them that are used, the last ones.
     """
     scenario = Library([case.path]).first

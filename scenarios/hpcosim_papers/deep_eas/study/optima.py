@@ -66,10 +66,8 @@ def find_optima(
     """Return the results of ESJF, agents and the solver, a row for each length of sequences.
 
     Args:
-        case: scenario that provides machines and workload model.
         model: file of the agent of the form `pairs`.
         every: file of the agent of the form `queue`.
-        lengths: numbers of steps in which jobs arrive.
         sequences: number of sequences of each length.
 
     Raises:

@@ -59,9 +59,7 @@ class CaseComparison(NamedTuple):
     """A scenario of a sweep, with the mean normalised energy-delay products on it.
 
     Attributes:
-        case: the scenario.
         values: by heuristic, and that of `TRANSFERRED`.
-        agents: the rows of agents trained on it.
     """
 
     case: Case
@@ -81,9 +79,6 @@ def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
     """Return the study of a sweep.
 
     Args:
-        name: its name.
-        sweep: the scenarios.
-        agents: the rows of agents, of any scenarios.
         busiest: the file of our agent of the busiest scenario.
     """
 

@@ -66,9 +66,7 @@ class Waiting(NamedTuple):
     """The waiting jobs of a kind.
 
     Attributes:
-        kind: the kind.
         job: the first of the jobs, in submission order.
-        waiting: number of the jobs.
     """
 
     kind: Kind
@@ -80,7 +78,6 @@ class Grid(NamedTuple):
     """Kinds of waiting jobs by distinct nodes.
 
     Attributes:
-        waiting: the kinds.
         nodes: int64[nodes], numbers of the distinct nodes.
         options: float64[kinds, nodes, 4], the fields of `Option`; `NONE`: the job does not fit.
     """
@@ -115,15 +112,7 @@ MBPS = 1e5
 
 
 class ForecastFeatures:
-    """Features of the pairs of the first job of each kind and the first of equal nodes.
-
-    Args:
-        settings: the settings of the agent.
-        view: the view.
-
-    Attributes:
-        forecast: the forecast.
-    """
+    """Features of the pairs of the first job of each kind and the first of equal nodes."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self._settings = settings
@@ -238,16 +227,7 @@ class ForecastFeatures:
     def _show_costs(
         self, blocks: Rows, now_s: float, grid: Grid, costs_j: Floats, slot: Ints, place: Ints
     ) -> None:
-        """Fill the features of costs.
-
-        Args:
-            blocks: float32[pairs, weights, 5], written.
-            now_s: simulated time, in seconds.
-            grid: the options.
-            costs_j: float64[kinds, nodes, weights], costs of the options.
-            slot: int64[pairs], index of each pair's kind.
-            place: int64[pairs], index of each pair's node among the distinct nodes.
-        """
+        """Fill the features of costs."""
         cost_j = costs_j[slot, place]
         cheapest = costs_j.argmin(axis=1)
         slots = np.arange(len(cheapest))
@@ -302,7 +282,6 @@ class Choices(NamedTuple):
         rows: float32[choices, features], features from 0 to 1.
         actions: int64[choices], ascending: slot * nodes + node; slots * nodes: wait.
         jobs: the eligible jobs, by slot.
-        nodes: number of nodes.
         slots: number of slots, including those without a job.
     """
 
@@ -332,8 +311,6 @@ def actions_of(slot: Ints, node: Ints, slots: int, nodes: int, may_wait: bool) -
     Args:
         slot: int64[pairs], slot of each pair.
         node: int64[pairs], node of each pair.
-        slots: number of slots.
-        nodes: number of nodes.
         may_wait: whether the wait action is valid.
     """
     actions = slot * nodes + node

@@ -51,10 +51,6 @@ def cost_of(
     """Return the cost of plans, and the energy of the running jobs from now on.
 
     Args:
-        objective: minimised quantity.
-        view: the view.
-        forecast: the forecast.
-        plan: a plan, for its problem.
         began_s: start of the simulation, simulated seconds.
         mean_run_s: mean run time of the jobs so far on the fastest node, in seconds.
     """
@@ -109,12 +105,7 @@ class KnownPlan:
         return self._run_s / max(len(self._seen), 1)
 
     def continued(self, view: View, forecast: Forecast) -> Plan:
-        """Adapt the lanes to the jobs that run and wait now, and return the plan, without a cost.
-
-        Args:
-            view: the view.
-            forecast: the forecast, updated to this event.
-        """
+        """Adapt the lanes to the present jobs, and return the plan without a cost."""
         waiting: Counter[int] = Counter()
         for job in view.queue.values():
             kind = kind_of(job)
@@ -221,7 +212,6 @@ class Searching(NamedTuple):
 
     Attributes:
         steps: number of moves of the annealing at an event with new jobs, 0 or more.
-        again: number of moves at any other event.
         hot: first temperature, relative to the cost of the plan.
         cold: last temperature, relative to the cost of the plan.
         hold: while more jobs may be submitted, all starts are put off until the idle cluster has
@@ -243,13 +233,9 @@ class PlanSearch:
     """The search of one simulation.
 
     Args:
-        objective: minimised quantity.
-        view: the view at the first event.
-        settings: settings.
         rule: the rule whose choice is considered; None: that of `BEST`.
 
     Attributes:
-        plan: the last plan.
         rule_cost: its cost with the rule's choice instead, before it was improved; infinity: the
             rule or the search waits.
     """
@@ -274,13 +260,7 @@ class PlanSearch:
         self.rule_cost = math.inf
 
     def choose(self, view: View, choices: Choices, forecast: Forecast) -> int:
-        """Return the index of its choice.
-
-        Args:
-            view: the view.
-            choices: the valid actions.
-            forecast: the forecast, updated to this event.
-        """
+        """Return the index of its choice."""
         rules = self._rule.choose(choices)
         may_wait = bool(choices.actions[-1] == choices.waiting)
         if self._follows != (view.now_s, len(view.queue)):
@@ -345,12 +325,7 @@ def _limited(choices: Choices) -> bool:
 
 
 def pairing_search(objective: Objective, settings: Searching = USUAL) -> Policy:
-    """Return the policy of the search.
-
-    Args:
-        objective: minimised quantity.
-        settings: settings of the search.
-    """
+    """Return the policy of the search."""
     rounds: PairingRounds
     search: PlanSearch
 

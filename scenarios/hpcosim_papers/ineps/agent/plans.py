@@ -47,7 +47,6 @@ class PlanNode(NamedTuple):
     """A node at the time of planning.
 
     Attributes:
-        group: index of its type.
         running: the jobs that run, in the order of their lanes.
         state: equal for nodes on which the same lanes have the same schedule.
     """
@@ -62,11 +61,8 @@ class Problem:
 
     Args:
         now_s: simulated time, in seconds.
-        nodes: the nodes.
-        types: the type of each group of nodes.
         works: the jobs on each type of node, works[group][job].
         submits_s: submission of each job, simulated seconds.
-        cost: the cost of plans.
     """
 
     def __init__(
@@ -106,16 +102,10 @@ class Problem:
 class Plan:
     """The lanes of all nodes.
 
-    Args:
-        problem: jobs and nodes.
-        lanes: the lanes of each node.
-
     Attributes:
-        lanes: the lanes of each node.
         ends_s: end of the last job of each node, simulated seconds.
         extras_j: energy of each node beyond its idle power, in J.
         total_j: sum of `extras_j`.
-        cost: cost of the plan.
     """
 
     def __init__(self, problem: Problem, lanes: Sequence[Lanes]) -> None:
@@ -167,10 +157,8 @@ def anneal(plan: Plan, steps: int, hot: float, cold: float, rng: np.random.Gener
 
     Args:
         plan: the plan; it is changed.
-        steps: number of moves.
         hot: first temperature, relative to the plan's cost.
         cold: last temperature, relative to the plan's cost.
-        rng: generator of the moves.
     """
     moves = _Moves(plan)
     if not moves.homes:

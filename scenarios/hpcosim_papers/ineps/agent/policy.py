@@ -112,7 +112,6 @@ def logits_of(pairing: Pairing, weights: Weights, rows: Rows) -> Rows:
     """Return the logit of each choice, float32[choices].
 
     Args:
-        pairing: settings of the observations.
         weights: weights of the actor.
         rows: float32[choices, features], see `Choices`.
     """
@@ -139,9 +138,7 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 
     Attributes:
-        pairing: settings of actions and observations.
         rows: version of the columns, `ROWS`.
-        features: number of columns of a row.
         training: settings and results of the training, for information.
     """
 
@@ -188,7 +185,6 @@ class PaperFeatures:
     """Features of every pair of an eligible job and a node with enough free cores.
 
     Args:
-        settings: the settings of the agent.
         view: the view, for the properties of its nodes.
     """
 
@@ -397,7 +393,6 @@ def pairing_rule(objective: Objective, rule: Rule | None = None) -> Policy:
     """Return the policy of a rule on the forecast.
 
     Args:
-        objective: minimised quantity.
         rule: the rule; None: that of `BEST`.
     """
     chosen = rule or BEST[objective]

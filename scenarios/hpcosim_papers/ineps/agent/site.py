@@ -53,9 +53,6 @@ class ForecastJob:
     """A job on a node.
 
     Attributes:
-        job_id: number of the job.
-        kind: kind of the job.
-        load: cores and bandwidth that it needs.
         alone_s: run time on this node without contention, in seconds.
         left_s: remaining work at the last update, in seconds at full speed.
         end_s: forecast of its end, simulated seconds.
@@ -75,10 +72,6 @@ class ForecastNode:
     """A node and the jobs on it.
 
     Attributes:
-        group: index of the node group.
-        cores: number of cores.
-        shares: the jobs on the node.
-        state: equal for nodes with equal forecasts.
         type: the properties that a plan of the node depends on.
         busy_until_s: forecast of the end of its last job, simulated seconds; minus infinity: idle.
     """
@@ -124,8 +117,6 @@ class ForecastNode:
 
         Args:
             now_s: simulated time, in seconds.
-            free: number of free cores now.
-            kind: kind of the job.
         """
         if kind.cores > self.cores:
             return None
@@ -214,7 +205,6 @@ class NodeType(NamedTuple):
     """The properties of a node that its schedule depends on.
 
     Attributes:
-        cores: number of cores.
         model: the contention model; None: no contention.
         computing_w: power of the node with a job beyond its idle power, without cores, in W.
         core_w: power of a core with a task, in W.
@@ -230,7 +220,6 @@ class Work(NamedTuple):
     """A job on a type of nodes.
 
     Attributes:
-        load: cores and bandwidth that it needs.
         alone_s: run time without contention, in seconds.
     """
 
@@ -242,7 +231,6 @@ class Running(NamedTuple):
     """A job that runs, the head of a lane.
 
     Attributes:
-        load: cores and bandwidth that it needs.
         left_s: remaining work, in seconds at full speed.
     """
 
@@ -282,11 +270,9 @@ def run_lanes(
     """Simulate a node.
 
     Args:
-        node: the node.
         now_s: simulated time, in seconds.
         running: the jobs that run, one for each of the first lanes.
         lanes: the planned jobs of each lane, indices of `works`; a running job is not listed.
-        works: the jobs on this node.
         submits_s: their submissions, simulated seconds.
         starts_s: gets the start of each planned job, by index, simulated seconds.
 
@@ -403,8 +389,6 @@ def without(lanes: Lanes, place: int, running: int) -> tuple[Lanes, int]:
     """Remove the job at a place; return the lanes and the job.
 
     Args:
-        lanes: the lanes.
-        place: the place.
         running: number of running jobs; their lanes stay when they become empty.
     """
     number, at = lane_at(lanes, place)
@@ -440,7 +424,6 @@ class Load(NamedTuple):
     """Cores and bandwidth that a running job needs.
 
     Attributes:
-        cores: number of tasks.
         mbps: bandwidth of each task, in MB/s.
     """
 
@@ -460,7 +443,6 @@ def run_on(
     Args:
         model: the contention model; None: no contention.
         now_s: start, simulated seconds.
-        loads: cores and bandwidth of each job.
         left_s: remaining work of each job, in seconds at full speed; updated to `until_s` in place.
         until_s: end of the simulated interval, simulated seconds.
     """
@@ -494,7 +476,6 @@ def speeds_of(model: Contention | None, loads: Sequence[Load]) -> list[float] | 
 
     Args:
         model: the contention model; None: no contention.
-        loads: cores and bandwidth of each job.
     """
     if model is None:
         return None

@@ -34,15 +34,12 @@ class PairingTask:
     """The task of a pairing agent, without the workload.
 
     Attributes:
-        platform: the cluster.
-        settings: decisions, observation and objective.
         reward: the reward of a decision. `spent`: minus the energy spent until the next decision,
             J; under the objective `edp`, multiplied by the time until then, J s, as in Lopez,
             Stafford, Bosque 2025, section 3.3.3 (the sum of these products is not the EDP of the
             run). `foreseen`: minus the increase of the predicted objective of all jobs placed so
             far. The last reward replaces the prediction by the actual objective, so the rewards of
             a run sum to minus its objective. `foreseen` requires `sees: foreseen`.
-        rules: the rules of the simulation.
         seed: seed of random switching times.
     """
 
@@ -75,7 +72,6 @@ def check_task(task: PairingTask, path: Path | None) -> None:
     """Check that a task can be learned.
 
     Args:
-        task: the task.
         path: the scenario file, for messages; None: there is none.
 
     Raises:
@@ -127,9 +123,6 @@ def choice_of(choices: Choices, action: np.int64 | int, actions: int, invalid: I
     """Return the index of an action in `choices`.
 
     Args:
-        choices: the allowed actions.
-        action: number of the action.
-        actions: number of actions, masked ones included.
         invalid: `first`: return 0 for a masked action.
 
     Raises:

@@ -71,10 +71,6 @@ class PaperCritic(nn.Module):
 
     Layers of 32, 16, 8, 4 and 1 for each action, then 128, 64, 32, 16, 8 and 1 for all. Invalid
     actions are rows of zeros, so the number of actions is fixed.
-
-    Args:
-        features: number of columns of a row.
-        actions: number of actions, including the wait action.
     """
 
     def __init__(self, features: int, actions: int) -> None:
@@ -96,12 +92,7 @@ class PaperCritic(nn.Module):
 
 
 class ForecastActor(PairingActor):
-    """An actor that scores each row together with mean and maximum over all rows.
-
-    Args:
-        features: number of columns of a row.
-        width: width of the hidden layers.
-    """
+    """An actor that scores each row together with mean and maximum over all rows."""
 
     def __init__(self, features: int, width: int = WIDTH) -> None:
         super().__init__()
@@ -166,7 +157,6 @@ def initialise(network: nn.Module, generator: torch.Generator) -> None:
     Activations then keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).
 
     Args:
-        network: the network.
         generator: the only source of random numbers.
     """
     for part in network.modules():

@@ -54,7 +54,6 @@ class PairingTraining(TrainingSettings):
     Attributes:
         pairing: decisions and observation; the training sets the scales from the workload.
         reward: see `PairingTask`.
-        windows: distribution of the windows to train on.
         episodes: number of episodes (windows) in each iteration.
         validation_windows: number of random windows to validate on, the same in all trainings; 0:
             the whole validation workload.

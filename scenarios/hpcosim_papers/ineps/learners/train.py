@@ -99,7 +99,6 @@ def demonstrate(
 
     Args:
         runs: pairs of environment and teacher; each environment is run once.
-        rng: generator of the random choices.
     """
     seen, chosen, rewards, episode = [], [], [], []
     for number, (env, teacher) in enumerate(runs):
@@ -168,10 +167,6 @@ class EpisodeSource(NamedTuple):
     """The distribution of training episodes.
 
     Attributes:
-        task: the task.
-        jobs: the workload.
-        windows: the distribution of windows.
-        seed: seed of the random number streams.
         teacher: rewards are relative to this teacher's objective.
     """
 
@@ -191,15 +186,7 @@ class EpisodeSource(NamedTuple):
 
 
 class PairingLearner(Learner):
-    """Learner of a pairing agent.
-
-    Args:
-        scenario: provides platform and rules.
-        jobs: the training workload.
-        validation_jobs: the validation workload.
-        training: settings of the training.
-        parallel: map that collects rollouts.
-    """
+    """Learner of a pairing agent."""
 
     settings: PairingTraining
     measures = ("objective", "least_objective")
@@ -330,8 +317,6 @@ def train_pairing(
 
     Args:
         path: the scenario file; its scheduler is ignored.
-        out: the output folder.
-        training: settings of the training.
         validation: scenario file whose workload is used for validation; its platform is ignored.
             None: validate on the training workload.
         resume: resume from the folder's checkpoint.
@@ -426,7 +411,6 @@ def play_sampled(
     """Run each environment to its end with sampled choices.
 
     Args:
-        actor: the actor.
         envs: the environments; all are reset.
         rngs: random number generators, one for each environment.
     """

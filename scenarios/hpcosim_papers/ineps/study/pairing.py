@@ -104,7 +104,6 @@ def train_study(study: str, out: Path, workers: int | None = None) -> None:
 
     Args:
         study: a key of `EXPERIMENTS`.
-        out: the output folder.
         workers: number of processes; None: one per core.
     """
     find_optima(EXPERIMENTS[study].trained_on, out / OPTIMA)
@@ -137,8 +136,6 @@ def evaluate(model: Path, experiment: str, seed: int) -> dict[str, float]:
 
     Args:
         model: the agent's file.
-        experiment: name of the scenario.
-        seed: seed of the sampled actions.
     """
     actor, about = load_actor(model)
     library = Library([scenario_path("ineps", experiment)])
@@ -217,9 +214,7 @@ class Bar(NamedTuple):
     """A bar, in the unit of the measure.
 
     Attributes:
-        label: name of the scheduler.
         value: length; of an agent: the mean of its greedy runs over seeds.
-        colour: colour of the bar.
         spread: spread of the random runs; None: the scheduler is deterministic.
     """
 
@@ -300,7 +295,6 @@ def draw_curves(path: Path, study: str, trained: Path) -> None:
     """Draw learning curves: mean and range over seeds, a column per agent and objective.
 
     Args:
-        path: the PNG file.
         study: a key of `EXPERIMENTS`.
         trained: the folder that holds a folder per training.
     """
@@ -335,9 +329,6 @@ def draw_schedules(path: Path, experiment: str, results: Results, models: Path) 
     """Draw Gantt charts of the best heuristic and the best agents, a column per objective.
 
     Args:
-        path: the PNG file.
-        experiment: name of the scenario.
-        results: the results of heuristics.
         models: the folder of the agents' files.
     """
     columns = [_simulated(experiment, results, models, objective) for objective in OBJECTIVES]

@@ -73,9 +73,7 @@ class Published(NamedTuple):
     """Reductions relative to a heuristic over 100 runs.
 
     Attributes:
-        experiment: name of the scenario.
         variant: a key of `VARIANTS`.
-        objective: objective of the agent.
         base: the heuristic; `best as run`: the best of the 36 as the papers' program runs them.
             In Experiment 1 the thesis names another heuristic as the best.
         energy: maximum, mean and minimum reduction of energy, in %.
@@ -135,7 +133,6 @@ class Results(NamedTuple):
 
     Attributes:
         agents: the rows of `agents.csv`.
-        runs: the runs of heuristics.
         optima: the rows of `optimum.csv`.
     """
 
@@ -265,10 +262,7 @@ class Experiment(NamedTuple):
     """An experiment of the papers.
 
     Attributes:
-        trained_on: name of the training scenario.
-        tested_on: names of the test scenarios.
         papers: training settings of the papers' agent.
-        ours: training settings of our agent.
         variants: keys of `VARIANTS` that are trained.
         papers_seeds: training seeds of the papers' agent.
     """
@@ -333,8 +327,6 @@ class PairingRun(NamedTuple):
     Attributes:
         study: a key of `EXPERIMENTS`.
         variant: a key of `VARIANTS`.
-        objective: the quantity that the agent minimises.
-        seed: seed of the training.
         trained: False: an untrained baseline, which keeps its initial weights.
     """
 

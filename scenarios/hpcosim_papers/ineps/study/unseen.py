@@ -65,8 +65,6 @@ def distil(objective: Objective, path: Path, workers: int | None = None) -> None
     """Train a network on the decisions of the search, and write it.
 
     Args:
-        objective: minimised quantity.
-        path: the model file.
         workers: number of processes; None: one per core.
     """
     use_one_thread()
@@ -149,9 +147,7 @@ class Task(NamedTuple):
     """A run.
 
     Attributes:
-        workload: the workload.
         policy: one of `POLICIES`.
-        models: folder of the distilled network.
     """
 
     workload: Unseen
@@ -225,8 +221,6 @@ def difference(rows: Rows, policy: str, base: str) -> Estimate:
 
     Args:
         rows: the values on the same workloads, in the same order for each policy.
-        policy: the policy.
-        base: the policy that it is compared with.
     """
     value, other = (
         np.array([row["energy_j"] for row in where(rows, policy=name)]) for name in (policy, base)
@@ -264,8 +258,6 @@ class Unseen(NamedTuple):
     """A workload drawn from a scenario's.
 
     Attributes:
-        kind: name of the scenario.
-        split: what the workload is used for.
         number: number of the workload, from 0.
     """
 
@@ -284,11 +276,7 @@ class Unseen(NamedTuple):
         return self.number // len(LOADS) % 2 == 1
 
     def draw(self, jobs: JobTable) -> JobTable:
-        """Return the workload: the scenario's submission times, divided by the load.
-
-        Args:
-            jobs: the jobs of the scenario.
-        """
+        """Return the workload: the scenario's submission times, divided by the load."""
         rng = np.random.default_rng([SEEDS[self.split], KINDS.index(self.kind), self.number])
         count = len(jobs)
         order = rng.integers(count, size=count) if self.resampled else rng.permutation(count)

@@ -85,13 +85,10 @@ class PowerTask:
     """The task of a power manager, without the workload.
 
     Attributes:
-        platform: the cluster.
         scheduler: creates the job scheduler, a new one for each episode.
         interval_s: time between two decisions, s.
         origin_s: second of the week, from Monday 00:00, at simulated time 0, see
             `features.features`; None: the observation has no calendar columns.
-        reward: the reward.
-        rules: the rules of the simulation.
         seed: seed of the job scheduler and of random switching times.
     """
 
@@ -158,7 +155,6 @@ def check_power_states(platform: Platform, path: Path | None) -> None:
     """Check that at least one node can be switched.
 
     Args:
-        platform: the cluster.
         path: the scenario file, for the message; None: there is none.
 
     Raises:

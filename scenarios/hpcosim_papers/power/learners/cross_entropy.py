@@ -45,7 +45,6 @@ class AdaptiveSearch:
         generations: number of generations.
         candidates: rules in a generation; one of them is the mean of the distribution.
         elite: number of best candidates that update the distribution.
-        seed: seed of the candidates.
         executor: where the candidates are evaluated; default: in this process.
     """
 
@@ -63,9 +62,6 @@ class Generation(NamedTuple):
 
     Attributes:
         number: number of the generation, from 1.
-        mean_j: cost of the mean of its distribution.
-        best_j: cost of its best candidate.
-        median_j: median cost of its candidates.
         seconds: wall-clock time, s.
     """
 
@@ -96,8 +92,6 @@ def train_adaptive(
 
     Args:
         path: the scenario file; its power manager is ignored.
-        out: the output folder.
-        search: settings of the search.
         overrides: values that replace those of the scenario, by dotted path.
         on_generation: called after each generation.
 

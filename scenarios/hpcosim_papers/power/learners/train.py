@@ -65,8 +65,6 @@ class CurriculumWorkload(NamedTuple):
     """A training workload.
 
     Attributes:
-        name: its name in the learning curve.
-        jobs: its jobs.
         origin_s: second of the week, from Monday 00:00, at its time 0.
     """
 
@@ -111,10 +109,6 @@ def origin_s(scenario: Scenario, folder: Path) -> float:
 
     The time of a window starts at its first job. The result is exact only if that is also the
     first job of the log.
-
-    Args:
-        scenario: the scenario.
-        folder: folder of the scenario file.
     """
     workload = scenario.workload
     if workload.trace is not None:
@@ -138,13 +132,8 @@ class PowerLearner(Learner):
     """Learner of a power manager.
 
     Args:
-        task: the task.
         curriculum: the workloads, in training order.
-        training: settings of the training.
         shape: sizes of the networks; the task sets the number of features.
-
-    Attributes:
-        shape: sizes of the networks.
     """
 
     settings: PowerTraining
@@ -349,8 +338,6 @@ def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator
     """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
 
     Args:
-        kind: class of the network.
-        shape: sizes of the network.
         generator: the only source of random numbers.
     """
     with torch.device("meta"):
@@ -397,7 +384,6 @@ def new_agent(training: PowerTraining, shape: Shape) -> Agent[NodePowerActor, No
 
     Args:
         training: settings, including the seed of the weights.
-        shape: sizes of the networks.
     """
     generator = torch.Generator().manual_seed(training.seed)
     actor, critic = (
@@ -448,7 +434,6 @@ class PowerTraining(TrainingSettings):
             many jobs and over `synthetic_days`, respectively.
         synthetic_days: length of the workload `synthetic`, days.
         interval_s: time between two decisions, s.
-        reward: the reward.
         calendar: observe time of day and time of week, which the paper's agent does not.
         runs: number of parts of a workload, of equal duration, that run side by side.
         steps: number of decisions of each run between two updates.

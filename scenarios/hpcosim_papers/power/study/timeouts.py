@@ -58,7 +58,6 @@ def summary(rows: Rows, left_out: Sequence[str]) -> str:
 
     Args:
         rows: as `arranged` returns them.
-        left_out: reasons for managers that are left out.
     """
     managers, all_on = rows[: -len(PARTS)], rows[-len(PARTS) :]
     return document(

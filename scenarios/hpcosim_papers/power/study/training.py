@@ -37,7 +37,6 @@ class CurriculumTask(NamedTuple):
 
     Attributes:
         curriculum: a key of `CURRICULA`, or `untrained`.
-        seed: seed of the training.
     """
 
     curriculum: str
@@ -54,7 +53,6 @@ def train_grid(out: Path, workers: int | None = None) -> Path:
 
     Args:
         out: the output folder, with one folder for each training.
-        workers: number of processes.
     """
     names = (UNTRAINED, *CURRICULA)
     tasks = [CurriculumTask(curriculum, seed) for seed in SEEDS for curriculum in names]

@@ -65,7 +65,6 @@ def change(point: tuple[float, float], baseline: Points, least_wait: float) -> f
     NaN: the baseline has no runs around this waste, or no added wait there.
 
     Args:
-        point: waste and wait of the run.
         baseline: waste and wait of the runs of the baseline.
         least_wait: the wait that is no added wait.
     """

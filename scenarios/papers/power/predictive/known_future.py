@@ -46,7 +46,6 @@ class KnownFuture:
 
     Args:
         jobs: all jobs, in order of submission, on whole nodes.
-        node_cores: number of cores of a node.
     """
 
     def __init__(self, jobs: JobTable, node_cores: int) -> None:
@@ -66,7 +65,6 @@ class KnownSessions(KnownFuture):
 
     Args:
         jobs: all jobs, in order of submission, on whole nodes.
-        node_cores: number of cores of a node.
         window_s: length of the windows, s.
         generator: source of the times.
     """
@@ -105,7 +103,6 @@ def samples_beside(
     """Return `SAMPLES` samples of submissions; running jobs end as in the true future.
 
     Args:
-        true: the true future, one sample.
         sample: the sample of each submission, int64[n], in any order.
         after_s: time from now to each submission, s, float64[n].
         nodes: nodes that each needs, float64[n].

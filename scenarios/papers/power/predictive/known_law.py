@@ -65,9 +65,6 @@ class KnownLaw(KnownFuture):
 
     Args:
         jobs: all jobs, in order of submission, on whole nodes.
-        node_cores: number of cores of a node.
-        law: their law.
-        generator: source of the samples.
     """
 
     def __init__(self, jobs: JobTable, node_cores: int, law: Law, generator: Generator) -> None:
@@ -121,11 +118,7 @@ def lines_of(scenario: Scenario, law: Law, seed: int) -> dict[str, Points]:
 
 
 def summary(runs: Sequence[Mapping[str, Points]]) -> Iterator[str]:
-    """Yield a line of text for each line and price: means over runs, and standard deviations.
-
-    Args:
-        runs: the lines of each seed.
-    """
+    """Yield a line of text for each line and price: means over runs, and standard deviations."""
     for number, price_w in enumerate(PRICES_W):
         for line in (LEARNED, LAW, FUTURE):
             found = [compared(run, *run[line][number]) for run in runs]

@@ -47,11 +47,7 @@ class Submissions(NamedTuple):
 
 
 class Law(Protocol):
-    """A law of submissions.
-
-    Attributes:
-        log: the jobs that it draws from.
-    """
+    """A law of submissions."""
 
     log: JobTable
 
@@ -68,7 +64,6 @@ class Law(Protocol):
             now_s: the present time, s.
             horizon_s: time to look ahead, s.
             samples: number of samples, >= 1.
-            generator: source of randomness.
         """
 
 
@@ -83,7 +78,6 @@ class SeasonalLaw:
     last day that was generated no row has these numbers; then all of them remain.
 
     Args:
-        log: the jobs to draw from.
         start_s: time 0 of the log, s after Monday 00:00.
     """
 
@@ -144,14 +138,7 @@ def _rows_of_day(mean: float, up_to: Floats) -> tuple[Ints, Floats]:
 
 
 def _likelihood(numbers: Ints, came: Ints, hour: int, left: float) -> Floats:
-    """Return the probability density of what came, for each row of numbers, up to a factor.
-
-    Args:
-        numbers: int64[n, 24], rows of a day.
-        came: int64[24], what came by hour.
-        hour: the present hour.
-        left: share of it that is left.
-    """
+    """Return the probability density of what came, for each row of numbers, up to a factor."""
     total, seen = numbers[:, hour], int(came[hour])
     fits = (numbers[:, :hour] == came[:hour]).all(1) & (total >= seen)
     rest = np.maximum(total - seen, 0)
@@ -175,7 +162,6 @@ class SessionLaw:
     has begun since. Before the first submission of a user no session has begun.
 
     Args:
-        log: the jobs to draw from.
         start_s: time 0 of the log, s after Monday 00:00.
     """
 
@@ -267,16 +253,7 @@ class SessionLaw:
         quiet_s: Floats | float,
         generator: Generator,
     ) -> tuple[Floats, Ints]:
-        """Return time and row of the next submission after jobs if it is as after `member`.
-
-        Args:
-            user: user of each job.
-            at_s: its submission, s.
-            run_s: its run time, s.
-            member: the job of the log.
-            quiet_s: time up to which no other session has begun, s.
-            generator: source of randomness.
-        """
+        """Return time and row of the next submission after jobs if it is as after `member`."""
         row = self._next[member]
         next_s = at_s + self._gaps_s(member, run_s)
         over = row < 0
@@ -294,12 +271,7 @@ class SessionLaw:
 
 
 class _WeeklyClock:
-    """A clock that runs faster in the hours of the week with more submissions, with mean rate 1.
-
-    Args:
-        log: the submissions.
-        start_s: time 0 of the log, s after Monday 00:00.
-    """
+    """A clock that runs faster in the hours of the week with more submissions, with mean rate 1."""
 
     def __init__(self, log: JobTable, start_s: float) -> None:
         rates = np.outer(weekly_pattern(log, start_s), hourly_pattern(log, start_s)).ravel()

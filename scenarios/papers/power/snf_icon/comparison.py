@@ -139,9 +139,7 @@ def exponential(jobs: int, nodes: int, seed: int = 1) -> JobTable:
     Requested times are independent of run times, so that half of the jobs overrun.
 
     Args:
-        jobs: number of jobs.
         nodes: number of nodes, of which a quarter is busy in the mean.
-        seed: seed of the draws.
     """
     rng = np.random.default_rng(seed)
     cores = rng.geometric(0.25, jobs).clip(max=nodes)
@@ -159,8 +157,6 @@ def run(setting: Setting, jobs: JobTable, group: NodeGroup, seed: int) -> Outcom
 
     Args:
         setting: job scheduler and power manager.
-        jobs: the workload.
-        group: the nodes.
         seed: seed of the switching times.
     """
     platform = Platform((group,))

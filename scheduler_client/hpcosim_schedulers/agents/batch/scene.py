@@ -107,11 +107,7 @@ class QueueScene(NamedTuple):
 
 
 class SceneMaker:
-    """Makes the observations of one simulation. It keeps the columns of a job that never change.
-
-    Args:
-        platform: the cluster.
-    """
+    """Makes the observations of one simulation. It keeps the columns of a job that never change."""
 
     def __init__(self, platform: Platform) -> None:
         self._cores = float(platform.core_count)
@@ -139,7 +135,6 @@ class SceneMaker:
         """Return the observation of a round.
 
         Args:
-            view: the view.
             jobs: the visible jobs, at least one.
         """
         known = self._jobs.take([job.order for job in jobs], axis=1)
@@ -240,7 +235,6 @@ class QueueChoices(NamedTuple):
 
     Attributes:
         jobs: the visible jobs, at least one.
-        scene: the observation.
     """
 
     jobs: list[Job]
@@ -248,12 +242,7 @@ class QueueChoices(NamedTuple):
 
 
 class BatchRounds:
-    """The rounds of one simulation, as `agents.rounds.AgentRounds`.
-
-    Args:
-        view: the view, for its platform.
-        window_jobs: number of visible jobs.
-    """
+    """The rounds of one simulation, as `agents.rounds.AgentRounds`."""
 
     def __init__(self, view: View, window_jobs: int) -> None:
         self._heads, self._scenes = ChosenHead(window_jobs), SceneMaker(view.platform)
