@@ -15,7 +15,6 @@ class Unit(NamedTuple):
 
     Attributes:
         name: as messages show it.
-        factors: by the lower-case symbol of another unit, its size in this unit.
     """
 
     name: str

@@ -41,7 +41,6 @@ class Message(NamedTuple):
     """A message.
 
     Attributes:
-        frames: its frames; the last is the body, which is empty if it is larger than the limit.
         size: size of the body, bytes.
     """
 
@@ -65,7 +64,6 @@ class Decoder:
     """Reads the messages in the bytes of one connection.
 
     Args:
-        most_bytes: largest body that is kept, bytes.
         peers: types of sockets that may be at the other end.
 
     Attributes:

@@ -278,9 +278,6 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
     """Return the traffic of a task whose processes send each other messages of equal size.
 
     The time is proportional to the number of hosts, plus the number of pairs of their groups.
-
-    Args:
-        size: size of each message, bytes.
     """
     meter, total = _Meter(network), len(hosts)
     link_bytes = meter.traffic.link_bytes
@@ -312,11 +309,7 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
 
 
 def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float]) -> Traffic:
-    """Return the traffic of a task with a communication matrix.
-
-    Args:
-        sizes: bytes from each process to each process, row by row.
-    """
+    """Return the traffic of a task with a communication matrix."""
     meter, count = _Meter(network), len(hosts)
     for pair, size in enumerate(sizes):
         if size > 0:

@@ -72,10 +72,6 @@ def run_batsim(
 ) -> None:
     """Run a simulation with the scheduler at an address, and write the results.
 
-    Args:
-        address: ZeroMQ address of the scheduler; None: the jobs run one by one without one.
-        show: called with each message and each reply; None: they are not shown.
-
     Raises:
         InputError: an input file or the address is invalid.
         RunFailedError: the run failed; the results so far are written if the scheduler replied.

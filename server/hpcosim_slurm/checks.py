@@ -43,13 +43,7 @@ class CheckedCluster:
 
 
 def check_cluster(tools: Tools, wanted: Wanted) -> CheckedCluster:
-    """Check that a cluster fulfils what a mode needs. Nothing is changed.
-
-    Raises:
-        UnreachableError: the controller does not answer.
-        SlurmError: there is no Slurm, its version is not supported, a right is missing, or a
-            partition is missing or has another state than expected.
-    """
+    """Check that a cluster fulfils what a mode needs. Nothing is changed."""
     acting = wanted.mode != "shadow"
     for program in PROGRAMS + (ACTING_PROGRAMS if acting else ()):
         tools.find(program)
@@ -120,14 +114,7 @@ def lock_folder() -> Path:
 
 @contextmanager
 def exclusive(cluster: str, partitions: Iterable[str], folder: Path) -> Iterator[None]:
-    """Hold the locks of partitions.
-
-    Args:
-        folder: folder of the locks; it is created.
-
-    Raises:
-        SlurmError: another bridge has one of the locks, or the folder cannot be used.
-    """
+    """Hold the locks of partitions."""
     with ExitStack() as stack:
         for partition in sorted(set(partitions)):
             stack.enter_context(_locked(cluster, partition, folder))

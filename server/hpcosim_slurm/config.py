@@ -140,11 +140,7 @@ def read_rights(tools: Tools, config: ClusterConfig) -> Rights:
 
 
 def check_rights(rights: Rights, mode: Mode, *, power: bool = False) -> None:
-    """Check that a user may do what a mode does.
-
-    Raises:
-        SlurmError: a right is missing.
-    """
+    """Check that a user may do what a mode does."""
     if not rights.sees_all_jobs:
         raise SlurmError(
             f"user {rights.user} does not see the jobs of others (PrivateData=jobs): expected "

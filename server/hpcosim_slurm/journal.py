@@ -134,7 +134,9 @@ class Journal:
         if path is not None:
             self._file = os.open(path, _FLAGS, 0o600)  # it has the secret name of the session
             try:
-                _check_regular(self._file, path)
+                if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                    what = "not a regular file; name a file for the journal"
+                    raise OSError(errno.EINVAL, what, str(path))
                 _lock(self._file, path)
                 _cut_torn_line(path)
             except BaseException:
@@ -184,7 +186,11 @@ def read(path: Path, warn: Callable[[str], None]) -> Iterator[AnyRecord]:
                 return
             if number == 1:
                 _check_format(line, f"{path}:{number}")
-            record = _record(line, f"{path}:{number}")
+            try:
+                record = _decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                what = f"expected a record of `hpcosim slurm`: {error}"
+                raise JournalError(f"{path}:{number}: {what}") from None
             if (number == 1) != isinstance(record, Began):
                 raise JournalError(f"{path}:{number}: expected a journal of `hpcosim slurm`")
             yield record
@@ -203,18 +209,6 @@ def _check_format(line: bytes, where: str) -> None:
         return  # the whole record is refused with the place of the mistake
     if found != FORMAT:
         raise JournalError(f"{where}: the journal has the format {found}; expected {FORMAT}")
-
-
-def _record(line: bytes, where: str) -> AnyRecord:
-    try:
-        return _decoder.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise JournalError(f"{where}: expected a record of `hpcosim slurm`: {error}") from None
-
-
-def _check_regular(descriptor: int, path: Path) -> None:
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        raise OSError(errno.EINVAL, "not a regular file; name a file for the journal", str(path))
 
 
 def _lock(descriptor: int, path: Path) -> None:

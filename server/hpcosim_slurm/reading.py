@@ -228,11 +228,7 @@ def read_state(tools: Tools) -> ClusterState:
 
 
 def command(separator: str) -> list[str]:
-    """Return the command that prints all jobs that Slurm remembers.
-
-    Args:
-        separator: a word of letters and digits that begins with a letter, after each field.
-    """
+    """Return the command that prints all jobs that Slurm remembers."""
     layout = ",".join(f"{name}:{separator}" for name in FIELDS)
     return ["squeue", "--noheader", "--all", "--states=all", f"--Format={layout}"]
 

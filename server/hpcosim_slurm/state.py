@@ -29,7 +29,6 @@ class LiveJob:
         nodes: names of its nodes, in Slurm's order; empty: it has none.
         nodes_min: fewest nodes that it asks for.
         nodes_max: most nodes that it asks for; 0: no limit.
-        cpus: number of CPUs that it asks for, or has.
         memory_mb: memory that it asks for on each node, MiB; None: no limit, so it gets all
             that there is if the cluster counts memory (`ClusterConfig.is_memory_counted`).
         devices: number of generic resources on each node, by name with type, such as

@@ -81,7 +81,11 @@ class Tools:
 
     def outputs(self, *commands: Sequence[str], text: str = "") -> list[str]:
         """Run commands at the same time, and return their standard outputs."""
-        return [_checked(run) for run in self._ended(commands, text)]
+        runs = self._ended(commands, text)
+        for error in map(_error, runs):
+            if error is not None:
+                raise error
+        return [run.output.decode(errors="replace") for run in runs]
 
     def attempts(self, commands: Sequence[Sequence[str]]) -> list[CommandError | None]:
         """Run commands at the same time, and return the error of each; None: it has succeeded."""
@@ -170,14 +174,6 @@ class _Run:
         stdin = self.process.stdin
         if stdin is not None and not stdin.closed and fd == stdin.fileno():
             stdin.close()
-
-
-def _checked(run: _Run) -> str:
-    """Return the output of a command that has succeeded."""
-    error = _error(run)
-    if error is not None:
-        raise error
-    return run.output.decode(errors="replace")
 
 
 def _error(run: _Run) -> CommandError | None:

@@ -140,15 +140,11 @@ class Bridge:
         end_s = _end_of_instant(begin_s)
         while (next_s := self._next_s()) <= end_s:
             handle_events(self.run, self._simulation.step(next_s), begin_s)
-            self._apply_external(begin_s)
+            external = self._external
+            while external and external[0].time_s <= self._simulation.now_s:
+                apply_external_event(self.run, external.popleft(), begin_s)
+                self._notify_end_of_external(begin_s)
         self.run.queue.end_instant()
-
-    def _apply_external(self, time_s: float) -> None:
-        """Apply the external events that are due now; their time in messages is `time_s`."""
-        external = self._external
-        while external and external[0].time_s <= self._simulation.now_s:
-            apply_external_event(self.run, external.popleft(), time_s)
-            self._notify_end_of_external(time_s)
 
     def _advance_to(self, time_s: float, where: str) -> None:
         if time_s <= self._printed_now_s:

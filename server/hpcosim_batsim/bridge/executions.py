@@ -241,11 +241,7 @@ class SteppedEngine(Engine):
         return self.clock.next_s()
 
     def carry_out(self, decision: Decision) -> None:
-        """Apply a decision at the current time.
-
-        Raises:
-            Rejection: the decision is rejected.
-        """
+        """Apply a decision at the current time."""
         decisions.carry_out(self, decision)
 
     def reshape(self, job_id: int, cores: int, run_s: float) -> None:
@@ -254,18 +250,11 @@ class SteppedEngine(Engine):
         Args:
             run_s: run time on the nodes of its allocation, s; infinity: `complete` ends the job,
                 unless it reaches its requested time.
-
-        Raises:
-            Rejection: the job does not wait.
         """
         job = self.jobs.waiting_job(job_id)
         job.spec = job.spec._replace(cores=cores, run_s=run_s)
         self.recording.cores[job.row] = cores
 
     def complete(self, job_id: int) -> None:
-        """End a running job successfully.
-
-        Raises:
-            Rejection: the job does not run.
-        """
+        """End a running job successfully."""
         self.end(self.jobs.running_job(job_id), "completed")

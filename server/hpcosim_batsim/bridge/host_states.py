@@ -68,11 +68,7 @@ class HostStates:
         return f"host {host} ({self._platform.hosts[host].name})"
 
     def check_available(self, hosts: Sequence[int]) -> None:
-        """Check that hosts can start a job.
-
-        Raises:
-            ValueError: a host cannot; names the host and its state.
-        """
+        """Check that hosts can start a job."""
         power = self._simulation.power.state
         for host in hosts:
             if host in self.unavailable:
@@ -118,9 +114,6 @@ class HostStates:
 
         Returns:
             The request; its `remaining` is 0 if no host needs time to switch.
-
-        Raises:
-            ValueError: a host cannot enter the pstate; no host is changed.
         """
         for host in hosts:
             self._check_switch(host, pstate)
@@ -283,8 +276,6 @@ class SwitchLog:
 
     Attributes:
         requests: number of requests.
-        pstates: changes of pstates, the initial pstates first.
-        energy: energy before each request and after its end.
     """
 
     def __init__(self, initial: Sequence[int]) -> None:
@@ -300,12 +291,7 @@ class SwitchLog:
     def requested(
         self, before: EnergyEntry, hosts: Sequence[int], switching: Sequence[int], *, on: bool
     ) -> None:
-        """Add a request.
-
-        Args:
-            switching: those that need time to switch.
-            on: the requested pstate is a computation pstate.
-        """
+        """Add a request."""
         self.requests += 1
         self.hosts += len(hosts)
         self.energy.append(before)
@@ -315,12 +301,7 @@ class SwitchLog:
         self.pstates.append(PstateChange(time_s, hosts, SWITCHING_ON if on else SWITCHING_OFF))
 
     def switched(self, after: int, time_s: float, host: int, *, on: bool, last: bool) -> None:
-        """Add the end of the switch of a host.
-
-        Args:
-            on: it is on; otherwise it is asleep.
-            last: it is the last host of its request.
-        """
+        """Add the end of the switch of a host."""
         state: SwitchState = "idle" if on else "sleeping"
         self.states.append(StateEntry(after, time_s, (host,), state, counted=last))
 

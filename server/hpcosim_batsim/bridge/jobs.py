@@ -38,7 +38,6 @@ class RunJob:
     """A job of a run.
 
     Attributes:
-        source: the job as the workload or the scheduler describes it.
         full_id: its id in messages, `WORKLOAD!NAME`.
         dynamic: the scheduler registered it.
         final: its final state; None: it has not ended.
@@ -126,11 +125,7 @@ class JobRegistry:
         )
 
     def find(self, job_id: str) -> RunJob:
-        """Return a job by its full id.
-
-        Raises:
-            ValueError: no job has that id.
-        """
+        """Return a job by its full id."""
         job = self._by_id.get(job_id)
         if job is None:
             raise ValueError(f"there is no job {job_id!r}; expected an id WORKLOAD!NAME")
@@ -141,12 +136,7 @@ class JobRegistry:
         return self.profiles[job.source.workload]
 
     def register_profile(self, workload: str, name: str, raw: Mapping[str, Any]) -> None:
-        """Add a profile. A second registration of the same profile has no effect.
-
-        Raises:
-            InputError: the profile is invalid.
-            ValueError: the workload has a different profile of that name.
-        """
+        """Add a profile. A second registration of the same profile has no effect."""
         profile = parse_profile(name, raw, where="profile")
         registered = self.profiles.setdefault(workload, {})
         earlier = registered.get(name)
@@ -156,12 +146,7 @@ class JobRegistry:
         registered[name] = profile
 
     def register_job(self, job_id: str, raw: Mapping[str, Any]) -> RunJob:
-        """Add a job.
-
-        Raises:
-            InputError: the job is invalid.
-            ValueError: the id is in use, or the workload or the profile does not exist.
-        """
+        """Add a job."""
         workload, separator, name = job_id.partition("!")
         if not separator or not name:
             raise ValueError(f"job_id: expected WORKLOAD!NAME, got {job_id!r}")

@@ -39,11 +39,7 @@ class WallTimes:
 
 
 def check_address(address: str) -> None:
-    """Check the form of a scheduler's address.
-
-    Raises:
-        InputError: the transport is missing or unknown.
-    """
+    """Check the form of a scheduler's address."""
     if address.startswith(TRANSPORTS):
         return
     expected = "expected tcp://HOST:PORT or ipc://PATH"

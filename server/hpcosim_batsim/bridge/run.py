@@ -63,11 +63,7 @@ class BatsimRun:
 def new_run(
     workloads: Sequence[BatsimWorkload], platform: BatsimPlatform, options: BatsimOptions
 ) -> BatsimRun:
-    """Return a run at time 0 with `SIMULATION_BEGINS` in its queue.
-
-    Raises:
-        InputError: the combination of platform, workloads and options is not supported.
-    """
+    """Return a run at time 0 with `SIMULATION_BEGINS` in its queue."""
     registry = JobRegistry(workloads)
     if options.energy:
         _check_power(platform)

@@ -16,8 +16,6 @@ class Delay(Struct, frozen=True, kw_only=True):
     """Profile `delay`: the hosts wait, at idle power.
 
     Attributes:
-        ret: return code of its jobs; a job with another code than 0 has failed.
-        raw: the JSON object, including unknown fields.
         delay_s: duration, s.
     """
 

@@ -20,10 +20,7 @@ LOCK_POLL_S = 0.05
 
 
 class JournalFile:
-    """An open file of the operating system. Each method raises OSError.
-
-    A test has a simulated one, which fails or loses what was not synchronised.
-    """
+    """An open file of the operating system. Each method raises OSError."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

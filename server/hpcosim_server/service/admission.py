@@ -70,10 +70,7 @@ class Admission:
         self._open.state()
 
     def note_memory(self) -> int:
-        """Measure the memory of this process, and state it for the others; return it, bytes.
-
-        Call it now and then; without a limit it does nothing and returns 0.
-        """
+        """Measure the memory of this process, and state it for the others; return it, bytes."""
         used = int(self._used()) if self._limits.memory_bytes else 0
         self._totals.state(Part.MEMORY_BYTES, used)
         return used

@@ -133,7 +133,9 @@ class Front:
         self._clients.closed.clear()
         if self._clock() >= self._tidy_s:
             self._tidy_s = self._clock() + TICK_S
-            self._dismiss_idle()
+            for route in self._routes.idle(self._clock()):
+                route.is_leaving = True
+                route.post.send(messages.packed(messages.Dismissal()))
             if self._clock() >= self._told_s + STATUS_INTERVAL_S:
                 self._told_s = self._clock()
                 self._control.send(messages.Summary(replace(self._status(), sessions=[])))
@@ -299,7 +301,11 @@ class Front:
             del self._waiting[address]
             if self._hand_over(route, address, waiting.frames):
                 self._routes.give(route, waiting.nonce, now_s)
-        self._want_workers(self._hellos + 1 - len(free), now_s)
+        # So many workers that one without sessions is left over.
+        wanted = min(self._most_workers, len(self._routes) + self._hellos + 1 - len(free))
+        if wanted > len(self._routes.expected) and now_s >= self._want_s and not self._stopping:
+            self._want_s = now_s + WANT_AGAIN_S
+            self._control.send(messages.WorkersWanted(wanted))
 
     def _decide_again(self, address: bytes, waiting: WaitingRequest) -> None:
         """Decide about a waiting request, unless it still has to wait for its worker."""
@@ -309,18 +315,6 @@ class Front:
         del self._waiting[address]
         self._clients.unpark(address)
         self._decide(address, waiting.frames)
-
-    def _want_workers(self, more: int, now_s: float) -> None:
-        """Ask the supervisor for workers, so that one without sessions is left over."""
-        wanted = min(self._most_workers, len(self._routes) + more)
-        if wanted > len(self._routes.expected) and now_s >= self._want_s and not self._stopping:
-            self._want_s = now_s + WANT_AGAIN_S
-            self._control.send(messages.WorkersWanted(wanted))
-
-    def _dismiss_idle(self) -> None:
-        for route in self._routes.idle(self._clock()):
-            route.is_leaving = True
-            route.post.send(messages.packed(messages.Dismissal()))
 
     def _status(self) -> ServerStatus:
         """Return what the server does, as far as the workers have told it."""
@@ -398,11 +392,7 @@ class WorkerRoute:
 
 
 class WaitingRequest(NamedTuple):
-    """A request that waits for a worker.
-
-    Attributes:
-        worker: number of the worker of its session; 0: any worker without sessions.
-    """
+    """A request that waits for a worker."""
 
     frames: list[bytes]
     worker: int

@@ -28,7 +28,6 @@ class HeldReply(NamedTuple):
 
     Attributes:
         envelope: the return address of the last copy of the request.
-        understood: whether the client understands the message `held`.
     """
 
     envelope: Envelope
@@ -90,10 +89,7 @@ class HeldReplies:
         return max(usual_s, HELD_IDLE_S if held.understood else LONGEST_HELD_S)
 
     def repeated(self, request: Decisions, envelope: Envelope, clock_s: float) -> bytes | None:
-        """Return the reply to a copy of a request whose reply is held back; None: it is none.
-
-        The reply will go to the sender of this copy.
-        """
+        """Return the reply to a copy of a request whose reply is held back; None: it is none."""
         held = self._by_session.get(request.session)
         if held is None or held.request.seq != request.seq or held.request != request:
             return None

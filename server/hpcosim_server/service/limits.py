@@ -14,18 +14,9 @@ class Limits:
     restored are never refused, so they may exceed a limit that was full.
 
     Attributes:
-        idle_s: timeout between messages of a client, wall-clock s; the service then closes the
-            session.
-        results_retry_s: time for which the service repeats the attempt to write results that did
-            not fit on the disk, wall-clock s. At most `sessions` sessions wait for it.
-        first_request_s: timeout of the first request of a session, wall-clock s; the service then
-            closes the session, which counts as never opened.
-        events_per_s: maximum number of events that a session gets, per wall-clock s; replies wait.
         memory_bytes: memory of the processes with sessions, together, with which the server refuses
             new sessions, bytes; 0: no limit. It is measured at each hello and every 10 s. A worker
             process cannot allocate more than twice as much.
-        kept_bytes: maximum size of the last replies of closed sessions, bytes.
-        partial_results: maximum number of sessions that end early whose results are written.
     """
 
     message_bytes: int = 16 * 2**20

@@ -16,10 +16,7 @@ OBSERVE_INTERVAL_S = 0.25
 
 
 class Observer(Protocol):
-    """Is told of the sessions of a service, in the thread of the simulations.
-
-    The simulations wait while a method runs, so each returns quickly and never blocks.
-    """
+    """Is told of the sessions of a service, in the thread of the simulations."""
 
     def opened(self, label: str, opened: Opened, pace: Pace) -> None:
         """Note a new session.
@@ -64,11 +61,7 @@ class LiveLink(Protocol):
         """Note that the worker has restored its sessions."""
 
     def end(self, *, all_frames: bool) -> None:
-        """Send what viewers have not seen, for some seconds at most.
-
-        Args:
-            all_frames: whether also closed sessions are sent that nobody watches now.
-        """
+        """Send what viewers have not seen, for some seconds at most."""
 
 
 class LiveProcess(Protocol):

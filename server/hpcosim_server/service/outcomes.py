@@ -91,8 +91,6 @@ class Outcomes:
     def attempt(self, session: Session) -> str:
         """Write the results of a session that was added, before its last reply.
 
-        `write` returns the session later, and makes further attempts.
-
         Returns:
             Why the results are not written, for the client; empty: they are, or none are kept.
         """

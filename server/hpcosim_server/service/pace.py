@@ -26,12 +26,7 @@ WHY_FIXED = "the session runs in real time (realtime), so its pace cannot be cha
 
 
 class PaceState(NamedTuple):
-    """The settings of a pace.
-
-    Attributes:
-        speed: simulated seconds per wall-clock second; None: as fast as possible.
-        paused: whether replies wait for `resume` or `step`.
-    """
+    """The settings of a pace."""
 
     speed: float | None
     paused: bool
@@ -116,11 +111,7 @@ class Pace:
                 self._note_freedom()
 
     def step(self, batches: int = 1) -> None:
-        """Pause, but send this number of replies immediately.
-
-        Args:
-            batches: number of replies, from 1 to `MAX_STEPS`, which is also the most that wait.
-        """
+        """Pause, but send this number of replies immediately."""
         if not 1 <= batches <= MAX_STEPS:
             raise ValueError(f"expected from 1 to {MAX_STEPS} steps, got {batches}")
         self.pause()

@@ -107,7 +107,6 @@ class Restored(NamedTuple):
     """What was restored.
 
     Attributes:
-        ended: number of sessions that had ended, and whose results are written now.
         refused: the journals that could not be restored, with the reason.
     """
 
@@ -130,10 +129,7 @@ def restore(
     the recorded one. A session that differs is refused: its journal stays as it is.
 
     Args:
-        service: a service that keeps its journals in `journals`, before its first message.
-        of_worker: number of the worker whose sessions are restored; None: all sessions.
         skip: names of journals that stay as they are.
-        counted: whether the sessions are among those that the server has opened.
     """
     sessions = ended = 0
     refused: dict[str, str] = {}
@@ -266,11 +262,7 @@ def opened_record(records: Iterator[PlacedRecord], reader: JournalReader) -> Ope
 
 
 def open_again(record: OpenedRecord, open_simulation: Callable[[Hello], Opened]) -> Session:
-    """Open a session again.
-
-    Args:
-        open_simulation: returns the simulation for a hello, or raises SessionRefused.
-    """
+    """Open a session again."""
     try:
         hello, welcome = decode_request(record.hello), decode_reply(record.welcome)
     except DecodeError as error:

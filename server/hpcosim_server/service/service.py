@@ -64,13 +64,10 @@ class Service:
         also: additional result writers.
         report: receives each failure immediately and the progress of each active session every
             `PROGRESS_INTERVAL_S`; None: progress goes to the log.
-        watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
         journals: the folder of journals of the sessions; None: no journal is kept.
         realtime: simulated seconds per wall-clock second of sessions in real time, see `RealTime`;
             None: they are not in real time.
         totals: what all processes of the server use together; None: this process is the server.
-        folders: how many sessions that end early still get a folder, of all processes; None: as
-            the limits say.
 
     Attributes:
         closed: the sessions that are over, or that could not be restored.

@@ -23,11 +23,7 @@ PAGE_BYTES = 2**20
 
 
 class SessionJournals:
-    """Keeps the journals of the sessions of a service. Each record is written before the reply.
-
-    Args:
-        journals: the folder of journals; None: no journal is kept.
-    """
+    """Keeps the journals of the sessions of a service. Each record is written before the reply."""
 
     def __init__(self, journals: Journals | None) -> None:
         self._journals = journals

@@ -66,11 +66,7 @@ class Counts(NamedTuple):
 
 
 class OpenSessions:
-    """The open sessions.
-
-    Args:
-        totals: the totals of the server, which have these sessions and their jobs; None: its own.
-    """
+    """The open sessions."""
 
     def __init__(self, totals: Totals | None = None) -> None:
         self.opened = 0

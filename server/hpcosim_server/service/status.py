@@ -65,12 +65,7 @@ class Failure(Struct, frozen=True, omit_defaults=True, tag_field="status", tag="
 
 
 class LivePage(Struct, frozen=True, tag_field="status", tag="page"):
-    """The page of the live view (`--http`).
-
-    Attributes:
-        url: URL, with the token.
-        viewed: false when the server starts; true when the page is first opened.
-    """
+    """The page of the live view (`--http`)."""
 
     url: str
     viewed: bool = False
@@ -91,10 +86,7 @@ def progress_of(session: Session) -> Progress:
 
 
 class ProgressLog:
-    """Logs the progress of sessions. The service logs failures itself.
-
-    The time between two lines of a session is first 1 s and doubles up to `MOST_INTERVAL_S`.
-    """
+    """Logs the progress of sessions. The service logs failures itself."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

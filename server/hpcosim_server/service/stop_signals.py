@@ -23,7 +23,6 @@ class Stop:
     SIGUSR1 and SIGUSR2 are ignored.
 
     Args:
-        parent: number of the process whose end stops the server; None: none.
         limit_s: time after the first signal at which the process ends at once, s; 0: never.
 
     Attributes:

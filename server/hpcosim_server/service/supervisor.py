@@ -43,11 +43,7 @@ FIRST_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a supervisor runs.
-
-    Attributes:
-        drain_s: time after a stop in which workers must end, s.
-    """
+    """What a supervisor runs."""
 
     front: RunFront
     worker: RunWorker
@@ -150,7 +146,8 @@ class Supervisor:
         while (report := child.control.report()) is not None:
             if isinstance(report, messages.Load):
                 child.load = report
-                self._check_restored(child)
+                # What it has not restored is lost.
+                self._lose(child, self._owed.pop(child.number, 0) - child.load.opened)
             elif isinstance(report, messages.WorkersWanted):
                 self._grow(report.workers)
             elif isinstance(report, messages.Summary):
@@ -212,11 +209,6 @@ class Supervisor:
             self._restarts += 1
             self._order(FRONT, self._ended())
 
-    def _check_restored(self, child: Child) -> None:
-        """Note sessions that a worker has not restored, when it tells how many it has."""
-        lost = self._owed.pop(child.number, 0) - child.load.opened
-        self._lose(child, lost)
-
     def _lose(self, child: Child, count: int) -> None:
         """Note that sessions are lost."""
         if count > 0:
@@ -270,14 +262,7 @@ class Child:
 
 
 def fork(number: int, target: Callable[[messages.Control], None], others: Iterable[Child]) -> Child:
-    """Fork a process that runs a function and ends.
-
-    Args:
-        target: the function; gets the connection to this process.
-
-    Raises:
-        OSError: there is no memory, or no process left.
-    """
+    """Fork a process that runs a function and ends."""
     ours, theirs = messages.control_pair()
     sys.stdout.flush()
     sys.stderr.flush()

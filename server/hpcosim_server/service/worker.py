@@ -95,8 +95,10 @@ class WorkerDoor:
         if now_s >= self._tell_s or self._front is None or self._writes_results:
             self._tell_s = now_s + TICK_S
             self._tell(now_s)
-        if self._parked:
-            self._give_back_parked()
+        for address, frames in list(self._parked.items()) if self._parked else ():
+            if not self._service.held.waits_for(address):
+                del self._parked[address]
+                self._give_back(address, frames)
         if not self._arrived:
             found = self._peers.receive(timeout_s if self._front else AGAIN_S)
             self._peers.closed.clear()
@@ -207,12 +209,6 @@ class WorkerDoor:
             self._parked[address] = frames
         else:
             self._give_back(address, frames)
-
-    def _give_back_parked(self) -> None:
-        for address, frames in list(self._parked.items()):
-            if not self._service.held.waits_for(address):
-                del self._parked[address]
-                self._give_back(address, frames)
 
     def _give_back(self, address: bytes, frames: list[bytes]) -> None:
         """Give a connection to the front; without a front, close it: the client comes again."""

@@ -19,8 +19,6 @@ BYTES = 8  # of a number
 class LogRate:
     """A token bucket: a burst of lines, then a number of lines a second.
 
-    Processes that are forked later share it.
-
     Args:
         clock: returns the wall-clock time, s; in all processes the same.
 
@@ -89,10 +87,7 @@ class SharedNumbers:
         fcntl.lockf(self._file, fcntl.LOCK_UN, 1, 0)
 
     def claim(self, number: int) -> bool:
-        """Mark a number as one of this process; return whether no other process has marked it.
-
-        The mark ends with the process, or with `leave`.
-        """
+        """Mark a number as one of this process; return whether no other process has marked it."""
         try:
             fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 1 + number)
         except OSError:

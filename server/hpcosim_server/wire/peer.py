@@ -18,7 +18,6 @@ class MovedConnection(NamedTuple):
     """A connection that moves to other `Peers`, here or in another process.
 
     Attributes:
-        rest: what has arrived and is not read.
         queued: bytes that wait to be sent.
     """
 
@@ -33,8 +32,6 @@ class Peer:
 
     Attributes:
         owner: who shares its part of the connections; see `owner_of`.
-        active_s: time of the last message in either direction, s; before the first, of the
-            connection.
         has_turn: whether its messages may be read; until then nothing more is received.
         queued: bytes of messages that wait to be sent; the first may be sent in part.
     """

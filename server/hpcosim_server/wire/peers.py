@@ -109,19 +109,19 @@ class Peers:
         peer.is_waiting = False
         peer.active_s = self._clock()
         pieces = encoded(frames)
-        if peer.queued and self._is_full(peer, pieces):
-            self.lost += 1
-            return False
+        if peer.queued:
+            size = peer.queued_bytes + size_of(pieces)
+            many = len(peer.queued) >= self.bounds.queued_messages
+            if many or size > self.bounds.queued_bytes:
+                self.lost += 1
+                return False
         self._send(peer, pieces)
         if peer.queued_bytes:
             self._roster.check_total(peer.queued_bytes)
         return True
 
     def park(self, address: bytes) -> bool:
-        """Read nothing more of a peer until it is unparked; return whether it is there.
-
-        It is closed if it goes meanwhile.
-        """
+        """Read nothing more of a peer until it is unparked; return whether it is there."""
         return self._set_parked(address, is_parked=True)
 
     def unpark(self, address: bytes) -> bool:
@@ -169,7 +169,8 @@ class Peers:
     def flush(self, timeout_s: float) -> None:
         """Send what is queued, for at most a time."""
         until_s = time.monotonic() + timeout_s
-        while waiting := self._with_queue():
+        peers = self._roster.by_address
+        while waiting := {each.socket.fileno(): each for each in peers.values() if each.queued}:
             left_s = until_s - time.monotonic()
             if left_s <= 0:
                 return
@@ -185,11 +186,6 @@ class Peers:
             self._roster.close(peer)
         if self._owns_poller:
             self._poller.close()
-
-    def _with_queue(self) -> dict[int, Peer]:
-        """Return the peers for which something waits to be sent, by descriptor."""
-        peers = self._roster.by_address.values()
-        return {peer.socket.fileno(): peer for peer in peers if peer.queued}
 
     def _poll(self, timeout_s: float) -> None:
         """Wait for events and handle them."""
@@ -288,10 +284,6 @@ class Peers:
         if not peer.queued:
             self._roster.watch(peer)
 
-    def _is_full(self, peer: Peer, pieces: Sequence[bytes]) -> bool:
-        size = peer.queued_bytes + size_of(pieces)
-        return len(peer.queued) >= self.bounds.queued_messages or size > self.bounds.queued_bytes
-
 
 class Roster:
     """The connections by their addresses. Those that exceed a bound are closed."""
@@ -355,7 +347,11 @@ class Roster:
             if len(theirs) > 1 + sum(peer.owner == owner for peer in peers):
                 giving = theirs
         if giving:
-            self.close(min(giving, key=_value))
+            self.close(
+                min(
+                    giving, key=lambda peer: (peer.decoder.is_ready, peer.is_waiting, peer.active_s)
+                )
+            )
         return bool(giving)
 
     def sweep(self, now_s: float) -> None:
@@ -377,11 +373,6 @@ class Roster:
             most = max(self.by_address.values(), key=lambda peer: peer.waiting_bytes)
             total -= most.waiting_bytes
             self.close(most)
-
-
-def _value(peer: Peer) -> tuple[bool, bool, float]:
-    """Return a key by which connections are sorted: the first gives way before the others."""
-    return peer.decoder.is_ready, peer.is_waiting, peer.active_s
 
 
 class Entrance:

@@ -27,11 +27,7 @@ OnEvents = Callable[[int], None]
 
 
 class Packet(NamedTuple):
-    """A packet.
-
-    Attributes:
-        data: its bytes; empty: they were lost, for want of descriptors.
-    """
+    """A packet."""
 
     data: bytes
     connection: socket.socket | None

@@ -259,10 +259,7 @@ class Bridge:
         self._journal.close()
 
     def stop(self) -> Iterator[tuple[Envelope, bytes]]:
-        """Stop for good: no bridge will continue the session. Yield a last reply.
-
-        A bridge that acts releases the waiting jobs, as in a fall-back.
-        """
+        """Stop for good: no bridge will continue the session. Yield a last reply."""
         if self._acting is not None and not self.course.fell_back:
             self._fall_back(self._acting, "the bridge was stopped")
             yield from self._last_words
@@ -396,11 +393,7 @@ class SafetyLimits:
     """When a bridge stops acting.
 
     Attributes:
-        silent_s: longest time in which a scheduler that has a reply sends no request, or is not
-            connected, s.
-        unreachable_s: longest time in which the controller does not answer, s.
         diverged_s: longest time in which a job runs where the scheduler cannot see it, s.
-        rejected: largest number of rejected decisions in a row.
     """
 
     silent_s: float = 60.0

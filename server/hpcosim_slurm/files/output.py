@@ -44,7 +44,8 @@ class RecordedRun(NamedTuple):
 def json_lines(lines: Iterable[Mapping[str, Any]]) -> bytes:
     """Return mappings as JSON lines; whole numbers have no decimal point."""
     encoder = msgspec.json.Encoder()
-    return b"".join(encoder.encode(_plain(line)) + b"\n" for line in lines)
+    plain = ({key: _whole(value) for key, value in line.items()} for line in lines)
+    return b"".join(encoder.encode(line) + b"\n" for line in plain)
 
 
 def recorded_runs(runs: Iterable[RecordedRun]) -> bytes:
@@ -128,10 +129,6 @@ def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
     except OSError as error:
         where = Path(error.filename2) if error.filename2 else path
         raise InputError(f"cannot be written: {error.strerror or error}", where) from None
-
-
-def _plain(line: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _whole(value) for key, value in line.items()}
 
 
 def _whole(value: Any) -> Any:

@@ -65,7 +65,8 @@ def _jobs_of(records: list[Record], report: ImportReport) -> Iterator[list[Recor
     records.sort(key=lambda record: (record.submit_s, record.start_s or float("inf"), record.line))
     job: list[Record] = []
     for record in records:
-        if job and _same(job[-1], record):
+        run = (record.submit_s, record.start_s, record.end_s, record.state)
+        if job and (job[-1].submit_s, job[-1].start_s, job[-1].end_s, job[-1].state) == run:
             report.add("dropped", "repeated records", record.line)
         elif not job or (job[-1].state in CONTINUES and job[-1].name == record.name):
             job.append(record)
@@ -73,13 +74,6 @@ def _jobs_of(records: list[Record], report: ImportReport) -> Iterator[list[Recor
             yield job
             job = [record]
     yield job
-
-
-def _same(one: Record, other: Record) -> bool:
-    """Return whether two records describe the same run."""
-    return (one.submit_s, one.start_s, one.end_s, one.state) == (
-        *(other.submit_s, other.start_s, other.end_s, other.state),
-    )
 
 
 History = Sequence[Record]

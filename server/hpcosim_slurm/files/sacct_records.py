@@ -201,7 +201,7 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
     raw_id = job_id_of(raw).job_id if raw else named.job_id
     run_s, suspended_s = _run_time(values), _seconds(values, "Suspended") or 0.0
     names = ("Submit", "Eligible", "Start", "End")
-    candidates = [_moments(values, name, zone) for name in names]
+    candidates = [_field(values, name, lambda text: moments_of(text, zone)) or () for name in names]
     wall_s = None if run_s is None else run_s + suspended_s
     (submit_s, eligible_s, start_s, end_s), ambiguous = consistent(candidates, wall_s)
     if submit_s is None:
@@ -253,13 +253,6 @@ def _state(text: str) -> str:
     if len(full) != 1:
         raise FieldError(f"State: expected a job state such as COMPLETED, got {shown(text)}")
     return full[0]
-
-
-def _moments(values: dict[str, str], name: str, zone: ZoneInfo) -> tuple[float, ...]:
-    try:
-        return moments_of(values.get(name, ""), zone)
-    except FieldError as error:
-        raise FieldError(f"{name}: {error}") from None
 
 
 def _run_time(values: dict[str, str]) -> float | None:
@@ -389,9 +382,11 @@ def started_records(
                 continue
             record = record_of(row, named, zone)
         except FieldError as error:
-            report.add("dropped", f"records with an invalid field ({_column(error)})", row.line)
+            column = str(error).partition(":")[0]
+            report.add("dropped", f"records with an invalid field ({column})", row.line)
             continue
-        _note_limit(named, record, limits)
+        if (match := _LIMIT.fullmatch(named.tasks)) is not None:
+            limits.setdefault(named.job_id, int(match[1]))
         if record.ambiguous:
             report.add("guessed", "local times of the hour that is repeated", row.line)
         if reason := _never_started(record):
@@ -454,12 +449,6 @@ def array_tasks(
     return tasks
 
 
-def _note_limit(named: JobId, record: Record, limits: dict[int, int]) -> None:
-    match = _LIMIT.fullmatch(named.tasks)
-    if match is not None:
-        limits.setdefault(named.job_id, int(match[1]))
-
-
 def _never_started(record: Record) -> str:
     """Return why a job that never ran is left out; empty: it ran."""
     idle = not record.run_s and not record.nodes and record.state != "COMPLETED"
@@ -481,7 +470,3 @@ def _task_count(named: JobId) -> int:
             first, last = int(match[1]), int(match[2] or match[1])
             count += max((last - first) // max(int(match[3] or 1), 1) + 1, 0)
     return min(max(count, 1), MOST_TASKS)
-
-
-def _column(error: FieldError) -> str:
-    return str(error).partition(":")[0]

@@ -52,10 +52,8 @@ from hpcosim_slurm.report.figures import (
     text_of,
     wait_s,
 )
-from hpcosim_slurm.state import LiveJob
 from hpcosim_slurm.worlds.cluster_copy import ShadowWorld
 from hpcosim_slurm.worlds.site import Site, with_off_state
-from hpcosim_workloads.table import JobSpec
 
 WORDS: Mapping[Fate, str] = {
     "carried_out": "carried out",
@@ -225,11 +223,7 @@ def text_of_comparison(comparison: Comparison) -> str:
 
 
 def last_session(records: Iterable[AnyRecord]) -> SessionRows:
-    """Return the rows of the last session of a journal in mode shadow.
-
-    Raises:
-        JournalError: no scheduler has opened a session.
-    """
+    """Return the rows of the last session of a journal in mode shadow."""
     course, witness = BridgeState(Site(), ShadowWorld), None
     session: SchedulerSession | None = None
     requests = 0
@@ -266,7 +260,12 @@ def _rows(
     waiting = {job.row: job for job in world.engine.jobs.in_order()}
     rows = [
         JobRow(
-            _spec(world, row, witness.jobs[job_id]),
+            shown_spec(
+                witness.jobs[job_id],
+                recording.submit_s[row],
+                recording.requested_s[row],
+                recording.cores[row],
+            ),
             job_id in witness.running or witness.jobs[job_id].is_outside,
             _with_real_end(_shadow_run(world, row, waiting.get(row)), real),
             real,
@@ -295,13 +294,6 @@ def _rows(
         requests,
         len(world.not_copied),
         said_in(world),
-    )
-
-
-def _spec(world: ShadowWorld, row: int, job: LiveJob) -> JobSpec:
-    recording = world.engine.recording
-    return shown_spec(
-        job, recording.submit_s[row], recording.requested_s[row], recording.cores[row]
     )
 
 
@@ -339,12 +331,7 @@ class NamedRun(msgspec.Struct, frozen=True):
 
 
 class Reported(msgspec.Struct, frozen=True):
-    """What a report has.
-
-    Attributes:
-        runs: the run as the scheduler decided, and the real one.
-        ended: why the runs end, a sentence.
-    """
+    """What a report has."""
 
     figures: Comparison | ActingFigures
     text: str

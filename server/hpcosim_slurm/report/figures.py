@@ -29,11 +29,7 @@ ENDS, POWER, SUBMISSIONS, STARTS, SAMPLES = range(5)
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """A distribution of times, s; NaN values are left out, and no values give null.
-
-    Attributes:
-        mean, median, p10, p90: mean, median, and the limits of the middle 80 %.
-    """
+    """A distribution of times, s; NaN values are left out, and no values give null."""
 
     mean: float | None = None
     median: float | None = None
@@ -140,15 +136,7 @@ def text_of(title: str, lines: Sequence[tuple[str, str]]) -> str:
 
 
 class OneRun(NamedTuple):
-    """A run of a job.
-
-    Attributes:
-        start_s: its start, Unix time, s; NaN: the job has not started.
-        end_s: end of the job, Unix time, s; NaN: it is not over.
-        nodes: numbers of its nodes.
-        tasks: number of its cores on each node.
-        state: its final state; None: it is not over.
-    """
+    """A run of a job."""
 
     start_s: float = math.nan
     end_s: float = math.nan
@@ -207,7 +195,6 @@ class SessionRows(NamedTuple):
     """Everything that a report needs of a session.
 
     Attributes:
-        platform: the cluster; all nodes can be off.
         start_s, end_s: begin and end of the session, Unix time, s.
         rows: the jobs, in order of submission.
     """
@@ -322,11 +309,7 @@ class _AnyJobs(LiveEngine):
 def run_of(
     session: SessionRows, which: Callable[[JobRow], OneRun], *, is_real: bool
 ) -> ScriptedRun:
-    """Return one of the two runs of a session.
-
-    Args:
-        is_real: whether it is the real run.
-    """
+    """Return one of the two runs of a session."""
     script = _Script(session)
     steps = sorted(_steps(script, which, is_real=is_real), key=lambda step: step[:3])
     for at_s, _, _, happen in steps:

@@ -143,7 +143,6 @@ def score_of(forecasts: Iterable[Forecasted], tolerance_s: float = 1.0) -> Score
     """Return the score of forecasts.
 
     Args:
-        forecasts: at least one.
         tolerance_s: how far a start may lie outside the range, s: the grain of Slurm's times.
     """
     found = list(forecasts)

@@ -179,11 +179,7 @@ class Submissions:
         self._copies.default_factory = None  # which could not be sent to other processes
 
     def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:
-        """Return the submissions of one simulation, in the order of time.
-
-        Args:
-            horizon_s: duration from now on, s; at most `LONGEST_S`.
-        """
+        """Return the submissions of one simulation, in the order of time."""
         has_ended = generator.random() * (END + self._goes_on) < END
         if has_ended or not self._copies:
             return []

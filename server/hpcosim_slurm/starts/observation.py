@@ -46,7 +46,6 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         settings: the settings of the scheduler `slurm`, as in a scenario.
         booted_s: Unix time of the controller's start, s; None: unknown.
         usage_s: raw usage by account and user, as `sshare` prints it, s.
-        slurm_s: start of waiting jobs as `squeue --start` prints it, by number, Unix time, s.
     """
 
     format: Literal["hpcosim forecast 1"] = "hpcosim forecast 1"
@@ -82,11 +81,7 @@ def read_observation(path: Path) -> Observation:
 
 
 class EndedJob(NamedTuple):
-    """A job of the history.
-
-    Attributes:
-        run_s: its run time, s; None: it was ended at its limit.
-    """
+    """A job of the history."""
 
     user: str
     requested_s: float
@@ -123,7 +118,6 @@ class DrawnRunTimes:
         """Return a run time of a job, s.
 
         Args:
-            job: the job; its `run_s` is not used.
             elapsed_s: time for which it has run, s.
 
         Returns:

@@ -44,12 +44,7 @@ def as_json(
     samples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known.
-
-    Args:
-        forecasts: the forecasts of its waiting jobs.
-        drawn: the same with the ranges as they were drawn.
-    """
+    """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known."""
 
     def unix(at_s: float) -> float | None:
         return adopted.origin_s + at_s if math.isfinite(at_s) else None

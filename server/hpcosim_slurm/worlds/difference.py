@@ -32,7 +32,6 @@ class Change(msgspec.Struct, frozen=True, omit_defaults=True):
     """What changed from one state to the next.
 
     Attributes:
-        at_s: Unix time at which the bridge learned of it, s.
         jobs: jobs that are new or changed, as they are now, by number.
         gone: numbers of the jobs that Slurm has forgotten.
         nodes: nodes that are new or changed, as they are now, in Slurm's order.

@@ -87,15 +87,7 @@ class _Awaited:
 
 
 class RunChanges:
-    """Decisions about runs, their times of grace, and those whose effect was not seen yet.
-
-    Args:
-        timeout_s: time after which Slurm counts as having not carried out an order, s.
-
-    Attributes:
-        ends: final states that the scheduler has decided, by job id.
-        suspended: jobs that the scheduler has suspended, as far as the bridge has seen it.
-    """
+    """Decisions about runs, their times of grace, and those whose effect was not seen yet."""
 
     def __init__(
         self, engine: LiveEngine, jobs: JobsNow, timeout_s: float, order: OrderIt, reject: RejectIt
@@ -116,11 +108,7 @@ class RunChanges:
     # Decisions
 
     def decide(self, wanted: RunDecision, seq: int, index: int, *, is_starting: bool) -> None:
-        """Check a decision, and order what it wants.
-
-        Raises:
-            Rejection: the decision is invalid.
-        """
+        """Check a decision, and order what it wants."""
         engine, job_id = self._engine, wanted.job_id
         earlier = self._awaited.get(job_id)
         if earlier is not None and not isinstance(wanted, protocol.KillJob):

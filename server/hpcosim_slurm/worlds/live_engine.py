@@ -31,11 +31,7 @@ from hpcosim_workloads.table import JobSpec, job_table
 
 
 class KnownRun(NamedTuple):
-    """The run time of a job that is over in reality.
-
-    Attributes:
-        run_s: its run time without suspensions, s.
-    """
+    """The run time of a job that is over in reality."""
 
     run_s: float
     state: protocol.JobState
@@ -100,9 +96,6 @@ class LiveEngine(Engine):
 
     There is no workload: a world submits the jobs when it learns of them, and there may always be
     more.
-
-    Args:
-        start_s: time of its first event, s.
 
     Attributes:
         on_rejected: called with each rejection of a decision.
@@ -179,10 +172,6 @@ def place(engine: Engine, job: SimulatedJob, nodes: Sequence[int]) -> bool:
 
     Args:
         job: the job; its number of cores is changed to that of its tasks.
-
-    Returns:
-        Whether the job runs. Otherwise the copy has no free core on one of its nodes, because jobs
-        share cores, or not all of its nodes belong to the copy.
     """
     free = [engine.cluster.free[node] for node in nodes]
     if not nodes or min(free) < 1:
@@ -197,11 +186,6 @@ def start_on(engine: Engine, job: SimulatedJob, nodes: Sequence[int], tasks: lis
     """Start a waiting job on nodes that it has in reality, now, whether a scheduler could or not.
 
     Beside its cores it gets what it requests, as far as the copy has it free.
-
-    Args:
-        job: the job; its number of cores is changed to that of its tasks.
-        nodes: numbers of its nodes, which are on.
-        tasks: number of its tasks on each node, at most the free cores.
     """
     is_idle = all(engine.cluster.free[node] == engine.cluster.capacity[node] for node in nodes)
     wants_whole = job.spec.placement == "whole_nodes"
@@ -218,7 +202,6 @@ def spread(cores: int, free: Sequence[int]) -> list[int]:
 
     Args:
         cores: number of tasks together; nodes that are too small get fewer.
-        free: free cores of each node, above 0.
     """
     tasks = [1] * len(free)
     left = cores - len(free)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -33,12 +33,8 @@ def outside_jobs(
         if job.nodes and job.partition not in own:
             nodes = tuple(name for name in job.nodes if name in inside)
             if nodes and job.started_s is not None:
-                yield _part(job, nodes, _home(members, nodes), state)
-
-
-def _home(members: Mapping[str, frozenset[str]], nodes: Sequence[str]) -> str:
-    """Return the partition that has most of some nodes."""
-    return max(members, key=lambda name: len(members[name].intersection(nodes)))
+                home = max(members, key=lambda name: len(members[name].intersection(nodes)))
+                yield _part(job, nodes, home, state)
 
 
 def _part(job: LiveJob, nodes: tuple[str, ...], partition: str, state: ClusterState) -> LiveJob:
@@ -184,12 +180,13 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
     Neighbours of one kind are a group. Partitions are left out if there is one that has all nodes,
     so that schedulers that know none can drive the cluster.
     """
+    def kind(node: LiveNode) -> tuple[object, ...]:
+        return node.cpus, node.memory_mb, sorted(node.devices.items()), node.features
+
     nodes = list(state.nodes.values())
     number = {node.name: at for at, node in enumerate(nodes)}
     return Platform(
-        nodes=tuple(
-            _group(list(same), site) for _, same in groupby(nodes, key=lambda node: _kind(node))
-        ),
+        nodes=tuple(_group(list(same), site) for _, same in groupby(nodes, kind)),
         consumable=("cores", "memory") if site.holds_memory else ("cores",),
         partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
         reservations=tuple(reservations_of(state.reservations, number)),
@@ -212,10 +209,6 @@ def _states(power: PowerModel) -> PowerStates:
         switch_off_s=power.switch_off_s,
         switch_off_w=power.switch_w,
     )
-
-
-def _kind(node: LiveNode) -> tuple[object, ...]:
-    return node.cpus, node.memory_mb, sorted(node.devices.items()), node.features
 
 
 def _group(nodes: Sequence[LiveNode], site: Site) -> NodeGroup:

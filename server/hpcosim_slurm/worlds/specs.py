@@ -129,9 +129,6 @@ def spec_with_nodes(
 
     Args:
         error_of: returns why the model would reject a job; empty: it would not.
-
-    Returns:
-        The job with the part of its request that the model accepts, at least with its cores.
     """
     free = dataclasses.replace(job, is_held=False, dependency="", eligible_s=None)
     spec = spec_of(free, submit_s, shown)
@@ -325,11 +322,7 @@ def reservations_of(
 def newly_reserved(
     state: ClusterState, platform: protocol.Platform, number: Mapping[str, int]
 ) -> frozenset[str]:
-    """Return the nodes of reservations that have begun and that a platform does not have.
-
-    Args:
-        platform: what a scheduler was told at the begin of its session.
-    """
+    """Return the nodes of reservations that have begun and that a platform does not have."""
     known = {_without_window(each) for each in platform.reservations}
     active = {name: each for name, each in state.reservations.items() if each.is_active}
     return frozenset(

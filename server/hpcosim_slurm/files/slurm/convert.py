@@ -373,19 +373,15 @@ def _not_modelled(statements: Sequence[Statement], report: ImportReport) -> None
     for statement in statements:
         for key, name in statement.names.items():
             if statement.key == "nodename":
-                _of_node(key, name, statement, report)
+                if key in NODE_WITHOUT_EFFECT:
+                    report.add("no effect", f"NodeName ... {name}", statement.place)
+                elif key not in NODE_MODELLED:
+                    report.add("not modelled", f"NodeName ... {name}", statement.place)
             elif statement.key == "downnodes" and key in ("downnodes", "state", "reason"):
                 continue  # in the failures section
             elif statement.key not in LISTS and key not in MODELLED:
                 kind: Kind = "no effect" if key in WITHOUT_EFFECT else "not modelled"
                 report.add(kind, name, statement.place)
-
-
-def _of_node(key: str, name: str, statement: Statement, report: ImportReport) -> None:
-    if key in NODE_WITHOUT_EFFECT:
-        report.add("no effect", f"NodeName ... {name}", statement.place)
-    elif key not in NODE_MODELLED:
-        report.add("not modelled", f"NodeName ... {name}", statement.place)
 
 
 def _value(statements: Sequence[Statement], key: str) -> tuple[str, Statement | None]:

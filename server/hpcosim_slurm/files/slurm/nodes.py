@@ -59,13 +59,7 @@ MODES = {"off": "off", "cancel": "cancel", "requeue": "requeue", "suspend": "sus
 
 @dataclass(frozen=True, slots=True)
 class NodePower:
-    """Power of the nodes, which no file of Slurm states.
-
-    Attributes:
-        static_w: static power of each core, W.
-        dynamic_w: additional power of each core that has a task, W.
-        sleep_w: power of a node that is switched off, W.
-    """
+    """Power of the nodes, which no file of Slurm states."""
 
     static_w: float = 5.0
     dynamic_w: float = 5.0
