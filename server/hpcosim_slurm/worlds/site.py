@@ -180,6 +180,7 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
     Neighbours of one kind are a group. Partitions are left out if there is one that has all nodes,
     so that schedulers that know none can drive the cluster.
     """
+
     def kind(node: LiveNode) -> tuple[object, ...]:
         return node.cpus, node.memory_mb, sorted(node.devices.items()), node.features
 
