@@ -56,7 +56,6 @@ class Answer(NamedTuple):
     """A server's reply to decisions.
 
     Attributes:
-        now_s: simulated time, in seconds.
         events: the events since the last reply.
         ended: whether the simulation is over; then there are no events.
         metrics: metrics of the run by name; empty until the simulation is over.

@@ -89,11 +89,7 @@ class PolicyError(ClientError):
 
 
 class PolicyDiffersError(ClientError):
-    """A policy that comes back to its session decides differently from what was recorded.
-
-    Args:
-        now_s: simulated time of the decisions, s.
-    """
+    """A policy that comes back to its session decides differently from what was recorded."""
 
     def __init__(self, seq: int, now_s: float, expected: str, got: str) -> None:
         super().__init__(seq, now_s, expected, got)

@@ -29,7 +29,6 @@ class FreeResources:
         amounts: int64[slots], free amounts of all resources; the first are `free`.
         free: int64[nodes], cores that can be allocated now.
         free_cores: the sum of `free`.
-        now_s: simulated time, in seconds.
         single_core: whether every node has one core.
     """
 
@@ -121,7 +120,6 @@ class FreeResources:
         Args:
             amounts: int64[slots].
             choice: see `offered`.
-            start_s: begin of the run, simulated seconds.
             end_s: its earliest end; None: by the requested time.
         """
         if job.demand is None:
@@ -333,9 +331,6 @@ class Demands:
 
     def permitted(self, job: Job, demand: Demand, start_s: float, end_s: float) -> Bools | None:
         """Return the nodes on which reservations permit a job to run.
-
-        Args:
-            start_s: begin of the run, simulated seconds.
 
         Returns:
             bool[nodes]; None: all.

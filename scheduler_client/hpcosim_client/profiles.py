@@ -167,8 +167,6 @@ class NodeProfile:
         that start earlier.
 
         Args:
-            start_s: start, simulated seconds.
-            end_s: end, simulated seconds.
             order: float64[nodes], the first sort key; None: free cores before `start_s` alone.
             only: bool[nodes], the nodes that the job may use; None: all.
         """

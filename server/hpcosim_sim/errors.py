@@ -66,7 +66,6 @@ class SimulationStuck(SimulationError):  # noqa: N818 - the protocol's error `si
     """The scheduler makes no progress: jobs wait and no further event can occur.
 
     Args:
-        now_s: current simulation time, s.
         waiting: job ids of the waiting jobs, in order of submission.
         since_s: earliest submission time of a waiting job, s.
         why: the reason why simulated time cannot advance.

@@ -141,7 +141,6 @@ class Series:
         """Return the integral over simulation time, in the unit of the values times s.
 
         Args:
-            start_s: begin, s.
             end_s: end, s; not before `start_s`.
         """
         changes = [(start_s, self.at(start_s)), *self.changes(start_s, end_s)]

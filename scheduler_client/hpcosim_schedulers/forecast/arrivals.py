@@ -220,7 +220,6 @@ class Arrivals:
         Args:
             now_s: its time, s; one before the last call of any method counts as that.
             user: its user; empty: unknown.
-            run_s: its run time, s.
         """
         number = self._number.get(user)
         if number is not None:
@@ -233,7 +232,6 @@ class Arrivals:
         """Return the expected submissions, given all submissions so far; see `mean_submissions`.
 
         Args:
-            now_s: the present time, s.
             horizons_s: durations from now on, s, ascending, >= 0.
             running: ends of the running jobs, which cause submissions; none: unknown.
         """
@@ -264,8 +262,6 @@ class Arrivals:
         """Return samples of the submissions after `now_s`, up to `now_s + horizon_s`.
 
         Args:
-            now_s: the present time, s.
-            horizon_s: duration, s.
             samples: number of samples, >= 1.
             running: ends of the running jobs, which cause submissions, with as many samples; none:
                 unknown.
@@ -366,7 +362,6 @@ def simulated(
     Args:
         runs_s: the run times of the last jobs.
         ends: the ends of the running jobs, in as many samples.
-        horizon_s: duration, s.
     """
     draw = _Draw(process, runs_s, horizon_s, samples, generator)
     found = [draw.spontaneous(), draw.of_past(), draw.of_ends(ends)]

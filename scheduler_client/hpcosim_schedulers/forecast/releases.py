@@ -60,7 +60,6 @@ class Releases:
         """Take a job that starts; one that runs already starts anew.
 
         Args:
-            start_s: its start, s.
             size: what it releases at its end: cores or nodes.
             run_time: its run time.
         """

@@ -82,7 +82,6 @@ def best_start_s(signal: Signal, lasts_s: float, now_s: float, latest_s: float) 
     the start or the end coincides with a change of the signal.
 
     Args:
-        lasts_s: the duration, in seconds.
         now_s: lower bound of the start, simulated seconds, not before `signal.since_s`.
         latest_s: upper bound of the start, simulated seconds.
     """

@@ -105,7 +105,6 @@ class StepPlan:
 
     Args:
         horizon: number of steps in which a job must end.
-        step_s: duration of a step, simulated seconds.
 
     Attributes:
         bound: the bound jobs by number, in the order of binding.

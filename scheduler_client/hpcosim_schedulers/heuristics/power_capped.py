@@ -412,7 +412,6 @@ class PowerNow:
 
         Args:
             job: a waiting job with a requested time > 0.
-            cap_w: the power cap, W.
         """
         limit_w = cap_w * (1.0 + ROUNDING)
         only_cores = job.demand is None

@@ -222,7 +222,6 @@ class PowerBounds:
 
         Args:
             power_w: power without the job, W.
-            limit_w: the limit, W.
         """
         return self.least_core_w > 0.0 and power_w + self.least_core_w * job.cores > limit_w
 

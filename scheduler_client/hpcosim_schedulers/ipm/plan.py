@@ -249,7 +249,6 @@ class NodeReleases:
 
         Args:
             nodes: int64[n], the nodes to choose from.
-            start_s: the start, simulated seconds.
             count: number of nodes, at most n.
             since_s: float64[nodes], when each node was released; None: `release_s`.
         """
@@ -313,7 +312,6 @@ class Gaps:
 
     Args:
         releases: expected releases, and the cost of nodes.
-        now_s: present time, simulated seconds.
     """
 
     def __init__(self, releases: NodeReleases, now_s: float) -> None:
@@ -331,7 +329,6 @@ class Gaps:
         """Return the earliest start in gaps, and the cheapest nodes for it; None: there is none.
 
         Args:
-            lasts_s: duration, in seconds.
             after_s: lower bound of the start, simulated seconds, not before now.
             before_s: upper bound of the start, exclusive.
         """

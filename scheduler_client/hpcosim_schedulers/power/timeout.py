@@ -125,7 +125,6 @@ def at_clock(windows: list[tuple[int, int]], now_s: float, origin_s: float) -> t
 
     Args:
         windows: begin and end, seconds after Monday midnight, as from `spans_s`; at least one.
-        now_s: simulated seconds.
         origin_s: second of the week at which the simulation starts.
     """
     week = math.floor((now_s + origin_s) / WEEK_S)

@@ -59,7 +59,6 @@ class Records:
         """Take the demand at an instant.
 
         Args:
-            now_s: the present time, s.
             demand: nodes that the running and the waiting jobs need together, >= 0.
             jobs: the number of these jobs, >= 1 if they need nodes.
         """
@@ -76,8 +75,6 @@ class Records:
         """Return jobs of the present mean size that raise the demand to its next records.
 
         Args:
-            now_s: the present time, s.
-            horizon_s: duration, s.
             samples: number of samples, >= 1.
         """
         sample, after_s, level = self._drawn(now_s, horizon_s, samples, generator)

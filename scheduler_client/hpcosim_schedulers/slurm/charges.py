@@ -92,7 +92,6 @@ class Usage:
 
         Args:
             rates: amount of each column per second.
-            at_s: its start, simulated seconds.
         """
         charged = np.array(rows, dtype=np.int64)
         self._running[job_id] = _Charge(charged, np.array(rates, dtype=np.float64), at_s)

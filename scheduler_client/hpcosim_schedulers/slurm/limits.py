@@ -146,8 +146,6 @@ class Wanted(NamedTuple):
     """What a job wants.
 
     Attributes:
-        requested_s: its requested time, s.
-        now_s: simulated time, s.
         safe: whether jobs start only if they can end within limits on minutes (`enforce: safe`).
     """
 
@@ -371,7 +369,6 @@ class Limits:
         """Return Slurm's name of the limit that holds a waiting job; empty: none.
 
         Args:
-            now_s: simulated time, s.
             partition: the partition that is tried; empty: the job's first.
         """
         reason = self._partitions.held(job, partition)

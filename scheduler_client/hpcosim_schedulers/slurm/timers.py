@@ -207,7 +207,6 @@ class TimeLimits:
 
     Args:
         clock: the site's clock.
-        over_time_limit_s: OverTimeLimit, s.
     """
 
     def __init__(self, clock: SiteClock, over_time_limit_s: float) -> None:

@@ -60,9 +60,6 @@ class Clock(simpy.Environment):
 
     Timers of equal time and rank go off in the order in which they were set (SimPy's counter
     `_eid`).
-
-    Args:
-        start_s: initial simulation time, s.
     """
 
     # SimPy's property, without the call of a Python function.

@@ -342,7 +342,6 @@ class Engine:
 
     Attributes:
         rates: price and carbon intensity of the energy.
-        start_s: initial simulation time, s.
         clock: simulated time.
         power: power states of the nodes.
         resources: memory, devices and licences that jobs hold beside their cores.

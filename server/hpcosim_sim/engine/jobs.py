@@ -351,7 +351,6 @@ class Progress:
         """Begin a run.
 
         Args:
-            now_s: simulation time, s.
             alone_s: run time of the whole job on the slowest of its cores, without overhead, s.
         """
         self._begun_s, self._used_s, self._alone_s = now_s, 0.0, alone_s
@@ -362,7 +361,6 @@ class Progress:
         """Note that the job is suspended.
 
         Args:
-            now_s: simulation time, s.
             left_at: work that is left; empty: the job does not share processors.
         """
         self.left_s = self._left_s(now_s, left_at)
@@ -381,7 +379,6 @@ class Progress:
         """End the run before the end of the job; keep what the last checkpoint has.
 
         Args:
-            now_s: simulation time, s.
             left_at: as in `suspend`.
             is_suspended: whether the job is suspended.
 

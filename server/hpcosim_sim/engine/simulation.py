@@ -71,7 +71,6 @@ class Batch(NamedTuple):
     """Result of one call of `advance`.
 
     Attributes:
-        now_s: current simulation time, s.
         events: events since the previous batch, in chronological order.
         ended: whether every job is over; `events` is then empty.
     """

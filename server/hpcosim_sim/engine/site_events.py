@@ -15,7 +15,6 @@ class NodeChange:
     """A change of the availability of nodes at a given time.
 
     Attributes:
-        at_s: simulation time, s.
         kind: `fail`: the nodes fail, and jobs on them end or are requeued; `drain`: they accept no
             new jobs; `repair`: they are available again.
     """
@@ -30,7 +29,6 @@ class JobAction:
     """Something that a user or an administrator does to a job at a given time.
 
     Attributes:
-        at_s: simulation time, s.
         job_id: number of the job. The action has no effect if the job is over or in a state that
             does not permit the action; the recording counts such actions.
         kind: the action. `requeue` with `hold` also holds the job. A `resume` waits until the

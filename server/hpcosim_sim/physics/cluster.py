@@ -51,7 +51,6 @@ class Cluster:
     of the platform; `add_kind` appends further ones.
 
     Args:
-        start_s: initial simulation time, s.
         kinds: further node kinds beside the groups of the platform.
 
     Attributes:
@@ -147,7 +146,6 @@ class Cluster:
         On a node with several processors, tasks fill the processors in order.
 
         Args:
-            now_s: simulation time, s.
             tasks: number of tasks on each of `nodes`.
 
         Returns:

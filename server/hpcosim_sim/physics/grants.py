@@ -48,7 +48,6 @@ def grant_of(
 
     Args:
         power: power states of the nodes.
-        now_s: simulation time, s.
 
     Raises:
         Rejection: the allocation differs from the request of the job, is not permitted by a

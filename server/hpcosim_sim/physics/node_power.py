@@ -67,9 +67,6 @@ class NodePower:
     def enter(self, now_s: float, node: int, after: PowerState) -> float:
         """Move a node to a power state.
 
-        Args:
-            now_s: simulation time, s.
-
         Returns:
             Duration of the new state, s; infinity for `on` and `sleeping`.
 

@@ -35,7 +35,6 @@ class GroupMeter:
     section 3.1). `power_states` of the node group gives the power of a node that is not on.
 
     Args:
-        start_s: initial simulation time, s.
         count: initial number of nodes; None: `group.count`.
 
     Attributes:

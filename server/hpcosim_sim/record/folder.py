@@ -311,7 +311,6 @@ class WrittenFile(msgspec.Struct, frozen=True):
     """The content of a file of the results folder.
 
     Attributes:
-        bytes: size, bytes.
         sha256: SHA-256 of the content, 64 hexadecimal digits.
     """
 

@@ -105,7 +105,6 @@ class Periods:
 
         Args:
             run: number of the run of the job, from 1.
-            now_s: simulation time, s.
             nodes: allocated nodes, in the order of the allocation.
             tasks: number of tasks on each of `nodes`.
         """
@@ -126,7 +125,6 @@ class Periods:
 
         Args:
             period: the period before the suspension.
-            now_s: simulation time, s.
         """
         later = self.begin(self.row[period], self.run[period], now_s, [], [])
         self.first_place[later] = self.first_place[period]

@@ -117,7 +117,6 @@ class Explanations:
         """Record an explanation, unless it equals the last one of the job.
 
         Args:
-            now_s: simulation time, s.
             expected_start_s: expected start of the job, simulated s; None: unknown.
         """
         expected_s = math.nan if expected_start_s is None else expected_start_s
@@ -286,7 +285,6 @@ class Recording:
         """Record the start of a run of a job.
 
         Args:
-            now_s: simulation time, s.
             nodes: allocated nodes, in the order of the allocation.
             tasks: number of tasks on each of `nodes`.
         """
@@ -313,7 +311,6 @@ class Recording:
 
         Args:
             row: row of the job, which is running, suspended, or allocated.
-            now_s: simulation time, s.
             lost_core_s: core-seconds of computing that are lost.
         """
         failed = cause == "node_failed"
@@ -341,7 +338,6 @@ class Recording:
         """Record that a job is over.
 
         Args:
-            now_s: simulation time, s.
             reason: why the job did not run; empty: no reason is known, or it ran.
         """
         self.end_s[row] = now_s
@@ -388,7 +384,6 @@ class Recording:
         """Record that a node changed its kind.
 
         Args:
-            now_s: simulation time, s.
             kind: the new kind, an index into `Cluster.kinds`.
         """
         self.kind_at.append(len(self.changes))

@@ -17,7 +17,6 @@ class JobChange(NamedTuple):
     """The tasks of a job began or stopped to compute: a computing period began or ended.
 
     Attributes:
-        time_s: simulation time, s.
         starts: True if the period began, False if it ended.
     """
 
@@ -31,7 +30,6 @@ class PowerChange(NamedTuple):
     """Nodes entered a power state at the same instant.
 
     Attributes:
-        time_s: simulation time, s.
         nodes: node numbers, in the order of their changes.
     """
 
@@ -44,7 +42,6 @@ class KindChange(NamedTuple):
     """Nodes changed their kind at the same instant.
 
     Attributes:
-        time_s: simulation time, s.
         nodes: node numbers, in the order of their changes.
         kind: the new kind, an index into `Cluster.kinds`.
     """
@@ -101,9 +98,6 @@ def changes_of(
 
 class Replay:
     """The state of the cluster during a replay.
-
-    Args:
-        start_s: initial simulation time of the run, s.
 
     Attributes:
         cluster: tasks, node kinds and energy meters.

@@ -178,7 +178,6 @@ class RunRecord:
     The record shares the recording with the simulation. It is valid until the simulation advances.
 
     Attributes:
-        start_s: initial simulation time, s.
         end_s: simulation time up to which the run is recorded, s.
         metered_j: [node kinds, node states], metered energy, J; see `Cluster.kinds` and
             `NODE_STATES`.
@@ -239,8 +238,6 @@ def record_of(
 
     Args:
         cluster: the cluster; the function settles its meters up to `end_s`.
-        start_s: initial simulation time, s.
-        end_s: current simulation time, s.
         rates: price and carbon intensity of the energy.
     """
     cluster.settle(end_s)
@@ -264,7 +261,6 @@ class Span(NamedTuple):
     """A period in which nodes have constant state and power.
 
     Attributes:
-        start_s: begin of the period, s.
         end_s: end of the period or of the record, s.
         nodes: node numbers, ascending.
         state: one of `power.NODE_STATES`.

@@ -51,7 +51,6 @@ def cost_of(
     """Return the cost of plans, and the energy of the running jobs from now on.
 
     Args:
-        began_s: start of the simulation, simulated seconds.
         mean_run_s: mean run time of the jobs so far on the fastest node, in seconds.
     """
     now_s, idle_w, nodes = view.now_s, forecast.idle_w, plan.problem.nodes

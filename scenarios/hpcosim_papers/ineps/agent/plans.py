@@ -60,9 +60,7 @@ class Problem:
     """Waiting jobs, nodes, and the cost of plans.
 
     Args:
-        now_s: simulated time, in seconds.
         works: the jobs on each type of node, works[group][job].
-        submits_s: submission of each job, simulated seconds.
     """
 
     def __init__(

@@ -37,8 +37,6 @@ class Option(NamedTuple):
     """Forecast of a job that starts on a node as soon as it fits.
 
     Attributes:
-        start_s: start, simulated seconds.
-        end_s: end, simulated seconds.
         extra_j: additional energy of the node, in J.
         delay_s: delay of the ends of the node's other jobs, summed, in seconds.
     """
@@ -113,11 +111,7 @@ class ForecastNode:
         self._look_ahead()
 
     def option(self, now_s: float, free: int, kind: Kind) -> Option | None:
-        """Return the forecast of a job of a kind on this node; None: it has too few cores.
-
-        Args:
-            now_s: simulated time, in seconds.
-        """
+        """Return the forecast of a job of a kind on this node; None: it has too few cores."""
         if kind.cores > self.cores:
             return None
         at_s, known = self._options.get(kind, (-1.0, None))
@@ -270,10 +264,8 @@ def run_lanes(
     """Simulate a node.
 
     Args:
-        now_s: simulated time, in seconds.
         running: the jobs that run, one for each of the first lanes.
         lanes: the planned jobs of each lane, indices of `works`; a running job is not listed.
-        submits_s: their submissions, simulated seconds.
         starts_s: gets the start of each planned job, by index, simulated seconds.
 
     Raises:
@@ -442,9 +434,7 @@ def run_on(
 
     Args:
         model: the contention model; None: no contention.
-        now_s: start, simulated seconds.
         left_s: remaining work of each job, in seconds at full speed; updated to `until_s` in place.
-        until_s: end of the simulated interval, simulated seconds.
     """
     ends_s = [math.inf if left > 0.0 else now_s for left in left_s]
     going = [place for place, left in enumerate(left_s) if left > 0.0]
