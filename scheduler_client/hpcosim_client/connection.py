@@ -317,9 +317,6 @@ class Timeouts:
 class Exchange:
     """Exchanges requests for replies over a link.
 
-    Args:
-        timeouts: the timeouts.
-
     Attributes:
         is_answered: whether the server has opened a session; until then, a missing server is
             reported.

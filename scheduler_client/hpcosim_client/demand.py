@@ -51,11 +51,9 @@ class Demand:
     """What a job requires beyond a number of cores.
 
     Attributes:
-        request: the job's request; an empty one if it has none.
         choices: the sets of nodes, in the order in which they are tried; empty: the job can never
             run.
         node_cores: maximum number of cores on a node; 0: no limit.
-        holds_memory: whether the job holds memory.
     """
 
     request: JobRequest
@@ -119,9 +117,6 @@ class Slots:
     The first slots are the cores of the nodes by node number, so the number of a node is the slot
     of its cores. The memory of the nodes, in parts of an MB, follows if jobs hold memory, then a
     slot for each device (in thousandths), one for each licence, and one that is always 0.
-
-    Args:
-        platform: the cluster's description.
 
     Attributes:
         capacity: int64[slots], all amounts of an idle cluster.

@@ -51,11 +51,7 @@ class ServerGoneError(ClientError):
 
 
 class ServerRefusedError(ClientError):
-    """The server rejected a request.
-
-    Args:
-        error: the server's reply: a code, a message and the place in the request.
-    """
+    """The server rejected a request."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(error)
@@ -110,12 +106,7 @@ class PolicyDiffersError(ClientError):
 def explained(
     error: str, settings: Mapping[str, object], kind: type[Struct], owner: str
 ) -> tuple[str, str]:
-    """Return the setting of an error and what is wrong with it and how to fix it.
-
-    Args:
-        settings: the settings by name.
-        owner: name of the policy that takes the settings.
-    """
+    """Return the setting of an error and what is wrong with it and how to fix it."""
     what, _, where = error.partition(" - at `$")
     field = where.strip(".`")
     if missing := re.fullmatch(r"Object missing required field `(.*)`", what):

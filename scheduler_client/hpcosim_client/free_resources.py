@@ -290,12 +290,8 @@ def fill(job: Job, nodes: Ints, free: Ints) -> Allocation | None:
 class Demands:
     """Compares the requests of jobs with a platform.
 
-    Args:
-        platform: the cluster's description.
-
     Attributes:
         is_plain: whether a job without a request requires only cores.
-        is_free: whether no nodes are reserved.
     """
 
     def __init__(self, platform: Platform, slots: Slots) -> None:

@@ -48,11 +48,7 @@ class Link(Protocol):
         """Send a message, without waiting for the server."""
 
     def receive(self, timeout_s: float) -> bytes | None:
-        """Return the next message; None: none came in time.
-
-        Args:
-            timeout_s: longest wait, wall-clock s.
-        """
+        """Return the next message; None: none came in time."""
 
     def clock_s(self) -> float:
         """Return the time of a clock that never goes back, s."""

@@ -180,7 +180,6 @@ class NodePool(FreeResources):
         """Set the power state of a node.
 
         Args:
-            state: the power state.
             since_s: when the node entered it, simulated seconds.
             returns_s: when the node can be allocated again, simulated seconds; None: now.
         """

@@ -220,11 +220,7 @@ SHOWN = 80  # characters of a wrong value in a message
 
 
 def check_nodes(job: Job, nodes: Sequence[int], count: int) -> None:
-    """Check the nodes for a job.
-
-    Raises:
-        PolicyError: a node does not exist, is no whole number or occurs twice.
-    """
+    """Check the nodes for a job."""
     if not all(_is_whole(node) and 0 <= node < count for node in nodes):
         raise _wrong(job, f"nodes {_shown(nodes)}: expected numbers from 0 to {count - 1}")
     if len(set(nodes)) < len(nodes):
@@ -244,10 +240,6 @@ def check_stated(
         nodes: the nodes of the job; None: not stated.
         cores: cores on each node; None: not stated.
         gres: numbers of the devices on each node, by name of the resource; empty: not stated.
-
-    Raises:
-        PolicyError: the numbers are not one for each node, not above 0 or do not add up to those
-            of the job, or no node has a resource of a name.
     """
     if cores is None:
         raise _wrong(job, "stated devices without cores: expected nodes=, cores= and gres=")
@@ -295,9 +287,6 @@ def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> 
 
     Args:
         expected_start_s: expected start, simulated seconds; None: unknown.
-
-    Raises:
-        PolicyError: the reason is malformed, or the start is NaN or too large.
     """
     if not isinstance(reason, str) or REASON.fullmatch(reason) is None:
         raise PolicyError(

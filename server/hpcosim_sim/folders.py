@@ -14,9 +14,6 @@ def make_folders(folder: Path, mode: int = 0o777) -> None:
     Args:
         mode: permissions of the folder if it is new, less the umask; its parents have the usual
             ones.
-
-    Raises:
-        OSError: it cannot be created.
     """
     if folder.is_dir():
         return

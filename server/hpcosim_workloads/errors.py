@@ -16,7 +16,6 @@ class WorkloadError(WorkloadsError):
     """A workload file cannot be read, a job is invalid, or an argument is out of range.
 
     Args:
-        what: what is wrong and what was expected.
         path: the file, if there is one.
         line: the line of the file, counted from 1.
     """
@@ -52,7 +51,6 @@ class LineError(WorkloadsError, ValueError):
     """A job line is invalid. It is a ValueError, like the errors of the JSON decoder.
 
     Args:
-        what: what is wrong and what was expected.
         place: place of the line if the error was found after it was read; None: the latest line.
     """
 
@@ -76,7 +74,6 @@ class DownloadError(WorkloadsError):
         fault: what failed: "network" (no connection, or it broke), "server" (an error status),
             "content" (not the expected log), "address" (unknown or not a web address; no request
             was sent) or "disk".
-        what: what was found and what was expected.
     """
 
     def __init__(self, fault: Fault, what: str, where: str) -> None:

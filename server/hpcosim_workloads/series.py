@@ -138,11 +138,7 @@ class Series:
         return list(zip(times_s[inside].tolist(), values[inside].tolist(), strict=True))
 
     def integral(self, start_s: float, end_s: float) -> float:
-        """Return the integral over simulation time, in the unit of the values times s.
-
-        Args:
-            end_s: end, s; not before `start_s`.
-        """
+        """Return the integral over simulation time, in the unit of the values times s."""
         changes = [(start_s, self.at(start_s)), *self.changes(start_s, end_s)]
         ends_s = [time_s for time_s, _ in changes[1:]] + [end_s]
         return math.fsum(

@@ -30,9 +30,6 @@ def window_by_number(table: JobTable, first: int, last: int) -> JobTable:
 
     The submission time of the first job becomes 0. `JobTable.skipped` counts the jobs of the
     window: a dropped job belongs to the window of the next job submitted later.
-
-    Raises:
-        WorkloadError: the window has no jobs.
     """
     rules = table.rules.in_rows(first, last, len(table))
     return _window(table, first, last, rules, f"numbered {first} to {last}")

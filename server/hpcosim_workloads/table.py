@@ -122,9 +122,6 @@ class AppliedRules:
 
         The jobs dropped after the last of all rows belong to a window that reaches that row, so
         the counts of consecutive windows add up.
-
-        Args:
-            last: row after the window.
         """
         end = jobs + 1 if last >= jobs else last
         return self._kept((self.row >= first) & (self.row < end))
@@ -313,7 +310,6 @@ def job_table(
     """Return a table of these columns.
 
     Args:
-        names: the names of each column of `NAMED`.
         rules: the jobs that the reader dropped or changed; default: none.
         **columns: a sequence, or one value for all jobs; a missing column has its default from
             `COLUMNS`. `job_id` must be a sequence: its length is the number of jobs.

@@ -1,4 +1,7 @@
-"""Lower bounds of the normalised energy-delay product, for scenarios and small sequences."""
+"""Lower bounds of the normalised energy-delay product, for scenarios and small sequences.
+
+Without SciPy, or without a schedule within the time limit of the solver, there is an `OracleError`.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +56,7 @@ def least_normalised_edp(suite: Suite, instance: InstanceFile, loaded: LoadedSce
 
 
 def exact_cost(machines: Machines, jobs: StepJobs) -> float:
-    """Return the least sum of normalised energy-delay products of one sequence.
-
-    Raises:
-        OracleError: SciPy is missing, or the solver found no schedule within its time limit.
-    """
+    """Return the least sum of normalised energy-delay products of one sequence."""
     # An optimal schedule has no second in which all machines are idle and jobs wait.
     longest = int(jobs.actual[0].max(axis=0).sum())
     return optimum(machines, jobs, int(jobs.submit.max()) + longest).least
@@ -68,9 +67,6 @@ def least_cost(machines: Machines, jobs: StepJobs) -> float:
 
     The seconds of the programme end at a horizon. If no machine is full in its last second, later
     seconds change nothing: a step there costs more than in the last second, which has room.
-
-    Raises:
-        OracleError: SciPy is missing.
     """
     ran = jobs.actual[0].max(axis=0)[jobs.valid[0]].astype(np.int64)
     last = int(jobs.submit[0][jobs.valid[0]].max())
@@ -169,9 +165,6 @@ def optimum(machines: Machines, jobs: StepJobs, horizon: int) -> SequenceBound:
     Args:
         horizon: number of steps that contains an optimal schedule. The length of some schedule is
             not sufficient; the last submission plus the sum of all run times is.
-
-    Raises:
-        OracleError: SciPy is missing, or the solver found no schedule within its time limit.
     """
     optimize, sparse = scipy_for("the optimum of a sequence")
     starts = _starts(machines, jobs, horizon)

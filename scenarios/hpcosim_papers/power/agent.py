@@ -3,6 +3,8 @@
 They follow sections 2.2 and 4.1 and table 3 of "Improving the Efficiency of a Deep Reinforcement
 Learning-Based Power Management System for HPC Clusters Using Curriculum Learning". No weight
 belongs to a node, so a network takes any number of nodes and is equivariant to their order.
+
+A file that is invalid or does not fit the features is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -84,7 +86,6 @@ def logits_of(shape: Shape, weights: Weights, seen: Observation) -> Rows:
     Each layer has self-attention and feed-forward, each with residual and post-normalisation.
 
     Args:
-        weights: weights of the actor.
         seen: float32[nodes, features], the observation.
     """
     nodes = linear(weights, "encoder.0", seen)
@@ -142,20 +143,12 @@ class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save_actor(path: Path, weights: Weights, about: NodePowerMetadata) -> None:
-    """Write an actor, the same bytes for the same weights. It needs the extra `rl`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write an actor, the same bytes for the same weights. It needs the extra `rl`."""
     write_network(path, weights, FORMAT, about)
 
 
 def load_actor(path: Path) -> tuple[Weights, NodePowerMetadata]:
-    """Return the weights of an actor and its metadata.
-
-    Raises:
-        PolicyError: the file is invalid, or the actor does not fit the present features.
-    """
+    """Return the weights of an actor and its metadata."""
     about, weights = read_network(path, FORMAT, NodePowerMetadata, "power manager")
     if about.scales != SCALES:
         what = f"expected features with scales of version {SCALES}, got {about.scales}"
@@ -187,9 +180,6 @@ def learned(
         interval_s: interval between two decisions, simulated seconds; None: as in training.
         origin_s: second of the week, from Monday midnight, at which the simulation starts; None: as
             in training. Networks without calendar features ignore it.
-
-    Raises:
-        PolicyError: the file is invalid.
     """
     weights, about = load_actor(Path(model))
     if about.origin_s is None or origin_s is None:

@@ -37,12 +37,10 @@ def in_parallel(
     Each process has one thread, so the results do not depend on the number of processes.
 
     Args:
-        tasks: its arguments, one for each call.
         workers: number of processes; 1: the current process; None: one per core.
 
     Raises:
         StudyError: the processes of a task were killed, for example because memory ran out.
-        Exception: any exception of the function.
     """
     count = min(workers or cores(), len(tasks))
     settings = Local(workers=count) if count > 1 else IN_THIS_PROCESS
@@ -93,7 +91,6 @@ def train_all(
             function that other processes can import.
         table: file name of the table, in `out` and in the folder of each training.
         digits: significant digits of floats in the table; None: full precision.
-        workers: number of processes; 1: the current process; None: one per core.
 
     Returns:
         The rows of the table.

@@ -51,8 +51,6 @@ class Request(NamedTuple):
             ones.
         executor: where runs are simulated. Trainings run on this machine.
         force: accept an output folder with other files, and simulate all runs again.
-        warn: called with each warning.
-        say: called with sentences about the progress.
     """
 
     name: str
@@ -112,11 +110,7 @@ def only(wanted: Callable[[Labels], bool]) -> Callable[[Combinations], Combinati
 
 
 def plan(study: Study, warn: Warn = ignore_warning) -> Plan:
-    """Return the runs of a study.
-
-    Raises:
-        As `plan_of`.
-    """
+    """Return the runs of a study."""
     return plan_of(
         study.experiment, study.overrides, warn, changed=study.changed, measures=study.measures
     )

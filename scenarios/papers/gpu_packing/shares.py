@@ -114,7 +114,6 @@ def arrivals(asked: Sequence[int], capacity: int, rng: np.random.Generator) -> l
 
     Args:
         asked: GPU thousandths that each task of the list asks for.
-        rng: source of the order.
     """
     chosen = list(range(len(asked)))
     total = sum(asked)

@@ -4,6 +4,7 @@ Training has the layers in PyTorch. Weights have the names and the shapes that P
 `NAME.weight`, [outputs, inputs], and `NAME.bias`, [outputs]. Layers of a sequence have numbers:
 `NAME.0`, `NAME.2`; activations, which have no weights, take the numbers between them. A file is
 safetensors with metadata in JSON.
+A file that cannot be read or has other weights is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -111,14 +112,7 @@ def normalised(weights: Weights, name: str, values: Rows) -> Rows:
 def write_network(
     path: Path, weights: Mapping[str, NDArray[Any]], form: str, metadata: msgspec.Struct
 ) -> None:
-    """Write weights by name, the same bytes for the same weights. It needs the extra `rl`.
-
-    Args:
-        weights: the weights by name.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write weights by name, the same bytes for the same weights. It needs the extra `rl`."""
     from safetensors.numpy import save
 
     # A single key, because the library writes several in random order.
@@ -129,15 +123,7 @@ def write_network(
 def read_network(
     path: Path, form: str, metadata: type[Metadata], what: str
 ) -> tuple[Metadata, Arrays]:
-    """Return the metadata and the weights of a file.
-
-    Args:
-        form: expected kind and version of the file.
-        what: name of the kind of file, for errors.
-
-    Raises:
-        PolicyError: the file is missing, cannot be read or is of another kind.
-    """
+    """Return the metadata and the weights of a file."""
     if not path.is_file():
         raise PolicyError(_missing(path))
     try:
@@ -181,15 +167,7 @@ def _nearest(checkpoint: Path) -> str:
 
 
 def check_weights(path: Path, weights: Arrays, expected: Shapes) -> Weights:
-    """Return the weights of a file if they are those of a network.
-
-    Args:
-        path: file of the weights, for errors.
-        weights: the weights by name.
-
-    Raises:
-        PolicyError: a weight is missing, unknown, or of another shape or type.
-    """
+    """Return the weights of a file if they are those of a network."""
     found = {name: array.shape for name, array in weights.items()}
     for name in sorted(expected.keys() | found.keys()):
         if expected.get(name) != found.get(name):

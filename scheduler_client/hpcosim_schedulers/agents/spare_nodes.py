@@ -2,6 +2,7 @@
 
 The network observes a row for each spare node, in the order of `Spares`, with how many nodes were
 needed in the past. Writing its file needs the extra `rl`.
+An invalid file of a network is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -60,11 +61,7 @@ Facts = Mapping[str, str | int | float]
 
 
 def learned(settings: Learned) -> Manager:
-    """Return the manager of a trained network.
-
-    Raises:
-        PolicyError: the file of the network is invalid.
-    """
+    """Return the manager of a trained network."""
     plain = Predictive(settings.wait_price_w, settings.samples)
     return by_network(plain, load_network(Path(settings.model)))
 
@@ -346,19 +343,12 @@ def save_network(path: Path, network: NeedNetwork, facts: Facts) -> None:
 
     Args:
         facts: settings and results of its training, for information.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     save_arrays(_FILE, path, network._asdict(), json.dumps(dict(facts), sort_keys=True))
 
 
 def load_network(path: Path) -> NeedNetwork:
-    """Return the network in a file.
-
-    Raises:
-        PolicyError: the file has no network, or one of other sizes.
-    """
+    """Return the network in a file."""
     arrays, _ = load_arrays(_FILE, path)
     network = NeedNetwork(**arrays)
     hidden = network.inner.shape[1]

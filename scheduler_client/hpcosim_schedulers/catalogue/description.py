@@ -1,4 +1,7 @@
-"""Descriptions of policies, which servers record with the results."""
+"""Descriptions of policies, which servers record with the results.
+
+A file that cannot be read is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -30,10 +33,7 @@ def describe(
     identified by their checksums.
 
     Args:
-        name: the job scheduler, as `make_policy` takes it.
         power: the power manager; its paths start at the current folder.
-        awareness: how the job scheduler treats nodes that are not on.
-        settings: settings of the job scheduler, see `make_policy`.
 
     Returns:
         `name`: the name in results, see `title`. `settings`: `scheduler`, `power` (the manager's
@@ -42,9 +42,6 @@ def describe(
         SHA-256 of their JSON. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
         scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`). Of a policy
         file that imports modules of its folder also `modules_sha256`: the SHA-256 of each, by name.
-
-    Raises:
-        PolicyError: a file cannot be read.
 
     Example:
         >>> describe("easy")["name"]
@@ -62,14 +59,7 @@ def describe(
 
 
 def policy_file(name: str) -> Path | None:
-    """Return the file in the name of a scheduler; None: it has none.
-
-    Args:
-        name: the scheduler, as `make_policy` takes it.
-
-    Raises:
-        PolicyError: the name of a policy file lacks the function.
-    """
+    """Return the file in the name of a scheduler; None: it has none."""
     name = canonical_name(name)
     if is_policy_file(name):
         return split_name(name)[0]

@@ -44,11 +44,7 @@ def is_policy_file(name: str) -> bool:
 
 
 def split_name(name: str) -> tuple[Path, str]:
-    """Return the path and the function of a name `PATH.py:FUNCTION`; the file is not opened.
-
-    Raises:
-        PolicyError: no function is named.
-    """
+    """Return the path and the function of a name `PATH.py:FUNCTION`; the file is not opened."""
     path, _, function = name.rpartition(":")
     if not path.endswith(SUFFIX) or not function.isidentifier():
         file = path if path.endswith(SUFFIX) else name

@@ -1,4 +1,7 @@
-"""Policies of a job scheduler and a power manager, by name and settings."""
+"""Policies of a job scheduler and a power manager, by name and settings.
+
+What cannot be combined, and an invalid file of a manager, is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,9 @@ def with_power(
     """Return a new policy: a job scheduler by name beside a power manager.
 
     Args:
-        name: name of the job scheduler, as `make_policy` takes it.
         power: the power manager; relative paths start at the current folder.
         awareness: the job scheduler's awareness of power states. It has no effect with `AlwaysOn`
             and with `Oracle`, whose plan was computed with every node on.
-        settings: settings of the job scheduler, see `make_policy`.
-
-    Raises:
-        PolicyError: the scheduler is unknown or does not support the awareness, the two cannot be
-            combined, or a file of the manager is invalid.
     """
     check_together(name, power, awareness)
     if isinstance(power, Oracle):
@@ -63,15 +60,7 @@ def with_power(
 
 
 def check_together(name: str, power: Power, awareness: Awareness) -> None:
-    """Check that a power manager can be combined with a job scheduler of an awareness.
-
-    Args:
-        power: the power manager.
-        awareness: the job scheduler's awareness of power states.
-
-    Raises:
-        PolicyError: it cannot.
-    """
+    """Check that a power manager can be combined with a job scheduler of an awareness."""
     if isinstance(power, Slurm) and awareness in ("planned", "ipm"):
         raise PolicyError(
             f"the power manager slurm does not permit power_awareness: {awareness}, with which the "

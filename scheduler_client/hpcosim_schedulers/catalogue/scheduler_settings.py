@@ -1,6 +1,7 @@
 """Schedulers with settings: those of a site, `scheduler.settings`, and those in a name.
 
 A name has them as in `carbon-aware:slack_s=86400`; these schedulers follow a signal.
+An unknown or invalid setting is a `PolicyError`, one of a site a `SiteSettingsError`.
 """
 
 from __future__ import annotations
@@ -36,11 +37,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e12)]
 
 
 def make_site_policy(name: str, settings: Settings) -> Policy:
-    """Return a new scheduler of `SITES`.
-
-    Raises:
-        PolicyError: a setting is invalid.
-    """
+    """Return a new scheduler of `SITES`."""
     from hpcosim_schedulers.slurm.settings import SiteSettingsError, parse_site
 
     try:
@@ -78,11 +75,7 @@ def unstartable_jobs(
 
 
 def check_settings(name: str, settings: Settings) -> None:
-    """Check the settings of a scheduler without making it.
-
-    Raises:
-        SiteSettingsError: a setting is invalid, or the scheduler takes none.
-    """
+    """Check the settings of a scheduler without making it."""
     if not settings:
         return
     from hpcosim_schedulers.slurm.settings import SiteSettingsError, parse_site
@@ -124,11 +117,7 @@ def follows_signal(name: str) -> bool:
 
 
 def parse_settings(name: str) -> CarbonAware | PowerCapped:
-    """Return the settings in a name `SCHEDULER` or `SCHEDULER:SETTING=VALUE:SETTING=VALUE`.
-
-    Raises:
-        PolicyError: a setting is unknown or invalid.
-    """
+    """Return the settings in a name `SCHEDULER` or `SCHEDULER:SETTING=VALUE:SETTING=VALUE`."""
     scheduler, colon, text = name.partition(":")
     kind = SETTINGS[scheduler]
     pairs = [each.partition("=") for each in text.split(":")] if colon else []
@@ -147,15 +136,7 @@ def parse_settings(name: str) -> CarbonAware | PowerCapped:
 
 
 def check_signal(name: str, known: Collection[str], possible: Collection[str]) -> None:
-    """Check that a simulation has the signal that a scheduler follows.
-
-    Args:
-        name: see `parse_settings`.
-        possible: names of all signals that a simulation can have.
-
-    Raises:
-        PolicyError: a setting is invalid, or the simulation lacks the signal.
-    """
+    """Check that a simulation has the signal that a scheduler follows."""
     settings = parse_settings(name)
     if isinstance(settings, CarbonAware):
         signal = settings.signal
@@ -176,15 +157,7 @@ def check_signal(name: str, known: Collection[str], possible: Collection[str]) -
 
 
 def make_signal_policy(name: str, awareness: Awareness) -> Policy:
-    """Return a new policy that follows a signal.
-
-    Args:
-        name: see `parse_settings`.
-        awareness: awareness of power states; `carbon-aware` supports all.
-
-    Raises:
-        PolicyError: a setting is invalid, or the awareness is not supported.
-    """
+    """Return a new policy that follows a signal."""
     settings = parse_settings(name)
     if isinstance(settings, CarbonAware):
         from hpcosim_schedulers.heuristics.carbon_aware import carbon_aware

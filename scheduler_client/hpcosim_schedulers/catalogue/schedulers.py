@@ -1,4 +1,7 @@
-"""Job schedulers by name."""
+"""Job schedulers by name.
+
+An unknown name, an invalid file or setting, and an awareness without support is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -199,11 +202,7 @@ def expand(names: Sequence[str]) -> list[str]:
 
 
 def check_scheduler(name: str) -> str:
-    """Return the canonical name of a scheduler, as `make_policy` takes it; no file is opened.
-
-    Raises:
-        PolicyError: the scheduler is unknown, the name is a group's, or it lacks a file.
-    """
+    """Return the canonical name of a scheduler, as `make_policy` takes it; no file is opened."""
     name = canonical_name(name)
     if name in ("scripted", SCRIPTED):
         raise PolicyError(f"{name!r} names no file: expected {SCRIPTED}results/a-run/schedule.csv")
@@ -259,13 +258,8 @@ def make_policy(
         name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
             `recorded:FILE`,
             `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
-        awareness: how the policy treats nodes that are not on, see `Awareness`.
         settings: settings of a site for the schedulers of `SITES`, see `slurm.settings`; other
             schedulers ignore them.
-
-    Raises:
-        PolicyError: see `check_scheduler`; the file or a setting is invalid; or the scheduler does
-            not support the awareness.
 
     Example:
         >>> policy = make_policy("easy")

@@ -1,4 +1,7 @@
-"""Schedulers that register themselves by entry points, and trained ones with their model files."""
+"""Schedulers that register themselves by entry points, and trained ones with their model files.
+
+A name that is not that of a trained scheduler, or has no valid file, is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +39,7 @@ def is_trained(name: str) -> bool:
 
 
 def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
-    """Return the name of a scheduler with the values of the options `--model` and `--sample`.
-
-    Args:
-        model: model file of a trained scheduler; None: no file.
-        sample: whether a trained scheduler samples its actions; otherwise it is greedy.
-
-    Raises:
-        PolicyError: a model or sampling is given, but the scheduler is not trained.
-    """
+    """Return the name of a scheduler with the values of the options `--model` and `--sample`."""
     if model is None and not sample:
         return name
     if name not in registered(TRAINED):
@@ -54,11 +49,7 @@ def with_model(name: str, model: Path | None, *, sample: bool = False) -> str:
 
 
 def check_trained(name: str) -> None:
-    """Check that a name is that of a trained scheduler with a file, which is not opened.
-
-    Raises:
-        PolicyError: the scheduler is not trained, or the file is missing from the name.
-    """
+    """Check that a name is that of a trained scheduler with a file, which is not opened."""
     if not is_trained(name) or not name.partition(":")[2]:
         kind = name if is_trained(name) else "pairing"
         raise PolicyError(
@@ -68,12 +59,7 @@ def check_trained(name: str) -> None:
 
 
 def make_trained(name: str) -> Policy:
-    """Return a new policy of a trained scheduler, by its name with a file.
-
-    Raises:
-        PolicyError: see `check_trained`, the scheduler does not sample, or the file has no such
-            model.
-    """
+    """Return a new policy of a trained scheduler, by its name with a file."""
     check_trained(name)
     kind, _, model = name.partition(":")
     scheduler: TrainedScheduler = load(TRAINED, kind.removesuffix(SAMPLED))
@@ -84,11 +70,7 @@ def make_trained(name: str) -> Policy:
 
 
 class Scheduler(NamedTuple):
-    """A scheduler of the catalogue.
-
-    Attributes:
-        make: returns a new policy.
-    """
+    """A scheduler of the catalogue."""
 
     about: str
     make: Callable[[], Policy]
@@ -118,11 +100,7 @@ def registered(group: str) -> Mapping[str, EntryPoint]:
 
 
 def load(group: str, name: str) -> Any:
-    """Import what a name of a group stands for.
-
-    Raises:
-        PolicyError: the group has no such name.
-    """
+    """Import what a name of a group stands for."""
     points = registered(group)
     if name not in points:
         raise PolicyError(f"no installed package registers {name!r} in the group {group}")

@@ -358,10 +358,6 @@ def simulated(
     the number of its first submissions, with a gamma distribution of variance `LEVEL_VARIANCE`.
 
     A job starts at its submission: waits, also of jobs that wait now, are left out.
-
-    Args:
-        runs_s: the run times of the last jobs.
-        ends: the ends of the running jobs, in as many samples.
     """
     draw = _Draw(process, runs_s, horizon_s, samples, generator)
     found = [draw.spontaneous(), draw.of_past(), draw.of_ends(ends)]

@@ -61,7 +61,6 @@ class Releases:
 
         Args:
             size: what it releases at its end: cores or nodes.
-            run_time: its run time.
         """
         self.ended(job_id)
         row = len(self._job)
@@ -92,7 +91,6 @@ class Releases:
         The jobs are those of `job_ids`.
 
         Args:
-            now_s: the present time, s: no job has ended before.
             at_s: float64[times], times, s, not before `now_s`.
         """
         ends_s, weights = self._ends(now_s)

@@ -148,11 +148,6 @@ class RunTimes:
 
         No time is longer than `requested_s`; one of `requested_s` means that the job runs until
         its limit. Without limit and without history, the time is from a minute to a day.
-
-        Args:
-            user: its user; empty: unknown.
-            group: the user's group; empty: unknown.
-            requested_s: its requested time, s; from `UNLIMITED_S` on: none.
         """
         sources = self._sources(_keys(user, group, requested_s, size), requested_s)
         weights = self._mixed(user, sources)

@@ -25,7 +25,6 @@ class _Delay(NamedTuple):
     """The planned start of a job.
 
     Attributes:
-        start_s: planned start, simulated seconds.
         is_final: whether the forecast covered every possible run of the job.
     """
 
@@ -45,7 +44,6 @@ def carbon_aware(inner: Policy, signal: str = "co2_g_per_kwh", slack_s: float = 
     non-interruptible shifting of Wiesner et al. 2021, "Let's Wait Awhile".
 
     Args:
-        inner: schedules the jobs that are not delayed, such as `easy`.
         slack_s: time for which a job without a deadline can be delayed, in seconds, >= 0.
     """
     delayed: dict[int, _Delay] = {}

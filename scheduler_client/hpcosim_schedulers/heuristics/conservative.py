@@ -84,12 +84,7 @@ def _explain(view: View, held: dict[int, Reservation]) -> None:
 
 
 class _Book(NamedTuple):
-    """The reservations during one call of the policy.
-
-    Attributes:
-        held: the reservation of each job, by number.
-        awareness: awareness of power states.
-    """
+    """The reservations during one call of the policy."""
 
     view: View
     profile: Profile

@@ -61,9 +61,6 @@ def easy(view: View) -> None:
 def backfill_behind(view: View, head: Job) -> Reservation | None:
     """Start jobs that do not delay a head that does not fit, in submission order.
 
-    Args:
-        view: the view; more than one job waits.
-
     Returns:
         The reservation of the head; None: no reservation was needed, or there is none.
     """
@@ -91,9 +88,6 @@ def easy_aware(awareness: Awareness) -> Policy:
     later start runs earlier. The first other job is the head; its reservation is not delayed by
     later jobs. With `planned`, each later job that can run within the longest boot time has a
     reservation too, so that nodes are switched on for all of them.
-
-    Args:
-        awareness: `aware` or `planned`, see `Awareness`.
     """
     wake_ahead = WakeAhead(awareness)
 

@@ -103,9 +103,6 @@ class MachineBinding(NamedTuple):
 class StepPlan:
     """The occupied cores of each machine in each step, and the bound jobs.
 
-    Args:
-        horizon: number of steps in which a job must end.
-
     Attributes:
         bound: the bound jobs by number, in the order of binding.
         used: for each node, the occupied cores in each step from now on, at least `horizon` steps.

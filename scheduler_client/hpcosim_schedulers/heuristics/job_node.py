@@ -240,7 +240,6 @@ def job_node(
     Args:
         job_order: a name of `JOB_ORDERS`.
         node_order: a name of `NODE_KEYS`.
-        one_per_event: whether at most one job starts at each call.
         soonest_on: whether nodes that are on go first, then booting nodes, then sleeping nodes,
             each in the order of the rule.
     """

@@ -188,7 +188,6 @@ def immediate(rule: Rule, *, chained: bool = False) -> Policy:
     """Return the policy that binds each job to a node at its submission; see the module.
 
     Args:
-        rule: order of jobs submitted at one instant.
         chained: whether to repeat the two errors of the program of the papers.
     """
     keys, submit_s = list(KEYS[rule]), attrgetter("submit_s")

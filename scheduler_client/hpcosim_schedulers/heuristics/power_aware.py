@@ -56,9 +56,6 @@ def cheapest_start(
     energy than one cycle off and on of the nodes that the earliest start would switch on.
 
     Args:
-        profile: the profile of `power_profile`.
-        awareness: the profile's awareness, `aware` or `planned`.
-        after_s: lower bound of the start, simulated seconds.
         until_s: upper bound of the earliest start, simulated seconds.
 
     Returns:

@@ -44,12 +44,7 @@ class SleepWait:
         self._alarm = PolicyAlarm()
 
     def begins(self, view: View, bounds: PowerBounds, cap: Signal, job: Job) -> bool:
-        """Return whether a job, the head of the queue, waits; it does not fit at present.
-
-        Args:
-            bounds: power of the nodes.
-            cap: the power cap, W.
-        """
+        """Return whether a job, the head of the queue, waits; it does not fit at present."""
         nodes = view.nodes
         is_on = np.array([state != "sleeping" for state in nodes.power])
         may_change = view.power_exchange.switches and bool((nodes.can_sleep & is_on).any())
@@ -90,12 +85,9 @@ class CapState:
     """What the scheduler keeps from pass to pass.
 
     Attributes:
-        bounds: power of the nodes.
-        now: power of the nodes now.
         always_on: whether no node can be switched.
         cap: the cap of the last pass; None: there was no pass.
         possible: numbers of jobs that fit alone below a cap that does not change.
-        sleep: the wait for nodes to be switched off.
     """
 
     bounds: PowerBounds
@@ -371,11 +363,7 @@ class PowerNow:
     A job that does not fit now does not fit in the profile. An event changes few jobs: only their
     nodes are counted anew.
 
-    Args:
-        bounds: power of the nodes.
-
     Attributes:
-        power_w: total power, W.
         resting_w: float64[nodes], see `PowerBounds.resting_w`.
         added_per_core_w: float64[nodes], power that a node adds for each core if all its cores
             compute, W. Nodes with the least go first.

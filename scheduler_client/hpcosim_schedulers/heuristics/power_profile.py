@@ -27,9 +27,6 @@ class PowerProfile:
     its request draws power for ever here, because its end is unknown.
 
     Args:
-        view: the view, for time and power states.
-        bounds: power of the nodes.
-        cap: the power cap, W.
         resting_w: float64[nodes], see `PowerBounds.resting_w`; None: it is computed.
 
     Attributes:
@@ -140,7 +137,6 @@ class PowerStep:
     """The power of the cluster at one time, without nodes that can be switched.
 
     Args:
-        bounds: power of the nodes.
         tasks: int64[nodes], tasks of each node.
         node_w: float64[nodes], power of each node, W.
     """
@@ -218,20 +214,13 @@ class PowerBounds:
         self._sleep_w: Floats = sleep_w[self._group]
 
     def excludes(self, job: Job, power_w: float, limit_w: float) -> bool:
-        """Return whether the cores of a job exceed a limit wherever they are, beside other power.
-
-        Args:
-            power_w: power without the job, W.
-        """
+        """Return whether the cores of a job exceed a limit wherever they are."""
         return self.least_core_w > 0.0 and power_w + self.least_core_w * job.cores > limit_w
 
     def resting_w(self, power: list[PowerState]) -> Floats:
         """Return float64[nodes]: nodes without a job until their next switching on, in W.
 
         A node that is on or booting can be switched off at any time by a power manager.
-
-        Args:
-            power: power state of each node.
         """
         state = np.array(power)
         off_w = np.maximum(self._going_off_w, self._sleep_w)
@@ -245,7 +234,6 @@ class PowerBounds:
         """Return the bound of nodes that are on, by their numbers of tasks, in W.
 
         Args:
-            nodes: int64[n], node numbers.
             tasks: int64[..., n], tasks on each of `nodes`. More tasks than cores count as a full
                 node: a job that overruns its request still has its cores when others are expected.
         """

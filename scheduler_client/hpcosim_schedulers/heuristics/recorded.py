@@ -2,6 +2,7 @@
 
 `hpcosim import` writes the runs. Unlike `scripted`, nodes have their names, a job may have several
 runs (it was requeued), and the cores on each node are unknown.
+An invalid file is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -53,11 +54,7 @@ def recorded_path(jobs: Path) -> Path:
 
 
 def read_recorded(path: Path) -> dict[int, list[RecordedRun]]:
-    """Return the runs of each job, by its number, from a file that `hpcosim import` wrote.
-
-    Raises:
-        PolicyError: the file cannot be read, or a line is invalid.
-    """
+    """Return the runs of each job, by its number, from a file that `hpcosim import` wrote."""
     found: dict[int, list[RecordedRun]] = {}
     try:
         with open_table(path) as file:
@@ -85,9 +82,6 @@ def recorded(runs: Mapping[int, Sequence[RecordedRun]], name: str = "") -> Polic
     whole seconds, and simulated jobs may end later than in reality. It is requeued at the end of
     each recorded run but the last. A job that does not fit on its nodes although nothing runs is
     rejected. A job without a run is an error.
-
-    Args:
-        runs: the runs of each job by number, in order of time.
     """
     return _Replay(runs, name)
 

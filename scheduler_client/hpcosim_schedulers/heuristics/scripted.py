@@ -1,4 +1,7 @@
-"""Replay of a schedule: each job starts at a given time on given nodes."""
+"""Replay of a schedule: each job starts at a given time on given nodes.
+
+An invalid file is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +48,6 @@ def read_schedule(path: Path) -> dict[int, Start]:
     separated by spaces. Jobs of one instant start in the order of their lines. A job with an empty
     `start_s` is rejected. A job has a line for each run: more than one if it was requeued, in
     order of time. Other columns are ignored.
-
-    Raises:
-        PolicyError: the file cannot be read, or a line is invalid.
     """
     lines: dict[int, list[Start]] = {}
     try:
@@ -91,7 +91,6 @@ def scripted(schedule: Mapping[int, Start], name: str = "") -> Policy:
 
     Args:
         schedule: the first start of each job by number.
-        name: name of the schedule in errors, such as its file.
     """
     pending: list[tuple[float, int, Job, Start]] = []
     due: dict[int, tuple[Job, Start]] = {}

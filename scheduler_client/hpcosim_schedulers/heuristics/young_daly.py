@@ -55,10 +55,6 @@ def daly_s(cost_s: float, mtbf_s: float) -> float:
     """Return the computing time between checkpoints by Daly (2006), equation 37, s.
 
     sqrt(2 C M) (1 + sqrt(C / 2M) / 3 + (C / 2M) / 9) - C if C < 2M, else M.
-
-    Args:
-        cost_s: see `young_s`.
-        mtbf_s: see `young_s`.
     """
     if cost_s >= 2.0 * mtbf_s:
         return mtbf_s

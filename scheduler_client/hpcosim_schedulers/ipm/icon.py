@@ -87,9 +87,6 @@ def looks_exponential(values: Floats) -> bool:
     is within `CV_TOLERANCE` of 1, the absolute correlation of successive samples is at most
     `MOST_CORRELATION` (without variation it counts as 1), and the Kolmogorov-Smirnov distance to
     the exponential distribution of the same mean is at most `KS_LIMIT` / sqrt(samples).
-
-    Args:
-        values: float64[samples], >= 0.
     """
     count = len(values)
     if count < LEAST_SAMPLES or (mean := float(values.mean())) <= 0.0:
@@ -329,7 +326,6 @@ def outlook(gap_s: float, completion: float, most_s: float) -> Outlook:
     """Return the outlook.
 
     Args:
-        gap_s: mean time between submissions, in seconds.
         completion: rate of completions, 1/s.
         most_s: upper bound of the horizon, in seconds.
     """
@@ -365,9 +361,7 @@ def spare_nodes(
     Sleeping nodes are in the order of the boot time at `wait_price_w` plus the energy of the boot.
 
     Args:
-        left_s: float64[nodes], expected rest of the transitions, in seconds.
         expired: bool[nodes], idle nodes that are switched off now.
-        watts: powers of nodes without a job.
         wait_price_w: price of waiting, J/s.
     """
     asleep = np.array(nodes.unused("sleeping"), dtype=np.int64)
@@ -390,12 +384,6 @@ def number_to_wake(
     """Return the number of sleeping nodes to wake: least cost, ties by wait, waste and number.
 
     At least so many are woken that `LEAST_WARM` nodes are idle or boot.
-
-    Args:
-        spares: the nodes without a job.
-        waits_s: float64[asleep + 1], see `expected_waits_s`.
-        wastes_j: float64[asleep + 1], see `expected_wastes_j`.
-        wait_price_w: price of waiting, J/s.
     """
     warm = len(spares.idle) + len(spares.booting)
     least = min(max(LEAST_WARM - warm, 0), len(spares.asleep))
@@ -415,7 +403,6 @@ def expected_waits_s(
     is a submission.
 
     Args:
-        spares: those without a job.
         sizes: numbers of nodes of the next job, with probabilities; see `ArrivalAverages.sizes`.
 
     Returns:
@@ -446,11 +433,6 @@ def expected_wastes_j(
     nodes: NodePool, watts: Watts, spares: SpareNodes, horizon_s: float
 ) -> Floats:
     """Return the energy of nodes without a job if 0, 1, ... sleeping nodes are woken.
-
-    Args:
-        watts: their powers without a job.
-        spares: those without a job.
-        horizon_s: the time that counts, in seconds.
 
     Returns:
         float64[asleep + 1], in J.

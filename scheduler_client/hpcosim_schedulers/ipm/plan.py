@@ -51,7 +51,6 @@ def start_in_order(view: View, releases: NodeReleases, jobs: Sequence[Job]) -> S
 
     Args:
         releases: the releases; the nodes of started jobs are occupied for the requested time.
-        jobs: waiting jobs in the order to start them.
     """
     idle = usable_idle(view)
     for at, job in enumerate(jobs):
@@ -83,9 +82,6 @@ def plan_in_order(
 
     Args:
         releases: the releases; the nodes of planned jobs are occupied.
-        jobs: waiting jobs in the order to plan them.
-        after_s: lower bound of the starts, simulated seconds.
-        lasts_s: their expected run times.
     """
     plan = []
     for job in jobs:
@@ -187,11 +183,6 @@ class NodeReleases:
     (t - release). Ties: idle nodes, then computing ones, then those that are switched on, then
     others; idle nodes in the order of the shortest idle time; then by number.
 
-    Args:
-        view: the view at the begin of a call.
-        transitions: the expected rest of transitions.
-        watts: powers of nodes without a job.
-
     Attributes:
         release_s: float64[nodes], simulated seconds; infinity: never.
         cost_j: float64[nodes], energy of the transitions until the release, in J.
@@ -224,7 +215,6 @@ class NodeReleases:
         """Return the earliest start on some nodes, and the nodes that cost the least for it.
 
         Args:
-            count: number of nodes, > 0.
             after_s: lower bound of the start, simulated seconds.
             among: bool[nodes], the nodes to choose from; None: all.
 
@@ -248,8 +238,6 @@ class NodeReleases:
         """Return the nodes that cost the least for a start.
 
         Args:
-            nodes: int64[n], the nodes to choose from.
-            count: number of nodes, at most n.
             since_s: float64[nodes], when each node was released; None: `release_s`.
         """
         since_s = self.release_s if since_s is None else since_s
@@ -309,9 +297,6 @@ class Gaps:
 
     A node is occupied until its release, and during planned jobs. The state of the nodes is
     constant from each of `_times_s` to the next.
-
-    Args:
-        releases: expected releases, and the cost of nodes.
     """
 
     def __init__(self, releases: NodeReleases, now_s: float) -> None:
@@ -329,7 +314,6 @@ class Gaps:
         """Return the earliest start in gaps, and the cheapest nodes for it; None: there is none.
 
         Args:
-            after_s: lower bound of the start, simulated seconds, not before now.
             before_s: upper bound of the start, exclusive.
         """
         first, last = self._step(after_s), int(self._times_s.searchsorted(before_s))

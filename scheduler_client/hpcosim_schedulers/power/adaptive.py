@@ -1,6 +1,7 @@
 """The power manager whose timeouts and price of waiting follow hour and load.
 
 A learned linear rule maps features of the moment to the three values.
+A file without a rule is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -130,11 +131,7 @@ def load_rule(path: Path, origin_s: float | None = None) -> TimeoutRule:
     """Return the rule in a file.
 
     Args:
-        path: a file that `save_rule` wrote.
         origin_s: see `TimeoutRule`; None: the value in the file.
-
-    Raises:
-        PolicyError: the file has no rule.
     """
     arrays, origin = load_arrays(_FILE, path)
     try:

@@ -118,9 +118,6 @@ class Periodic:
 
     The first decision is due at the first call of `due`, the next one `interval_s` after each.
 
-    Args:
-        interval_s: interval between two decisions, simulated seconds.
-
     Attributes:
         account: the account; set by the first call of `due`.
     """
@@ -146,7 +143,6 @@ class Periodic:
         """Switch nodes.
 
         Args:
-            view: the view of the last call of `due`.
             actions: int64[nodes], 0: off, 1: on; invalid actions are ignored.
 
         Returns:

@@ -1,4 +1,7 @@
-"""The power manager that follows a plan computed with all submissions known."""
+"""The power manager that follows a plan computed with all submissions known.
+
+A file that cannot be read or written is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -90,9 +93,6 @@ def on_time(start_s: Mapping[int, float]) -> Policy:
 
     It repeats a schedule beside `oracle`. The scheduler that made the schedule can deviate from it
     when nodes are off, for example because its reservations change.
-
-    Args:
-        start_s: start of each job by number, simulated seconds; jobs without a start are rejected.
     """
     pending: list[tuple[float, int, Job]] = []
     alarm = PolicyAlarm()
@@ -115,11 +115,7 @@ def on_time(start_s: Mapping[int, float]) -> Policy:
 
 
 def read_plan(path: Path) -> SwitchingPlan:
-    """Read a plan from a JSON file with the keys of `SwitchingPlan`.
-
-    Raises:
-        PolicyError: the file cannot be read, or a field is invalid.
-    """
+    """Read a plan from a JSON file with the keys of `SwitchingPlan`."""
     try:
         return msgspec.json.decode(read_regular(path), type=SwitchingPlan)
     except msgspec.DecodeError as error:
@@ -129,11 +125,7 @@ def read_plan(path: Path) -> SwitchingPlan:
 
 
 def write_plan(plan: SwitchingPlan, path: Path) -> None:
-    """Write a plan for `read_plan`, without rounding. A missing folder is created.
-
-    Raises:
-        PolicyError: the file cannot be written.
-    """
+    """Write a plan for `read_plan`, without rounding. A missing folder is created."""
     text = msgspec.json.format(msgspec.json.encode(plan), indent=1) + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

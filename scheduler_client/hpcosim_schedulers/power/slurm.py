@@ -103,14 +103,7 @@ class Bucket:
 
 
 class PowerSaving:
-    """The state of Slurm's power saving.
-
-    Args:
-        view: the view at the first call of the job scheduler.
-
-    Raises:
-        PolicyError: `wake_on_allocation` is false, or the settings do not fit the platform.
-    """
+    """The state of Slurm's power saving."""
 
     def __init__(self, view: View, rules: Slurm) -> None:
         if not view.wake_on_allocation:

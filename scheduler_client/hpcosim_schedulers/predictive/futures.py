@@ -72,11 +72,7 @@ class Records:
     def surges(
         self, now_s: float, horizon_s: float, held: float, samples: int, generator: Generator
     ) -> Surges:
-        """Return jobs of the present mean size that raise the demand to its next records.
-
-        Args:
-            samples: number of samples, >= 1.
-        """
+        """Return jobs of the present mean size that raise the demand to its next records."""
         sample, after_s, level = self._drawn(now_s, horizon_s, samples, generator)
         level = np.clip(level, held, max(self._nodes, held))
         is_first = np.diff(sample, prepend=-1) > 0
@@ -143,10 +139,6 @@ class FutureSampler:
     The run time of a submission is its requested time multiplied by the ratio of one of the last
     jobs that ended. Submissions that raise the demand above all that was seen come in addition,
     and do not end; see `Records`.
-
-    Args:
-        samples: number of samples of each future, >= 1.
-        view: the view; its generator is the source of randomness.
     """
 
     def __init__(self, samples: int, view: View) -> None:

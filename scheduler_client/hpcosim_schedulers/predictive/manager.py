@@ -43,8 +43,6 @@ class Plan(NamedTuple):
 
     Attributes:
         spares: the nodes without a job.
-        energy: what it costs to hold and to switch them.
-        price_w: price of waiting, J/s.
         next_s: time to the next decision without an event, s.
     """
 
@@ -212,10 +210,7 @@ def costs_j(need: Need, spares: Spares, price_w: float, holds_s: Floats, next_s:
     the next decision comes in time.
 
     Args:
-        spares: the nodes without a job.
-        price_w: price of waiting, J/s.
         holds_s: float64[h], times to hold, s, ascending.
-        next_s: time to the next decision, s.
 
     Returns:
         float64[k + 1].
@@ -271,9 +266,6 @@ def mean_by_node(need: Need, value: Floats, count: int) -> Floats:
 
 class NodeEnergy:
     """What it costs to hold nodes, and to switch them.
-
-    Args:
-        price_w: price of waiting, J/s.
 
     Attributes:
         break_even_s: mean over nodes of the larger of the boot time and of the idle time that costs

@@ -200,7 +200,6 @@ class Node:
 
     Attributes:
         account, user, partition: names; `user` is None for the association of an account itself.
-        rules: shares and limits as set.
         parent: number of the association of the account above; -1: none, the account `root`.
     """
 

@@ -58,12 +58,7 @@ class NodeSpace:
         return nodes, later
 
     def begin_of(self, time: int, least: int) -> int:
-        """Return a time to try: the begin of the record that ends at or after a time.
-
-        Args:
-            time: a time.
-            least: lower bound of the result.
-        """
+        """Return a time to try: the begin of the record that ends at or after a time."""
         return max(self._begins[max(bisect_left(self._begins, time) - 1, 0)], least)
 
     def reserve(self, start: int, end: int, nodes: NodeSet) -> None:
@@ -103,11 +98,7 @@ class NodeSpace:
 
 
 class BackfillCounts:
-    """Counts of jobs against the limits of a pass.
-
-    Args:
-        parameters: the limits.
-    """
+    """Counts of jobs against the limits of a pass."""
 
     def __init__(self, parameters: SchedulerParameters) -> None:
         self._parameters = parameters
@@ -196,7 +187,6 @@ def backfill(
 
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
-        context: the cluster and the rules of the site.
     """
     one_pass = _BackfillPass(list(queue), context, settings)
     one_pass.run()
@@ -365,10 +355,8 @@ def main_pass(
 
     Args:
         queue: waiting jobs by priority. A job in several partitions comes several times.
-        context: the cluster and the rules of the site.
         empty: the resources if no job ran. A job that does not fit there either, because nodes are
             down or reserved, does not block its partition.
-        limits: limits of the pass.
 
     Returns:
         The jobs at which the pass stopped, one of each partition.

@@ -53,7 +53,6 @@ class Candidates:
 
         Args:
             jobs: jobs in the order of their best partition.
-            priority: returns the priority of a job in a partition.
             most: jobs behind the last of at most `most` cores may be left out; None: none may.
         """
         if not self._partitions:

@@ -194,7 +194,6 @@ class Charges:
 
     Attributes:
         associations: the associations; those of unknown users and accounts are added as they come.
-        tres: see Args.
         usage: the usage; `rows` and `qos_rows` have the row of each association and QOS.
     """
 
@@ -379,9 +378,6 @@ class ShareTree:
         factor is the rank divided by the number of users. Siblings that tie have the same rank;
         accounts that tie are merged; a user that ties with an account ranks with its best user
         (https://slurm.schedmd.com/fair_tree.html, "Algorithm" and "Ties").
-
-        Args:
-            totals: float64[n], usage of each association with all below it.
         """
         level = self.level_fair_share(totals).tolist()
         users = int(self.is_user.sum())
@@ -423,10 +419,6 @@ class ShareTree:
         F = 2**(-U_E / S / d) with the effective usage U_E
         (https://slurm.schedmd.com/classic_fair_share.html). Slurm uses it with the priority flag
         `no_fair_tree`.
-
-        Args:
-            totals: float64[n], usage of each association with all below it.
-            depth_oblivious: priority flag `depth_oblivious`.
         """
         n = len(totals)
         used = totals / totals[0] if totals[0] > 0 else np.zeros(n)

@@ -76,9 +76,6 @@ def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
 
     The smallest sufficient run of consecutive nodes, or else the largest runs first.
 
-    Args:
-        nodes: free nodes, at least `count`.
-
     Returns:
         The nodes in the order in which the job fills them, and their set.
     """
@@ -301,7 +298,6 @@ class Future:
         groups by the time of their ends; the start is the end of the last of a group.
 
         Args:
-            now: time of the pass.
             kill_wait: time that is added to the end of a job beyond its limit, s.
             latest: latest start of interest, after `now`; None: any.
 

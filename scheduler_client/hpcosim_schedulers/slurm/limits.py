@@ -119,7 +119,6 @@ class Check(NamedTuple):
 
     Attributes:
         name: name of the limit, and the TRES if it is one; the first source of a limit counts.
-        reason: Slurm's name.
         amount: what the job would bring about, with the jobs that run.
         limit: the limit.
         alone: the amount for the job alone, for `deny_on_limit`.
@@ -167,8 +166,6 @@ def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Ch
     """Yield the check of a number of jobs, if there is a limit.
 
     Args:
-        name: name of the limit.
-        reason: Slurm's name.
         limit: the limit; None: none.
     """
     if limit is not None:
@@ -180,7 +177,6 @@ def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
 
     Args:
         owner: `Assoc` or `QOS`, the begin of the reasons.
-        rules: the limits.
     """
     if rules.max_wall_s is not None:
         reason = f"{owner}MaxWallDurationPerJobLimit"
@@ -206,7 +202,6 @@ def of_group(
 
     Args:
         owner: `Assoc` or `QOS`.
-        rules: the limits.
         used: decayed usage in TRES-seconds by TRES, and `wall`.
     """
     if rules.grp_wall_s is not None:
@@ -245,10 +240,6 @@ def with_running(
     """Yield limits on what the running jobs of a group have together with a job, by TRES.
 
     Args:
-        kind: name of the limits.
-        most: the limits.
-        reason: returns Slurm's name.
-        running: returns the amount of the running jobs.
         own: returns the amount of the job; 0: the limit does not concern it.
     """
     for name, limit in most.items():
@@ -400,10 +391,7 @@ class Limits:
     def permanent(
         self, job: Job, now_s: float, misfit: Callable[[Job, str], str] = lambda *_: ""
     ) -> str:
-        """Return the reason for which a job can never start if nothing runs; empty: it may.
-
-        For `misfit` see `give_up`.
-        """
+        """Return the reason for which a job can never start if nothing runs; empty: it may."""
         reason = ""
         for partition in job.partitions or ("",):
             checks = self._checks(job, now_s, partition) if self._active else iter(())
@@ -422,10 +410,7 @@ class Limits:
         return check.denies
 
     def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
-        """Return the name of the limit of an association or QOS that holds a job; empty: none.
-
-        See `held`.
-        """
+        """Return the name of the limit of an association or QOS that holds a job; empty: none."""
         if self._active:
             for check in self._checks(job, now_s, partition):
                 if check.holds:
@@ -646,11 +631,7 @@ class Groups:
             self._groups[key].waiting.add(job_id)
 
     def start(self, job_id: int, tres: Tres, end_s: float) -> None:
-        """Count a job as running, once.
-
-        Args:
-            end_s: its end by its requested time, simulated seconds.
-        """
+        """Count a job as running, once."""
         for key in self._keys_of.get(job_id, ()):
             group = self._groups[key]
             if job_id not in group.ends_s:

@@ -190,8 +190,6 @@ class WaitingTable:
         """Calculate priorities.
 
         Args:
-            ages: weighted age factor of each of them.
-            shares: weighted fair-share factor of each of them.
             only_up: whether priorities never fall (priority flag `incr_only`).
         """
         value = np.clip(self.constant[slots] + ages + shares, 1.0, HIGHEST)

@@ -40,7 +40,6 @@ class SwitchWaits:
     """The times until which jobs wait for their preferred switches, from when they are eligible.
 
     Args:
-        clock: the site's clock.
         most_s: greatest time, s; also that of jobs that state none (`max_switch_wait`).
     """
 
@@ -83,11 +82,7 @@ PING_S = 0.004
 
 
 class NodeResponses:
-    """The nodes that are unavailable because they failed, are drained, or have yet to respond.
-
-    Args:
-        clock: the site's clock.
-    """
+    """The nodes that are unavailable because they failed, are drained, or have yet to respond."""
 
     def __init__(self, clock: SiteClock) -> None:
         self._clock = clock
@@ -160,11 +155,7 @@ def waited_for_time(job: Job) -> bool:
 def explain_reasons(
     view: View, queue: Iterable[Candidate], limits: Limits, blocked: Iterable[Candidate]
 ) -> None:
-    """Explain why jobs wait after a pass of the main scheduler.
-
-    Args:
-        limits: the limits, whose reasons come first.
-    """
+    """Explain why jobs wait after a pass of the main scheduler."""
     lacking = {candidate.job.job_id for candidate in blocked}
     for candidate in queue:
         job = candidate.job
@@ -191,11 +182,7 @@ def explain_plan(view: View, plan: Iterable[Planned], clock: SiteClock) -> None:
 
 
 class Deadlines:
-    """Ends waiting jobs that cannot end before their deadlines.
-
-    Args:
-        clock: the site's clock.
-    """
+    """Ends waiting jobs that cannot end before their deadlines."""
 
     def __init__(self, clock: SiteClock) -> None:
         self._clock = clock
@@ -232,7 +219,6 @@ class Admission:
     """Rejects the jobs that a limit or the size of the cluster refuses, and counts the others.
 
     Args:
-        limits: the limits.
         empty: the resources if no job ran.
     """
 

@@ -40,7 +40,6 @@ class ReservationWindows:
 
     Args:
         nodes: the nodes with their reservations and power states.
-        clock: the site's clock.
     """
 
     def __init__(self, nodes: NodePool, clock: SiteClock) -> None:
@@ -195,11 +194,7 @@ class Room(NamedTuple):
 
 
 class Preemptor:
-    """Finds and ends the victims of a job.
-
-    Args:
-        waits_for_switches: as of `Future`.
-    """
+    """Finds and ends the victims of a job."""
 
     def __init__(
         self,

@@ -79,9 +79,6 @@ class Clock(simpy.Environment):
 
         Args:
             time_s: simulation time at which it goes off, s; at least now.
-            rank: order among the timers of the same instant, see `Rank`.
-            call: called with the timer when it goes off.
-            subject: `Timer.subject`.
         """
         timer = Timer(time_s, call, subject)
         heappush(self._heap, (time_s, rank, next(self._eid), timer))

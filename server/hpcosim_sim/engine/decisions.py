@@ -2,6 +2,8 @@
 
 The function validates the decision. If it is invalid, the function raises a `Rejection` before it
 changes the engine. Otherwise it changes the engine, which adds the resulting events to its outbox.
+
+An invalid decision is a `Rejection`.
 """
 
 from __future__ import annotations
@@ -61,9 +63,6 @@ def allocation_of(
     Returns:
         The job, its number of tasks on each node, and what it holds beside them; None: what its
         placement implies.
-
-    Raises:
-        Rejection: the decision is invalid.
     """
     job = engine.jobs.waiting.get(wanted.job_id) or engine.jobs.waiting_job(wanted.job_id)
     if job.blocked:
@@ -104,11 +103,7 @@ def _requeue_job(engine: Engine, wanted: RequeueJob) -> None:
 
 
 def job_to_requeue(engine: Engine, wanted: RequeueJob) -> SimulatedJob:
-    """Check a requeue without carrying it out, and return its job.
-
-    Raises:
-        Rejection: the decision is invalid.
-    """
+    """Check a requeue without carrying it out, and return its job."""
     job, begin_s = engine.jobs.placed_job(wanted.job_id), wanted.begin_s
     if not is_requeueable(job):
         raise Rejection(
@@ -153,11 +148,7 @@ def _set_checkpoint(engine: Engine, wanted: SetCheckpoint) -> None:
 
 
 def check_grace(engine: Engine, decision: str, grace_s: float) -> None:
-    """Check a time of grace.
-
-    Raises:
-        Rejection: it is out of range.
-    """
+    """Check a time of grace."""
     if not 0.0 <= grace_s <= MAX_TIME_S - engine.now_s:
         raise Rejection(
             "bad_time",

@@ -82,8 +82,6 @@ class Eligibility:
     their submission, until somebody holds or requeues them.
 
     Args:
-        jobs: the jobs that are not over.
-        histories: the jobs as dependencies see them.
         emit: called with `JobEligible` and `JobHeld` events.
         end: called with a waiting job that can never start, its final state and the reason.
         passed: called after a set time for which a job waited has passed.
@@ -407,7 +405,6 @@ class Histories:
     """The jobs of a simulation as dependencies see them.
 
     Args:
-        jobs: the jobs that are not over.
         workload: the jobs that have been or will be submitted.
     """
 
@@ -438,8 +435,6 @@ class Dependencies:
     """The dependencies of waiting jobs that are not met.
 
     Args:
-        jobs: the jobs that are not over.
-        histories: the jobs as dependencies see them.
         met: called with a waiting job when its dependencies are met.
         impossible: called with a waiting job whose dependencies can never be met.
         passed: called after a delay has passed.

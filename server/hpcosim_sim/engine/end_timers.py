@@ -22,7 +22,6 @@ class EndTimers:
     ends a job with an infinite run time; its only timer is its walltime limit.
 
     Args:
-        execution: model of run times.
         kill_at_walltime: whether jobs are killed at their requested time.
         end: called with a job that ends and its final state.
     """

@@ -73,8 +73,6 @@ class NodeChanges:
     the begin and at each repair of the node.
 
     Args:
-        events: the site's events.
-        rng: generator of the drawn times.
         apply: called with the kind of the change and a node; returns False if the change had no
             effect, such as the failure of a node that has failed.
     """
@@ -153,7 +151,6 @@ class Switching:
     """Switches nodes between power states and starts jobs when their nodes are on.
 
     Args:
-        power: power states of the nodes.
         recording: receives every change of a power state.
         emit: called with a `NodePowerChanged` event at each change.
         start: called with an allocated job when the last of its nodes is on.
@@ -330,7 +327,6 @@ class Engine:
     their timers were set.
 
     Args:
-        jobs: the workload, sorted by submission time.
         rules: options of the simulation; None selects the defaults of `Rules`.
         rng: generator for the durations of power state transitions that have a standard
             deviation; None selects a generator with seed 0.
@@ -341,9 +337,6 @@ class Engine:
             seed 0.
 
     Attributes:
-        rates: price and carbon intensity of the energy.
-        clock: simulated time.
-        power: power states of the nodes.
         resources: memory, devices and licences that jobs hold beside their cores.
         actions: pending actions of users and administrators on jobs.
         jobs: the submitted jobs that are not over.

@@ -182,11 +182,7 @@ def is_requeueable(job: SimulatedJob) -> bool:
 
 
 def lost_work(engine: Engine, job: SimulatedJob, before: JobStage) -> float:
-    """Return the core-seconds of computing that are lost as a run ends.
-
-    Args:
-        before: its state before the end of the run.
-    """
+    """Return the core-seconds of computing that are lost as a run ends."""
     if before == "allocated":
         return 0.0
     return engine.end_timers.interrupt(job, before == "suspended") * job.spec.cores

@@ -153,11 +153,7 @@ class JobRegister:
         self.waiting[job.spec.job_id] = job
 
     def move(self, job: SimulatedJob, after: JobStage) -> None:
-        """Move a job to another state.
-
-        Raises:
-            IllegalTransition: `after` may not follow the current state of the job.
-        """
+        """Move a job to another state."""
         before, job_id = job.state, job.spec.job_id
         if after not in TRANSITIONS[before]:
             raise IllegalTransition(f"job {job_id}", before, after)
@@ -182,44 +178,28 @@ class JobRegister:
         return sorted(jobs, key=lambda job: job.row)
 
     def waiting_job(self, job_id: int) -> SimulatedJob:
-        """Return a waiting job.
-
-        Raises:
-            Rejection: the job is unknown or in another state.
-        """
+        """Return a waiting job."""
         job = self.waiting.get(job_id)
         if job is None:
             raise self._wrong_state(job_id, "job_not_waiting", "a waiting job")
         return job
 
     def placed_job(self, job_id: int) -> SimulatedJob:
-        """Return a job that has an allocation.
-
-        Raises:
-            Rejection: the job is unknown, waiting or over.
-        """
+        """Return a job that has an allocation."""
         for jobs in (self.running, self.allocated, self.suspended):
             if job_id in jobs:
                 return jobs[job_id]
         raise self._wrong_state(job_id, "job_not_running", "a running, suspended or allocated job")
 
     def running_job(self, job_id: int) -> SimulatedJob:
-        """Return a running job.
-
-        Raises:
-            Rejection: the job is unknown or in another state.
-        """
+        """Return a running job."""
         job = self.running.get(job_id)
         if job is None:
             raise self._wrong_state(job_id, "job_not_running", "a running job")
         return job
 
     def suspended_job(self, job_id: int) -> SimulatedJob:
-        """Return a suspended job.
-
-        Raises:
-            Rejection: the job is unknown or in another state.
-        """
+        """Return a suspended job."""
         job = self.suspended.get(job_id)
         if job is None:
             raise self._wrong_state(job_id, "job_not_suspended", "a suspended job")
@@ -358,11 +338,7 @@ class Progress:
         self.left_at = {}
 
     def suspend(self, now_s: float, left_at: LeftAt) -> None:
-        """Note that the job is suspended.
-
-        Args:
-            left_at: work that is left; empty: the job does not share processors.
-        """
+        """Note that the job is suspended."""
         self.left_s = self._left_s(now_s, left_at)
         self.left_at = left_at
         self._used_s += now_s - self._begun_s

@@ -20,8 +20,6 @@ class Signal:
     """A signal that the engine reports to the scheduler.
 
     Attributes:
-        name: name of the signal, such as `power_cap_w`.
-        series: its value over time.
         forecast_s: horizon: a change is part of the forecast from this time before it, s; 0: there
             is no forecast.
         forecast: the forecast, a series with the same times as `series`; None: it is perfect.

@@ -114,7 +114,6 @@ class Simulation(Engine):
         simulation.advance)` runs a policy to the end.
 
         Args:
-            decisions: carried out in this order.
             wake_on: kinds of events that wake the scheduler; None: `DEFAULT_WAKE_ON`. Alarms and
                 rejected decisions always wake it. If no timer is left, if nothing but changes of
                 signals and nodes can happen, or after `MAX_CHANGES` of nodes, the method returns
@@ -174,9 +173,6 @@ class Simulation(Engine):
 
         Args:
             until_s: simulated time, s; not before now. Decisions after it are not carried out.
-            decisions: carried out in this order.
-            elapsed_s: simulated duration before the decisions are carried out, s.
-            seq: request number for the `decision_rejected` events.
         """
         if (decided_s := self.now_s + elapsed_s) <= until_s:
             if elapsed_s > 0.0:

@@ -1,4 +1,7 @@
-"""Invariants of a simulation. The check functions read the state and leave it unchanged."""
+"""Invariants of a simulation. The check functions read the state and leave it unchanged.
+
+A violation is an `InvariantError` whose message names the node, job or licence.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,7 @@ REL_TOL, ABS_TOL = 1e-11, 1e-6
 
 
 def check_cores(cluster: Cluster, jobs: JobRegister) -> None:
-    """Check that free and held cores sum to the capacity and that only running jobs have tasks.
-
-    Raises:
-        InvariantError: the check fails; the message names the node.
-    """
+    """Check that free and held cores sum to the capacity and that only running jobs have tasks."""
     held: Counter[int] = Counter()
     tasks: Counter[int] = Counter()
     for job in (*jobs.running.values(), *jobs.allocated.values()):
@@ -46,11 +45,7 @@ def check_cores(cluster: Cluster, jobs: JobRegister) -> None:
 
 
 def check_resources(resources: Resources, jobs: JobRegister) -> None:
-    """Check that free and held memory, devices and licences sum to what the cluster has.
-
-    Raises:
-        InvariantError: the check fails; the message names the node or the licence.
-    """
+    """Check that free and held memory, devices and licences sum to what the cluster has."""
     held: Counter[tuple[object, ...]] = Counter()
     for job in jobs.in_order():
         if job.resources is not None:
@@ -65,11 +60,7 @@ def check_resources(resources: Resources, jobs: JobRegister) -> None:
 
 
 def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s: float) -> None:
-    """Check that each job has one state, the resources of that state, and times in order.
-
-    Raises:
-        InvariantError: the check fails; the message names the job.
-    """
+    """Check that each job has one state, the resources of that state, and times in order."""
     for state, held in (
         ("waiting", jobs.waiting),
         ("allocated", jobs.allocated),
@@ -95,11 +86,7 @@ def check_jobs(jobs: JobRegister, recording: Recording, power: NodePower, now_s:
 
 
 def check_energy(cluster: Cluster, recording: Recording, start_s: float, now_s: float) -> None:
-    """Check that each node has one state at any time and that meters and recording agree.
-
-    Raises:
-        InvariantError: the check fails; the message names the node or the state.
-    """
+    """Check that each node has one state at any time and that meters and recording agree."""
     energy_j, node_s = dict.fromkeys(NODE_STATES, 0.0), dict.fromkeys(NODE_STATES, 0.0)
     reached_s = dict.fromkeys(range(len(cluster.capacity)), start_s)
     # A copy: settling the meters of the simulation would change the rounding of their sums.

@@ -1,4 +1,7 @@
-"""Validation of allocations, of changes of power states, and of jobs at their submission."""
+"""Validation of allocations, of changes of power states, and of jobs at their submission.
+
+A decision that is not permitted is a `Rejection`, which states the reason.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,6 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
     """Return the number of tasks of the job on each node of an allocation.
 
     Without `wanted.cores`, the tasks fill the free cores of the nodes in order.
-
-    Raises:
-        Rejection: a node is unknown, listed twice or lacks free cores, or the allocation differs
-            from the job's request.
     """
     nodes, free = wanted.nodes, cluster.free
     check_nodes(cluster, nodes)
@@ -49,11 +48,7 @@ def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) ->
     """Check that the power states of the nodes permit an allocation.
 
     Args:
-        power: power states of the nodes.
         wake_on_allocation: whether nodes may also be sleeping or being switched on.
-
-    Raises:
-        Rejection: a node is in another state.
     """
     if power.are_on(nodes):
         return
@@ -68,12 +63,7 @@ def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) ->
 
 
 def check_switch(cluster: Cluster, states: list[PowerState], wanted: SetNodePower) -> None:
-    """Check a `set_node_power` decision.
-
-    Raises:
-        Rejection: the node is unknown, has no power states, has an allocation, or is in a state
-            that does not permit the change.
-    """
+    """Check a `set_node_power` decision."""
     node, state = wanted.node, wanted.state
     if not 0 <= node < len(states):
         raise _unknown_node("set_node_power.node", node, len(states))
@@ -136,11 +126,7 @@ def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
 
 
 def check_nodes(cluster: Cluster, nodes: list[int]) -> None:
-    """Check that the nodes of an allocation exist and are distinct.
-
-    Raises:
-        Rejection: they do not, or there are none.
-    """
+    """Check that the nodes of an allocation exist and are distinct."""
     if not nodes:
         raise Rejection("bad_allocation", "allocate_job.nodes is empty; expected at least 1 node")
     count = len(cluster.free)
@@ -171,9 +157,6 @@ def filled_in_order(job: JobSpec, nodes: list[int], room: list[int]) -> list[int
 
     Args:
         room: number of tasks that the job may have on each of `nodes`; it becomes the result.
-
-    Raises:
-        Rejection: a node has no room, or the room is too small or too large.
     """
     tasks = room
     if not all(tasks):
@@ -195,11 +178,7 @@ def filled_in_order(job: JobSpec, nodes: list[int], room: list[int]) -> list[int
 
 
 def check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[int]) -> None:
-    """Check the numbers of tasks that an allocation states.
-
-    Raises:
-        Rejection: they differ from the job's request, or a node lacks free cores.
-    """
+    """Check the numbers of tasks that an allocation states."""
     if len(tasks) != len(nodes):
         raise Rejection(
             "bad_allocation",
@@ -224,11 +203,7 @@ def check_tasks(cluster: Cluster, job: JobSpec, nodes: list[int], tasks: list[in
 
 
 def check_idle(cluster: Cluster, nodes: list[int], why: str) -> None:
-    """Check that no job holds cores of the nodes.
-
-    Raises:
-        Rejection: a job does.
-    """
+    """Check that no job holds cores of the nodes."""
     for node in nodes:
         if cluster.free[node] < cluster.capacity[node]:
             raise Rejection("node_busy", f"node {node} has an allocation; {why}")

@@ -217,7 +217,6 @@ class Cluster:
         """Return the power of a node, W.
 
         Args:
-            power: power state of the node.
             level: number of tasks on each of its processors.
         """
         return self.meters[self.group_of[node]].node_power_w(power, level)

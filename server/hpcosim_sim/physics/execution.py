@@ -71,7 +71,6 @@ class Execution:
         """Start a job for which `is_shared` is true and return its processors.
 
         Args:
-            job: the job, for the shares of the processors.
             left_on: returns the work on a place whose cores need a time for the whole job, s;
                 None: the whole job.
         """

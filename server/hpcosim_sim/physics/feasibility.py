@@ -152,8 +152,6 @@ def can_choose(
     conditions or devices, choices are tried one by one; after `MAX_STEPS` the answer is yes.
 
     Args:
-        wanted: what the chosen nodes must have together.
-        least: least number of nodes.
         most: greatest number of nodes; 0: no limit.
         tasks: number of tasks of the job; each node has at least one.
     """

@@ -46,9 +46,6 @@ def grant_of(
 ) -> Grant:
     """Return what a job is granted by an allocation.
 
-    Args:
-        power: power states of the nodes.
-
     Raises:
         Rejection: the allocation differs from the request of the job, is not permitted by a
             partition or a reservation, or needs resources that are not free.

@@ -24,7 +24,6 @@ class NodePower:
     """The power state of every node. All nodes are on at the start.
 
     Args:
-        cluster: node kinds and energy meters.
         rng: generator for the durations of transitions that have a standard deviation.
 
     Attributes:
@@ -155,11 +154,7 @@ class Availability:
         return failed is not None or drained is not None
 
     def check(self, nodes: Iterable[int]) -> None:
-        """Check that all nodes of an allocation are available.
-
-        Raises:
-            Rejection: a node failed or is drained.
-        """
+        """Check that all nodes of an allocation are available."""
         for node in nodes:
             if not self.has(node):
                 state = "failed" if node in self.failed else "drained"

@@ -105,7 +105,6 @@ class GroupMeter:
         """Change the counts of computing nodes, active processors and tasks.
 
         Args:
-            now_s: simulation time of the change, s.
             active: change of the number of active processors, by slot of a node.
             tasks: change of the number of tasks, by slot of a node.
         """
@@ -126,11 +125,7 @@ class GroupMeter:
         self._sum_power()
 
     def change_one(self, now_s: float, active: int, tasks: int) -> None:
-        """Change the counts of active processors and tasks of nodes with one processor.
-
-        Args:
-            now_s: simulation time of the change, s.
-        """
+        """Change the counts of active processors and tasks of nodes with one processor."""
         if now_s > self.settled_s:
             self.settle(now_s)
         nodes = self._nodes

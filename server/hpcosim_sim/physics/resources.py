@@ -160,7 +160,6 @@ def room_on(request: JobRequest, memory_mb: float, free: NodeRoom, *, limits_mem
 
     Args:
         memory_mb: memory for each core, MB.
-        limits_memory: whether memory is consumable.
     """
     each = request.cores_per_task
     tasks = free.cores // each

@@ -89,11 +89,7 @@ def replace_all(draft: Path, folder: Path, seal: str, stale: Collection[str] = (
 
 
 def replace_each(draft: Path, folder: Path) -> None:
-    """Move the files of a draft without a seal into an existing folder, each as a whole.
-
-    Raises:
-        OSError: a file cannot be moved.
-    """
+    """Move the files of a draft without a seal into an existing folder, each as a whole."""
     for path in sorted(draft.iterdir()):
         path.replace(folder / path.name)
     sync_folder(folder)

@@ -23,8 +23,6 @@ class Owner(NamedTuple):
     """Names that describe whom a job belongs to; empty: unknown.
 
     Attributes:
-        user: name of the user who submitted the job.
-        group: name of the user's group.
         partition: names of the job's partitions, separated by commas.
     """
 
@@ -282,12 +280,7 @@ class Recording:
         return row
 
     def started(self, row: int, now_s: float, nodes: list[int], tasks: list[int]) -> None:
-        """Record the start of a run of a job.
-
-        Args:
-            nodes: allocated nodes, in the order of the allocation.
-            tasks: number of tasks on each of `nodes`.
-        """
+        """Record the start of a run of a job."""
         self.start_s[row] = now_s
         self.state[row] = RUNNING
         last = self.last_period[row]
@@ -311,7 +304,6 @@ class Recording:
 
         Args:
             row: row of the job, which is running, suspended, or allocated.
-            lost_core_s: core-seconds of computing that are lost.
         """
         failed = cause == "node_failed"
         if self.state[row] != RUNNING:

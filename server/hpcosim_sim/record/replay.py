@@ -100,7 +100,6 @@ class Replay:
     """The state of the cluster during a replay.
 
     Attributes:
-        cluster: tasks, node kinds and energy meters.
         power: power state of each node, or `down`.
         parts: placement of the tasks of each running job, by row.
     """

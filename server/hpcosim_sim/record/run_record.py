@@ -183,7 +183,6 @@ class RunRecord:
             `NODE_STATES`.
         metered_node_s: [node kinds, node states], node-seconds.
         peak_power_w: greatest power of all nodes at any time, W.
-        rates: price and carbon intensity of the energy.
     """
 
     platform: Platform
@@ -238,7 +237,6 @@ def record_of(
 
     Args:
         cluster: the cluster; the function settles its meters up to `end_s`.
-        rates: price and carbon intensity of the energy.
     """
     cluster.settle(end_s)
     return RunRecord(

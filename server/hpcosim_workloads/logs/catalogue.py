@@ -123,9 +123,6 @@ KNOWN: dict[str, KnownTrace] = {
 def known_trace(name: str) -> KnownTrace:
     """Return a log by name.
 
-    Args:
-        name: a key of `KNOWN`, such as "nasa-ipsc".
-
     Raises:
         WorkloadError: there is no such log; the message has the nearest names.
     """
@@ -170,9 +167,6 @@ def locate(trace: KnownTrace) -> Path | None:
 
 def find_trace(name: str) -> Path:
     """Return the path of the local copy of a log of the catalogue.
-
-    Args:
-        name: a key of `KNOWN`, such as "nasa-ipsc".
 
     Returns:
         The log in the format `KnownTrace.format`, plain or gzipped.

@@ -1,4 +1,7 @@
-"""Job lines and job profiles, hpcosim's own workload format, and the job table made from them."""
+"""Job lines and job profiles, hpcosim's own workload format, and the job table made from them.
+
+An invalid line, dependency or array is a `LineError`, which `read_jsonl` raises as `WorkloadError`.
+"""
 
 from __future__ import annotations
 
@@ -213,13 +216,7 @@ def linked(
     the greatest one of the workload, in the order of the lines.
 
     Args:
-        jobs: the job of each line by number, in the order of the lines.
-        lines: the references of the lines that have any, by number of the job.
         drop: called for each invalid dependency, which is then removed; None: it is an error.
-
-    Raises:
-        LineError: an array is invalid, or a dependency names an unknown job, its own job, or is
-            part of a cycle. It has the place of the line.
     """
     if not lines:
         return list(jobs.values())
@@ -396,13 +393,7 @@ NOTHING_OWN = ("", None, 0, False, None, "", None, 0, 0)
 
 
 class JobLines:
-    """Builder of a job table from job lines.
-
-    Args:
-        placement: placement of jobs that state none and whose profile states none.
-        profiles: job profiles by name.
-        nodes_of: returns the nodes of a host list; None: nodes have no names.
-    """
+    """Builder of a job table from job lines."""
 
     def __init__(
         self,
@@ -421,10 +412,6 @@ class JobLines:
 
         Args:
             place: place of the line, for errors that `table` finds.
-
-        Raises:
-            LineError: the job number is not unique, the profile is unknown, a required value is
-                missing, or values contradict each other.
         """
         if line.job_id in self._jobs:
             raise LineError(f"a second job has the number {line.job_id}", "job_id")
@@ -434,14 +421,7 @@ class JobLines:
         self._jobs[line.job_id] = job
 
     def table(self, drop: Drop | None = None) -> JobTable:
-        """Return the jobs by submission time; jobs of the same time keep the order of the lines.
-
-        Args:
-            drop: called for each invalid dependency, which is then removed; None: it is an error.
-
-        Raises:
-            LineError: a dependency or an array is invalid; has the place of the line.
-        """
+        """Return the jobs by submission time; jobs of the same time keep the order of the lines."""
         jobs = linked(self._jobs, self._linked, drop)
         jobs.sort(key=lambda job: job.submit_s)
         columns: dict[str, Any] = {

@@ -169,11 +169,6 @@ def read_log(
 
     Args:
         parse: parses a line; raises ValueError if the line is corrupt.
-        placement: see `read_swf`.
-        lenient: see `read_swf`.
-        profiles: see `read_swf`.
-        zero_run_time: see `read_swf`.
-        nodes_of: see `read_swf`.
     """
     reading = _Reading(path, lenient, zero_run_time)
     reading.read(parse, comment)
@@ -183,11 +178,7 @@ def read_log(
 
 
 def checked(job: LogJob) -> LogJob:
-    """Return a job whose numbers fit the columns of a table.
-
-    Raises:
-        ValueError: a number is out of range.
-    """
+    """Return a job whose numbers fit the columns of a table."""
     times_s = (job.submit_s, job.run_s, job.requested_s)
     for name, time_s in zip(("submission", "run", "requested"), times_s, strict=True):
         if not abs(time_s) <= MAX_TIME_S:

@@ -1,4 +1,7 @@
-"""Slurm's texts of memory, durations, resources (TRES), devices, dependencies and job arrays."""
+"""Slurm's texts of memory, durations, resources (TRES), devices, dependencies and job arrays.
+
+A text of another form is a `FieldError`; of a dependency or an array, a `ValueError`.
+"""
 
 from __future__ import annotations
 
@@ -67,11 +70,7 @@ class Memory(NamedTuple):
 
 
 def memory_of(text: str) -> Memory:
-    """Return an amount of memory such as `33600M`, `262.50G`, `2800Mc` or `4Gn`.
-
-    Raises:
-        FieldError: the text has another form.
-    """
+    """Return an amount of memory such as `33600M`, `262.50G`, `2800Mc` or `4Gn`."""
     match = _MEMORY.fullmatch(text.strip())
     if match is None:
         raise FieldError(f"expected memory such as 2800M, 4.5G or 2800Mc, got {shown(text)}")
@@ -85,9 +84,6 @@ def duration_s(text: str) -> float | None:
 
     The forms are those of `sbatch --time`: `MINUTES`, `MINUTES:SECONDS`, `HOURS:MINUTES:SECONDS`,
     `DAYS-HOURS`, `DAYS-HOURS:MINUTES`, `DAYS-HOURS:MINUTES:SECONDS`; or `UNLIMITED`, `INFINITE`.
-
-    Raises:
-        FieldError: the text has another form.
     """
     text = text.strip()
     if text.lower() in UNLIMITED:
@@ -119,9 +115,6 @@ def tres_of(text: str) -> dict[str, float]:
 
     Memory is in MB. A resource without a type (`gres/gpu=2`) that merely sums up its types
     (`gres/gpu:a100=2`) is left out.
-
-    Raises:
-        FieldError: an entry has another form.
     """
     found: dict[str, float] = {}
     for entry in filter(None, (each.strip() for each in text.split(","))):
@@ -142,9 +135,6 @@ def device_counts(text: str) -> dict[str, int]:
     Example:
         >>> device_counts("gpu:a100:4(S:0-1),gpu:2,shard:8")
         {'gpu:a100': 4, 'gpu': 2, 'shard': 8}
-
-    Raises:
-        FieldError: an entry has another form.
     """
     found: dict[str, int] = {}
     for entry in re.sub(r"\([^)]*\)|:no_consume", "", text).split(","):
@@ -160,11 +150,7 @@ def device_counts(text: str) -> dict[str, int]:
 
 
 def count_of(text: str) -> int:
-    """Return a count, such as the `4` of `NNodes`; also `2K` and `4G` as some versions print.
-
-    Raises:
-        FieldError: the text has another form.
-    """
+    """Return a count, such as the `4` of `NNodes`; also `2K` and `4G` as some versions print."""
     match = _COUNT.fullmatch(text.strip())
     if match is None:
         raise FieldError(f"expected a number, got {shown(text)}")
@@ -236,9 +222,6 @@ def parse_dependency(text: str) -> DependencyText:
     """Parse a dependency such as `afterok:1005_3:1006,after:7+5` or `afterany:1?afterany:2`.
 
     A delay (`+`) is in minutes.
-
-    Raises:
-        ValueError: the text is invalid.
     """
     if "," in text and "?" in text:
         what = "expected all conditions (',') or one of them ('?'), got both separators"
@@ -251,11 +234,7 @@ def parse_dependency(text: str) -> DependencyText:
 
 
 def parse_reference(text: str) -> Reference:
-    """Parse the number of a job, an array (`7` or `7_*`) or a task of an array (`7_3`).
-
-    Raises:
-        ValueError: the text is invalid.
-    """
+    """Parse the number of a job, an array (`7` or `7_*`) or a task of an array (`7_3`)."""
     found = REFERENCE.fullmatch(text)
     if found is None or found[3] is not None:
         raise ValueError(f"expected a job number or ARRAY_INDEX, such as 7 or 7_3, got {text!r}")
@@ -309,11 +288,7 @@ class ArrayText(NamedTuple):
 
 
 def parse_array(text: str) -> ArrayText:
-    """Parse a job array such as `0-9`, `1,3,5-9:2` or `0-99%4`.
-
-    Raises:
-        ValueError: the text is invalid.
-    """
+    """Parse a job array such as `0-9`, `1,3,5-9:2` or `0-99%4`."""
     spans, percent, limit = text.partition("%")
     if percent and not (LIMIT.fullmatch(limit) and 0 < int(limit) <= MOST_INDEX):
         what = f"expected a number of tasks after '%' from 1 to {MOST_INDEX}, such as 0-9%3"

@@ -1,4 +1,7 @@
-"""What a job of a job line or a profile requires beyond cores and time, and its conversion."""
+"""What a job of a job line or a profile requires beyond cores and time, and its conversion.
+
+Requirements that contradict each other are a `LineError`.
+"""
 
 from __future__ import annotations
 
@@ -132,11 +135,7 @@ def request_of(
     """Return the request of a job; None: the job requires only cores and time.
 
     Args:
-        profile: those of its profile, for what the job does not state.
         nodes_of: returns the nodes of a host list; None: nodes have no names.
-
-    Raises:
-        LineError: the requirements contradict each other.
     """
     if not own and stated(line) == NOTHING == stated(profile):  # fast path: most jobs
         return None
@@ -210,11 +209,7 @@ def _node_numbers(
 
 
 def check_request(request: JobRequest, cores: int) -> None:
-    """Check that the attributes of a request do not contradict each other.
-
-    Raises:
-        LineError: two of them do.
-    """
+    """Check that the attributes of a request do not contradict each other."""
     _check_counts(request, cores)
     _check_nodes(request)
     try:

@@ -4,6 +4,8 @@
 Clusters Using Curriculum Learning", section 3.2. Both draw jobs from a log. The arrivals of
 `sampled` are a Poisson process with the log's mean rate. Those of `seasonal` (the paper's
 "synthetic") follow the log's weekly and daily pattern.
+
+A log that is too short, or an argument out of range, is a `WorkloadError`.
 """
 
 from __future__ import annotations
@@ -37,11 +39,7 @@ def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
     time. `JobTable.skipped` is that of the log.
 
     Args:
-        log: jobs to draw from, in order of submission.
         jobs: number of jobs, >= 1; ids count from 1.
-
-    Raises:
-        WorkloadError: `jobs` is below 1, or the log has fewer than two jobs.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
     mean_s = mean_interarrival_s(log)
@@ -53,11 +51,7 @@ def sampled(rng: np.random.Generator, log: JobTable, *, jobs: int) -> JobTable:
 
 
 def mean_interarrival_s(log: JobTable) -> float:
-    """Return the mean time between submissions, s: the paper's equation (14).
-
-    Raises:
-        WorkloadError: the log has fewer than two jobs.
-    """
+    """Return the mean time between submissions, s: the paper's equation (14)."""
     if len(log) <= 1:
         raise WorkloadError(f"{_counted(log)}; the mean time between jobs needs at least two")
     return float(log.submit_s[-1] - log.submit_s[0]) / (len(log) - 1)
@@ -87,7 +81,6 @@ def seasonal(
     Time 0 is Monday 00:00. Submission times are whole seconds. The last day may be any weekday.
 
     Args:
-        log: jobs to draw from, in order of submission.
         days: number of days, >= 1; job ids count from 1.
         start_s: time 0 of the log in seconds after Monday 00:00, see `log_start_s`.
         pairs: draw size and run time from the same job, so that the mean load is the log's. The
@@ -119,13 +112,6 @@ def weekly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
 
     Source: the paper's section 3.2.3, (1). Every day from that of the first job to that of the
     last counts as a whole day.
-
-    Args:
-        log: jobs in order of submission.
-        start_s: see `seasonal`.
-
-    Raises:
-        WorkloadError: the log has no jobs, or covers less than seven days.
     """
     if not len(log):
         raise WorkloadError(f"{_counted(log)}; a weekly pattern needs jobs of a week")
@@ -144,13 +130,6 @@ def hourly_pattern(log: JobTable, start_s: float = 0.0) -> FloatArray:
     """Return the share of each hour of the day in all jobs, from 0:00, float64[24] of sum 1.
 
     Source: the paper's section 3.2.3, (2).
-
-    Args:
-        log: see `weekly_pattern`.
-        start_s: see `seasonal`.
-
-    Raises:
-        WorkloadError: the log has no jobs.
     """
     if not len(log):
         raise WorkloadError(f"{_counted(log)}; an hourly pattern needs at least one")

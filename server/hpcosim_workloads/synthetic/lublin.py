@@ -5,6 +5,8 @@ of rigid jobs", J. Parallel Distrib. Comput. 63(11), 2003. The model has three p
 times that depend on the size, and arrivals with a daily cycle. This is the variant without a
 distinction of batch and interactive jobs. Where the paper leaves a choice open, this module follows
 the authors' program lublin99.c.
+
+An argument out of range is a `WorkloadError`.
 """
 
 from __future__ import annotations
@@ -64,9 +66,6 @@ def lublin(rng: np.random.Generator, *, jobs: int, processors: int) -> JobTable:
     Args:
         jobs: number of jobs, >= 1; ids count from 1.
         processors: size of the machine and maximum cores of a job, >= 2.
-
-    Raises:
-        WorkloadError: `jobs` or `processors` is too small.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
     expected = "2 or more, because the model has parallel jobs"
@@ -200,9 +199,6 @@ def poisson(
         cores: minimum and maximum cores of a job, log-uniform, both inclusive.
         run_s: minimum and maximum run time, s, log-uniform.
         overestimate: maximum ratio of requested time to run time before rounding, >= 1.
-
-    Raises:
-        WorkloadError: an argument is out of range.
     """
     check(jobs >= 1, "jobs", jobs, "1 or more")
     check(

@@ -3,6 +3,8 @@
 One network reads the picture of the paper. The other reads features of each pair of a machine and a
 slot; they do not depend on the number, speeds and powers of machines, and quantities with a wide
 range are logarithms.
+
+An invalid file is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -210,20 +212,12 @@ class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save_deep_eas(path: Path, weights: Weights, about: DeepEasMetadata) -> None:
-    """Write a network, the same bytes for the same weights. It needs the extra `rl`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write a network, the same bytes for the same weights. It needs the extra `rl`."""
     write_network(path, weights, FORMAT, about)
 
 
 def load_deep_eas(path: Path) -> tuple[Weights, DeepEasMetadata]:
-    """Return the weights of a network and its metadata.
-
-    Raises:
-        PolicyError: the file is invalid.
-    """
+    """Return the weights of a network and its metadata."""
     about, weights = read_network(path, FORMAT, DeepEasMetadata, "Deep-EAS agent")
     return check_weights(path, weights, network_shapes(about.settings)), about
 

@@ -1,4 +1,7 @@
-"""The policies of a trained Deep-EAS agent: when it decides, its valid actions, their effect."""
+"""The policies of a trained Deep-EAS agent: when it decides, its valid actions, their effect.
+
+A file, cluster or job that does not fit is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,6 @@ def deep_eas(model: Path | str, *, sample: bool = False, search: bool = False) -
         search: whether actions are improved by `look_ahead`, with the view's `rng`.
 
     Raises:
-        PolicyError: the file is invalid.
         ValueError: both `sample` and `search`.
     """
     if sample and search:
@@ -195,11 +197,7 @@ MOST = 2**15 - 1
 
 
 class DeepEasRounds:
-    """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately.
-
-    Raises:
-        PolicyError: the agent was trained for another cluster.
-    """
+    """The rounds of one simulation: `begin` at each event, then `look` and `take` alternately."""
 
     def __init__(self, settings: DeepEas, view: View) -> None:
         check_machines(settings, view.nodes.capacity.tolist())
@@ -213,11 +211,7 @@ class DeepEasRounds:
         self._slots: list[Job] = []
 
     def begin(self, view: View) -> None:
-        """Apply the events since the last call.
-
-        Raises:
-            PolicyError: a job fits on no machine.
-        """
+        """Apply the events since the last call."""
         check_jobs_fit(view, self.plan)
         if view.arrived:
             self._last_arrival_s = max(job.submit_s for job in view.arrived)
@@ -238,7 +232,6 @@ class DeepEasRounds:
         """Carry out an action, and return the job that was bound; None: the step is over.
 
         Args:
-            scene: the observation that `look` returned.
             action: machine * queue + slot; machines * queue: hold.
         """
         if self._is_stuck(view):
@@ -300,9 +293,6 @@ def check_machines(settings: DeepEas, cores: list[int]) -> None:
     """Check that an agent fits machines with these numbers of cores.
 
     With `sees: pairs` it fits any number of machines.
-
-    Raises:
-        PolicyError: it does not fit.
     """
     right = set(cores) == {settings.cores}
     if not right or (settings.sees == "picture" and len(cores) != settings.machines):

@@ -102,11 +102,7 @@ def network_of(settings: DeepEas) -> Network:
 
 
 def load_network(path: Path) -> tuple[Network, DeepEasMetadata]:
-    """Return the network in a file, for evaluation, and its metadata.
-
-    Raises:
-        PolicyError: the file is invalid.
-    """
+    """Return the network in a file, for evaluation, and its metadata."""
     weights, about = load_deep_eas(path)
     return with_weights(network_of(about.settings), weights), about
 
@@ -116,9 +112,6 @@ def initialise(network: Network, generator: torch.Generator) -> None:
 
     Activations then keep their variance through layers of ReLU (He et al. 2015). The weights of the
     last layers are divided by 100, so that the initial policy is almost uniform.
-
-    Args:
-        generator: the only source of random numbers.
     """
     for name, layer in network.named_modules():
         if isinstance(layer, nn.Linear | nn.Conv2d):
@@ -162,11 +155,7 @@ def join(parts: Sequence[SceneBatch]) -> SceneBatch:
 
 
 def new_agent(training: DeepEasTraining, machines: int) -> Agent[Network, SceneBatch]:
-    """Return an agent with initial weights; REINFORCE has no critic.
-
-    Args:
-        training: settings, including the seed of the weights.
-    """
+    """Return an agent with initial weights; REINFORCE has no critic."""
     generator = torch.Generator().manual_seed(training.seed)
     network = network_of(training.settings)
     initialise(network, generator)
@@ -194,9 +183,6 @@ def critic_features(runs: StepRuns, selected: Ints) -> NDArray[np.float32]:
     """Return the critic's observation, float32[runs, features]: remaining work and cost rates.
 
     The critic may observe more than the agent: the features include jobs of the future.
-
-    Args:
-        selected: int64[selected], indices of runs.
     """
     jobs = runs.jobs.take(selected)
     now = runs.now[selected, None]

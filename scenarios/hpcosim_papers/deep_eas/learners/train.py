@@ -121,10 +121,6 @@ class DeepEasLearner(Learner):
 
     Attributes:
         esjf_runs: their runs under energy-aware shortest job first.
-
-    Raises:
-        ScenariosError: a time is not a whole number of steps.
-        WorkloadError: the model draws sequences without jobs.
     """
 
     settings: DeepEasTraining

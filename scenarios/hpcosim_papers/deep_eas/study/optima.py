@@ -69,9 +69,6 @@ def find_optima(
         model: file of the agent of the form `pairs`.
         every: file of the agent of the form `queue`.
         sequences: number of sequences of each length.
-
-    Raises:
-        OracleError: SciPy is missing, or the solver found no schedule within its time limit.
     """
     # One process: the solver's time limit is wall-clock time, and parallel solvers are slower.
     find = partial(find_one, case, model, every, sequences)

@@ -2,6 +2,8 @@
 
 `PairingRounds` says when they decide, their valid actions, and the effect of an action. The
 environment of training uses the same rounds.
+
+A file that is invalid or does not fit the features is a `PolicyError`.
 """
 
 from __future__ import annotations
@@ -80,9 +82,6 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     Args:
         model: file of `hpcosim train pairing`.
         sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy.
-
-    Raises:
-        PolicyError: the file is invalid.
     """
     weights, about = load_pairing(Path(model))
 
@@ -112,7 +111,6 @@ def logits_of(pairing: Pairing, weights: Weights, rows: Rows) -> Rows:
     """Return the logit of each choice, float32[choices].
 
     Args:
-        weights: weights of the actor.
         rows: float32[choices, features], see `Choices`.
     """
     if pairing.sees != "foreseen":
@@ -149,21 +147,13 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save_pairing(path: Path, weights: Weights, about: PairingMetadata) -> None:
-    """Write an actor, the same bytes for the same weights. It needs the extra `rl`.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Write an actor, the same bytes for the same weights. It needs the extra `rl`."""
     about = msgspec.structs.replace(about, features=features_of(about.pairing))
     write_network(path, weights, FORMAT, about)
 
 
 def load_pairing(path: Path) -> tuple[Weights, PairingMetadata]:
-    """Return the weights of an actor and its metadata.
-
-    Raises:
-        PolicyError: the file is invalid, or the actor does not fit the present features.
-    """
+    """Return the weights of an actor and its metadata."""
     about, weights = read_network(path, FORMAT, PairingMetadata, "pairing agent")
     if about.rows != ROWS:
         what = f"expected features of version {ROWS}, got {about.rows}"
@@ -182,11 +172,7 @@ def paper_columns(settings: Pairing) -> int:
 
 
 class PaperFeatures:
-    """Features of every pair of an eligible job and a node with enough free cores.
-
-    Args:
-        view: the view, for the properties of its nodes.
-    """
+    """Features of every pair of an eligible job and a node with enough free cores."""
 
     def __init__(self, settings: Pairing, view: View) -> None:
         self._settings = settings

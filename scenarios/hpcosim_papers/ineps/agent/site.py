@@ -433,7 +433,6 @@ def run_on(
     """Simulate jobs that share a processor, and return their ends; infinity: after `until_s`.
 
     Args:
-        model: the contention model; None: no contention.
         left_s: remaining work of each job, in seconds at full speed; updated to `until_s` in place.
     """
     ends_s = [math.inf if left > 0.0 else now_s for left in left_s]
@@ -462,11 +461,7 @@ def run_on(
 
 
 def speeds_of(model: Contention | None, loads: Sequence[Load]) -> list[float] | None:
-    """Return the speed of each job relative to full speed; None: all run at full speed.
-
-    Args:
-        model: the contention model; None: no contention.
-    """
+    """Return the speed of each job relative to full speed; None: all run at full speed."""
     if model is None:
         return None
     total_mbps, tasks = 0.0, 0

@@ -58,7 +58,6 @@ def task_of(
     Args:
         settings: the settings, or some of their fields by name.
         reward: the reward; None: `default_reward`.
-        scenario: the scenario; its scheduler is ignored.
 
     Raises:
         ValueError: the settings are invalid.
@@ -90,11 +89,7 @@ def check_task(task: PairingTask, path: Path | None) -> None:
 
 
 def check_arguments(reward_scale: float, max_decisions: int | None, invalid: str) -> None:
-    """Check the other arguments of the environment.
-
-    Raises:
-        ValueError: an argument is out of range.
-    """
+    """Check the other arguments of the environment."""
     if not 0.0 < reward_scale < np.inf:
         raise ValueError(f"reward_scale: expected a finite number > 0, got {reward_scale}")
     if max_decisions is not None and max_decisions < 1:
@@ -107,11 +102,7 @@ def check_arguments(reward_scale: float, max_decisions: int | None, invalid: str
 def check_one_task(
     task: PairingTask | None, settings: Mapping[str, Any], reward: Reward | None
 ) -> None:
-    """Check that a task is given without what it already has.
-
-    Raises:
-        ValueError: settings or a reward are given, too.
-    """
+    """Check that a task is given without what it already has."""
     if task is not None and (settings or reward is not None):
         raise ValueError(
             "task= already defines settings and reward; change them in the task, or pass "

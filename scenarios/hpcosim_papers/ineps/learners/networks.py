@@ -142,11 +142,7 @@ def actor_of(pairing: Pairing) -> PairingActor:
 
 
 def load_actor(path: Path) -> tuple[PairingActor, PairingMetadata]:
-    """Return the actor in a file, for evaluation, and its metadata.
-
-    Raises:
-        PolicyError: the file is invalid.
-    """
+    """Return the actor in a file, for evaluation, and its metadata."""
     weights, about = load_pairing(path)
     return with_weights(actor_of(about.pairing), weights), about
 
@@ -155,9 +151,6 @@ def initialise(network: nn.Module, generator: torch.Generator) -> None:
     """Initialise weights at random: mean 0, variance 1 / inputs; biases are 0.
 
     Activations then keep mean 0 and variance 1 through layers of SELU (Klambauer et al. 2017).
-
-    Args:
-        generator: the only source of random numbers.
     """
     for part in network.modules():
         if isinstance(part, nn.Linear):
@@ -220,7 +213,6 @@ def new_agent(training: PairingTraining, nodes: int) -> Agent[PairingActor, Pair
     """Return an agent with initial weights.
 
     Args:
-        training: settings, including the seed of the weights.
         nodes: number of nodes; the critic of the observations `papers` has a fixed input size.
     """
     pairing = training.pairing

@@ -319,9 +319,7 @@ def train_pairing(
         path: the scenario file; its scheduler is ignored.
         validation: scenario file whose workload is used for validation; its platform is ignored.
             None: validate on the training workload.
-        resume: resume from the folder's checkpoint.
         overrides: values that replace those of the scenario, by dotted path.
-        on_iteration: called after each iteration.
 
     Returns:
         Path of the actor.
@@ -412,7 +410,6 @@ def play_sampled(
 
     Args:
         envs: the environments; all are reset.
-        rngs: random number generators, one for each environment.
     """
     sample = make_sampler(actor, rngs)
     play(side_by_side(envs), lambda batch, runs: sample(batch, runs)[0])

@@ -132,11 +132,7 @@ def train_one(task: PairingRun, folder: Path) -> list[Row]:
 
 
 def evaluate(model: Path, experiment: str, seed: int) -> dict[str, float]:
-    """Return the energy and EDP of an agent: of its greedy run, and of `RUNS` sampled runs.
-
-    Args:
-        model: the agent's file.
-    """
+    """Return the energy and EDP of an agent: of its greedy run, and of `RUNS` sampled runs."""
     actor, about = load_actor(model)
     library = Library([scenario_path("ineps", experiment)])
     scenario, jobs = library.first, library.first_jobs
@@ -292,12 +288,7 @@ def _draw_panel(axes: Axes, bars: Sequence[Bar]) -> None:
 
 
 def draw_curves(path: Path, study: str, trained: Path) -> None:
-    """Draw learning curves: mean and range over seeds, a column per agent and objective.
-
-    Args:
-        study: a key of `EXPERIMENTS`.
-        trained: the folder that holds a folder per training.
-    """
+    """Draw learning curves: mean and range over seeds, a column per agent and objective."""
     kinds = [(variant, objective) for variant in (PAPERS, OURS) for objective in OBJECTIVES]
     size = (12, 7)
     with panels(path, len(QUANTITIES), len(kinds), size, style={}, dpi=90, sharex="col") as grid:
@@ -326,11 +317,7 @@ def _quantity(line: Iteration, name: str) -> float:
 
 
 def draw_schedules(path: Path, experiment: str, results: Results, models: Path) -> None:
-    """Draw Gantt charts of the best heuristic and the best agents, a column per objective.
-
-    Args:
-        models: the folder of the agents' files.
-    """
+    """Draw Gantt charts of the best heuristic and the best agents, a column per objective."""
     columns = [_simulated(experiment, results, models, objective) for objective in OBJECTIVES]
     rows = len(columns[0])
     size = (13, 2.6 * rows)

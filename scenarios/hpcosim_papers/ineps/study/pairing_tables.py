@@ -73,7 +73,6 @@ class Published(NamedTuple):
     """Reductions relative to a heuristic over 100 runs.
 
     Attributes:
-        variant: a key of `VARIANTS`.
         base: the heuristic; `best as run`: the best of the 36 as the papers' program runs them.
             In Experiment 1 the thesis names another heuristic as the best.
         energy: maximum, mean and minimum reduction of energy, in %.
@@ -325,8 +324,6 @@ class PairingRun(NamedTuple):
     """The training of one agent.
 
     Attributes:
-        study: a key of `EXPERIMENTS`.
-        variant: a key of `VARIANTS`.
         trained: False: an untrained baseline, which keeps its initial weights.
     """
 

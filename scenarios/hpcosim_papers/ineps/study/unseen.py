@@ -62,11 +62,7 @@ LOADS = (1.0, 2.0, 0.25)
 
 
 def distil(objective: Objective, path: Path, workers: int | None = None) -> None:
-    """Train a network on the decisions of the search, and write it.
-
-    Args:
-        workers: number of processes; None: one per core.
-    """
+    """Train a network on the decisions of the search, and write it."""
     use_one_thread()
     tasks = [
         (Unseen(kind, "training", number), objective)

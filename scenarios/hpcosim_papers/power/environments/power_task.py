@@ -111,7 +111,6 @@ def task_of(changes: Mapping[str, Any], scenario: Scenario) -> PowerTask:
 
     Args:
         changes: fields of the task that replace their defaults.
-        scenario: the scenario; its power manager is ignored.
 
     Raises:
         PolicyError: the scenario's scheduler is invalid.

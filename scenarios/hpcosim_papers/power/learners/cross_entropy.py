@@ -93,7 +93,6 @@ def train_adaptive(
     Args:
         path: the scenario file; its power manager is ignored.
         overrides: values that replace those of the scenario, by dotted path.
-        on_generation: called after each generation.
 
     Returns:
         Path of the rule, for a scenario's `scheduler.power`.

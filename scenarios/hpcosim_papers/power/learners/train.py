@@ -253,10 +253,6 @@ def train(
 
     The folder gets `actor.safetensors`, the actor after each iteration (such as
     `iteration-003-real.safetensors`), `curve.csv`, `tensorboard/` and `checkpoint.safetensors`.
-
-    Raises:
-        CheckpointError: the checkpoint is missing or belongs to a different training.
-        OSError: the folder cannot be written.
     """
 
     def save_and_report(done: Iteration) -> None:
@@ -335,11 +331,7 @@ AnyNetwork = TypeVar("AnyNetwork", NodePowerActor, NodePowerCritic)
 
 
 def new_network(kind: type[AnyNetwork], shape: Shape, generator: torch.Generator) -> AnyNetwork:
-    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0.
-
-    Args:
-        generator: the only source of random numbers.
-    """
+    """Return an untrained network with random weights (Glorot, Bengio 2010) and biases of 0."""
     with torch.device("meta"):
         network = kind(shape)
     network.to_empty(device="cpu")
@@ -380,11 +372,7 @@ def side_by_side(envs: Sequence[NodePowerEnv]) -> SideBySide[NodePowerEnv, NodeB
 
 
 def new_agent(training: PowerTraining, shape: Shape) -> Agent[NodePowerActor, NodeBatch]:
-    """Return an agent with initial weights.
-
-    Args:
-        training: settings, including the seed of the weights.
-    """
+    """Return an agent with initial weights."""
     generator = torch.Generator().manual_seed(training.seed)
     actor, critic = (
         new_network(NodePowerActor, shape, generator),

@@ -54,11 +54,7 @@ def arranged(rows: Rows) -> list[Row]:
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
-    """Return the tables as Markdown.
-
-    Args:
-        rows: as `arranged` returns them.
-    """
+    """Return the tables as Markdown."""
     managers, all_on = rows[: -len(PARTS)], rows[-len(PARTS) :]
     return document(
         ["# Timeouts and other power managers (figures 12 to 15)"],

@@ -49,11 +49,7 @@ class CurriculumTask(NamedTuple):
 
 
 def train_grid(out: Path, workers: int | None = None) -> Path:
-    """Train and test all agents, and return the table; completed trainings are not repeated.
-
-    Args:
-        out: the output folder, with one folder for each training.
-    """
+    """Train and test all agents, and return the table; completed trainings are not repeated."""
     names = (UNTRAINED, *CURRICULA)
     tasks = [CurriculumTask(curriculum, seed) for seed in SEEDS for curriculum in names]
     train_all(

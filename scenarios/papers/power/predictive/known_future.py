@@ -66,7 +66,6 @@ class KnownSessions(KnownFuture):
     Args:
         jobs: all jobs, in order of submission, on whole nodes.
         window_s: length of the windows, s.
-        generator: source of the times.
     """
 
     def __init__(

@@ -62,7 +62,6 @@ class Law(Protocol):
         Args:
             past: the jobs that were submitted up to now, as `generated` returned them.
             horizon_s: time to look ahead, s.
-            samples: number of samples, >= 1.
         """
 
 

@@ -156,7 +156,6 @@ def run(setting: Setting, jobs: JobTable, group: NodeGroup, seed: int) -> Outcom
     """Simulate a workload; jobs that overrun their requests go on.
 
     Args:
-        setting: job scheduler and power manager.
         seed: seed of the switching times.
     """
     platform = Platform((group,))

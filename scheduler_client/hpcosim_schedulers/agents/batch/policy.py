@@ -1,4 +1,7 @@
-"""Policies that choose the next job: a trained linear rule, or a model of any library."""
+"""Policies that choose the next job: a trained linear rule, or a model of any library.
+
+An invalid file, model or action is a `PolicyError`.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,6 @@ def batch(model: Path | str, *, sample: bool = False) -> Policy:
         model: file of `hpcosim train batch`.
         sample: whether jobs are sampled, with the view's `rng` and the scores as logits; otherwise
             the job with the highest score is chosen.
-
-    Raises:
-        PolicyError: the file is invalid.
     """
     rule = load_batch(Path(model))
 
@@ -96,11 +96,7 @@ def save_batch(path: Path, rule: BatchRule) -> None:
 
 
 def load_batch(path: Path) -> BatchRule:
-    """Return the rule in a file.
-
-    Raises:
-        PolicyError: the file has no rule, or one of other columns.
-    """
+    """Return the rule in a file."""
     arrays, window = load_arrays(_FILE, path)
     if not window.isdecimal() or len(window) > 5 or not 1 <= int(window) <= MAX_WINDOW_JOBS:
         raise PolicyError(
@@ -136,13 +132,6 @@ def scheduled_by(
 
     Args:
         model: the model, such as `stable_baselines3.PPO.load("model.zip")`.
-        window_jobs: number of visible jobs, as in the training.
-        observation: form of the observation, as in the training.
-        sample: whether the model samples its actions.
-
-    Raises:
-        PolicyError: the model has no method `predict`, or the form is unknown. The policy raises it
-            if an action is not an integer.
 
     Example:
         >>> policy = scheduled_by(model, observation="flat")  # in a policy file
@@ -165,11 +154,7 @@ def scheduled_by(
 
 
 def index_of(action: object, jobs: int) -> int:
-    """Return the index of the visible job that an action chooses; 0 if there is none.
-
-    Raises:
-        PolicyError: the action is not an integer.
-    """
+    """Return the index of the visible job that an action chooses; 0 if there is none."""
     number = np.asarray(action)
     if number.size != 1 or number.dtype.kind not in "iu":
         raise PolicyError(f"action of the model: expected an integer, got {action!r}")

@@ -132,11 +132,7 @@ class SceneMaker:
             )
 
     def scene_of(self, view: View, jobs: Sequence[Job]) -> QueueScene:
-        """Return the observation of a round.
-
-        Args:
-            jobs: the visible jobs, at least one.
-        """
+        """Return the observation of a round."""
         known = self._jobs.take([job.order for job in jobs], axis=1)
         requested_s, cores = known[0], known[1]
         wait_s = view.now_s - known[2]
@@ -231,11 +227,7 @@ def mask_of(jobs: int, window_jobs: int) -> NDArray[np.int8]:
 
 
 class QueueChoices(NamedTuple):
-    """A round: the visible jobs and the observation. An action is the index of a job.
-
-    Attributes:
-        jobs: the visible jobs, at least one.
-    """
+    """A round: the visible jobs and the observation. An action is the index of a job."""
 
     jobs: list[Job]
     scene: QueueScene
