@@ -15,7 +15,6 @@ from msgspec import Struct
 from hpcosim_batsim.bridge import host_states
 from hpcosim_batsim.bridge.jobs import FINAL, FinalState
 from hpcosim_batsim.bridge.run import SHARED_SLOTS, BatsimRun
-from hpcosim_protocol import Platform
 from hpcosim_sim.physics.power import RecordedState
 from hpcosim_sim.record.recording import STATES, Recording
 from hpcosim_sim.record.replay import JobChange, PowerChange, Replay, changes_of
@@ -240,13 +239,6 @@ def results_of(run: BatsimRun) -> BatsimOutcome:
     return outcome
 
 
-def hosts_by_node(platform: Platform) -> Hosts:
-    """Return the hosts of each node of a platform."""
-    cores = platform.cores_by_node()
-    ends = accumulate(cores)
-    return [range(end - count, end) for end, count in zip(ends, cores, strict=True)]
-
-
 def hosts_of_nodes(hosts: Hosts, nodes: Iterable[int]) -> array[int]:
     """Return the hosts of nodes, node by node."""
     return array("i", chain.from_iterable(hosts[node] for node in nodes))
@@ -411,7 +403,9 @@ def outcome_of(
         log: the requests to change pstates; None: each change of power in the recording is one.
         energy: include the energy over time and of each job, and the pstates.
     """
-    recording, hosts = record.recording, hosts_by_node(record.platform)
+    recording, cores = record.recording, record.platform.cores_by_node()
+    ends = accumulate(cores)
+    hosts = [range(end - count, end) for end, count in zip(ends, cores, strict=True)]
     allocated = hosts_of_jobs(recording, hosts)
     if log is None:
         states = list(state_changes(recording, hosts, allocated))

@@ -58,9 +58,9 @@ def number(found: object) -> int:
 def test_a_worker_that_is_away_is_expected() -> None:
     """The worker stays expected until the supervisor says otherwise."""
     routes = routes_of(Load(1), Load(2))
-    assert number(routes.of_number(2)) == 2
+    assert number(routes.by_number.get(2)) == 2
     routes.lose(POSTS[2]())
-    assert routes.of_number(2) is None
+    assert routes.by_number.get(2) is None
     assert routes.missing == {2}
     routes.expected = {1}
     assert not routes.missing

@@ -102,7 +102,7 @@ def run(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            callback=lambda value: None if value is None else options.listening_address(value),
+            callback=options.if_given(options.listening_address),
             help="Wait at this address for a scheduler that connects once for each instance. "
             f"Default with --client: {options.SERVER}.",
         ),

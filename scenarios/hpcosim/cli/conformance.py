@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.options import Json, Keys, ServerKey, optional_server_address
+from hpcosim.cli.options import Json, Keys, ServerKey, if_given, server_address
 from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 Client = Annotated[
@@ -22,7 +22,7 @@ Server = Annotated[
     typer.Option(
         metavar="ADDRESS",
         help="Address of the server to check. The server must run without --once and --sessions.",
-        callback=optional_server_address,
+        callback=if_given(server_address),
     ),
 ]
 ServedScenario = Annotated[

@@ -8,9 +8,9 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -18,12 +18,25 @@ from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.shipped import find_scenario, shipped_experiments, shipped_scenarios
 
 EXAMPLE = "tcp://127.0.0.1:28080"
+T = TypeVar("T")
+
 MAX_PORT = 65535
 HEAD_BYTES = 2**16  # of a file, to recognize its format
 PLATFORM, AXES = (
     re.compile(rb"^[{ \t\"']*%b[\"']?[ \t]*:" % key, re.M) for key in (b"platform", b"axes")
 )
 """Keys that each scenario, and each experiment, has at its top level."""
+
+
+def if_given(check: Callable[[T], T]) -> Callable[[Any], Any]:
+    """Return a callback that checks a value that may not be given, or each of several."""
+
+    def checked(value: T | list[T] | None) -> T | list[T] | None:
+        if isinstance(value, list):
+            return [check(one) for one in value]
+        return None if value is None else check(value)
+
+    return checked
 
 
 def scenario_file(path: Path) -> Path:
@@ -64,16 +77,6 @@ def experiment_file(path: Path) -> Path:
     raise typer.BadParameter(f"{path}: no such file or shipped experiment; {advice}")
 
 
-def optional_scenario_file(path: Path | None) -> Path | None:
-    """Return the file of a scenario, if one is given."""
-    return None if path is None else scenario_file(path)
-
-
-def scenario_files(paths: list[Path]) -> list[Path]:
-    """Return the files of scenarios."""
-    return [scenario_file(path) for path in paths]
-
-
 def scheduler_name(name: str | None) -> str | None:
     """Check that the name of a scheduler is not empty, as an unset shell variable is."""
     if name == "":
@@ -95,11 +98,6 @@ def results_folder(path: Path) -> Path:
     raise typer.BadParameter(f"{path}: no such folder; `hpcosim run` writes a results folder")
 
 
-def results_folders(paths: list[Path]) -> list[Path]:
-    """Check that folders with the results of runs exist."""
-    return [results_folder(path) for path in paths]
-
-
 def output_file(path: Path | None) -> Path | None:
     """Check that an output file, if one is given, is not a folder."""
     if path is not None and path.is_dir():
@@ -113,11 +111,6 @@ def server_address(address: str) -> str:
     if address.startswith("tcp://"):
         _check_port(address)
     return address
-
-
-def optional_server_address(address: str | None) -> str | None:
-    """Check the address of a server to connect to, if one is given."""
-    return None if address is None else server_address(address)
 
 
 def listening_address(address: str) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.options import output_file, results_folder, results_folders
+from hpcosim.cli.options import if_given, output_file, results_folder
 from hpcosim.cli.usage import errors_in_one_line
 
 
@@ -17,7 +17,7 @@ def report(
         typer.Argument(
             metavar="RESULTS...",
             help="Results folders of one to four runs on equal platforms.",
-            callback=results_folders,
+            callback=if_given(results_folder),
         ),
     ],
     out: Annotated[

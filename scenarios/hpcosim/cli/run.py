@@ -115,10 +115,6 @@ def oracle(
             typer.echo(f"plan: {out}")
 
 
-def _named_scenario(value: Path | None) -> Path | None:
-    return None if value is None else options.scenario_file(value)
-
-
 def replay(
     journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="Journal of a session.")],
     until: Annotated[
@@ -141,7 +137,7 @@ def replay(
         Path | None,
         typer.Option(
             metavar="SCENARIO",
-            callback=_named_scenario,
+            callback=options.if_given(options.scenario_file),
             help="Scenario file. Default: the file that the server had.",
         ),
     ] = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import output_file, results_folder
+from hpcosim.cli.options import if_given, output_file, results_folder
 from hpcosim.cli.usage import EXAMPLES, CommandGroup, errors_in_one_line, help_of
 
 if TYPE_CHECKING:
@@ -30,14 +30,10 @@ app = typer.Typer(
 MIDDLE = "50%"
 
 
-def _optional_results(path: Path | None) -> Path | None:
-    return None if path is None else results_folder(path)
-
-
 Results = Annotated[
     Path | None,
     typer.Argument(
-        metavar="[RESULTS]", help="Results folder of a run.", callback=_optional_results
+        metavar="[RESULTS]", help="Results folder of a run.", callback=if_given(results_folder)
     ),
 ]
 Server = Annotated[

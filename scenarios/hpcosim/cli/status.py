@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import SERVER, Connect, Json, Keys, ServerKey, optional_server_address
+from hpcosim.cli.options import SERVER, Connect, Json, Keys, ServerKey, if_given, server_address
 from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Address = Annotated[
     typer.Argument(
         metavar="ADDRESS",
         help="Address of the server, instead of --connect.",
-        callback=optional_server_address,
+        callback=if_given(server_address),
     ),
 ]
 Timeout = Annotated[float, typer.Option(min=0.1, help="Timeout for the reply, in s.")]

@@ -212,7 +212,7 @@ Validation = Annotated[
     Path | None,
     typer.Option(
         metavar="SCENARIO",
-        callback=options.optional_scenario_file,
+        callback=options.if_given(options.scenario_file),
         rich_help_panel=train_options.TRAINING,
         help="Scenario whose jobs are the validation set. Default: SCENARIO.",
     ),
@@ -391,7 +391,7 @@ BatchAlso = Annotated[
     typer.Option(
         metavar="SCENARIO",
         help="Another scenario; the windows come from all scenarios in turn. Repeatable.",
-        callback=lambda paths: options.scenario_files(paths or []),
+        callback=options.if_given(options.scenario_file),
     ),
 ]
 LongestWait = Annotated[
@@ -458,7 +458,7 @@ WorkloadsAlso = Annotated[
     typer.Option(
         metavar="SCENARIO",
         help="Another scenario, whose workload is as likely as the first. Repeatable.",
-        callback=lambda paths: options.scenario_files(paths or []),
+        callback=options.if_given(options.scenario_file),
     ),
 ]
 

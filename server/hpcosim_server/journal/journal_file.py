@@ -215,15 +215,6 @@ def framed(record: Record) -> bytes:
     return FRAME.pack(len(body), zlib.crc32(body)) + body
 
 
-def record_in(body: bytes) -> Record:
-    """Return the record that a body encodes.
-
-    Raises:
-        msgspec.DecodeError: the bytes are no record.
-    """
-    return _decoder.decode(body)
-
-
 class PlacedRecord(NamedTuple):
     """A record and its place."""
 
@@ -263,7 +254,7 @@ class JournalReader:
         """Read the records."""
         while (body := self._body()) is not None:
             try:
-                record = record_in(body)
+                record = _decoder.decode(body)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self.fault = f"the record at byte {self.end} cannot be decoded: {error}"
                 return

@@ -251,7 +251,7 @@ class Front:
 
     def _pass_on(self, number: int, address: bytes, frames: list[bytes]) -> bool:
         """Give a request to the worker of its session; return whether nothing is left to do."""
-        if route := self._routes.of_number(number):
+        if route := self._routes.by_number.get(number):
             self._hand_over(route, address, frames)
             return True
         if self._stopping is not None:
@@ -309,7 +309,7 @@ class Front:
 
     def _decide_again(self, address: bytes, waiting: WaitingRequest) -> None:
         """Decide about a waiting request, unless it still has to wait for its worker."""
-        is_away = self._routes.of_number(waiting.worker) is None
+        is_away = self._routes.by_number.get(waiting.worker) is None
         if is_away and waiting.worker in self._routes.expected and not self._stopping:
             return
         del self._waiting[address]
@@ -376,10 +376,6 @@ class WorkerRoute:
         """Number of these, and of those whose results are not written yet."""
         return self.load.opened - self.load.over + self._opening
 
-    def is_silent(self, now_s: float) -> bool:
-        """Return whether it has told nothing for `SILENT_S`."""
-        return now_s - max(self.used_s, self.status_s) > SILENT_S
-
     @property
     def given_bytes(self) -> int:
         """Size of what it has got and not handled."""
@@ -411,22 +407,22 @@ class Routes:
         self.expected = set(expected)
         self.changed = True
         self._gone: ServerStatus | None = None
-        self._by_number: dict[int, WorkerRoute] = {}
+        self.by_number: dict[int, WorkerRoute] = {}
         self._by_post: dict[Post, WorkerRoute] = {}
         self._by_nonce: OrderedDict[str, int] = OrderedDict()
 
     def __len__(self) -> int:
-        return len(self._by_number)
+        return len(self.by_number)
 
     @property
     def sessions(self) -> int:
         """Number of sessions that are open or about to be."""
-        return sum(route.sessions for route in self._by_number.values())
+        return sum(route.sessions for route in self.by_number.values())
 
     @property
     def missing(self) -> set[int]:
         """The workers that are expected and not connected."""
-        return self.expected - self._by_number.keys()
+        return self.expected - self.by_number.keys()
 
     def at(self, post: Post) -> WorkerRoute | None:
         """Return the worker with a connection."""
@@ -435,12 +431,12 @@ class Routes:
     def note(self, told: messages.WorkerReport, post: Post, now_s: float) -> WorkerRoute:
         """Note what a worker tells, and return its route."""
         load = told.load
-        route = self._by_number.get(load.worker)
+        route = self.by_number.get(load.worker)
         if route is None or route.post is not post:
             if route is not None:
                 self.lose(route.post)
             route = WorkerRoute(load.worker, post, load, now_s)
-            self._by_number[load.worker] = self._by_post[post] = route
+            self.by_number[load.worker] = self._by_post[post] = route
             self.expected.add(load.worker)
         while route.given and route.given[0].number <= told.heard:
             route.given.popleft()
@@ -456,7 +452,7 @@ class Routes:
         """Forget the worker of a connection that is closed, and return it."""
         route = self._by_post.pop(post, None)
         if route is not None:
-            del self._by_number[route.number]
+            del self.by_number[route.number]
             self.changed = True
             if route.status is not None:
                 status = without_sessions(route.status)
@@ -467,7 +463,7 @@ class Routes:
         """Return what the workers do, and did."""
         told = [
             later(each.status, now_s - each.status_s)
-            for _, each in sorted(self._by_number.items())
+            for _, each in sorted(self.by_number.items())
             if each.status is not None
         ]
         gone = [self._gone] if self._gone else []
@@ -477,13 +473,9 @@ class Routes:
         """Return the number of the worker that got a hello with a nonce; 0: none did."""
         return self._by_nonce.get(nonce, 0)
 
-    def of_number(self, number: int) -> WorkerRoute | None:
-        """Return the worker with a number; None: it is not there."""
-        return self._by_number.get(number)
-
     def free(self) -> list[WorkerRoute]:
         """Return the workers without sessions, by number."""
-        free = [r for r in self._by_number.values() if not r.busy and not r.is_leaving]
+        free = [r for r in self.by_number.values() if not r.busy and not r.is_leaving]
         return sorted(free, key=lambda route: route.number)
 
     def fewest(self, now_s: float) -> WorkerRoute | None:
@@ -491,10 +483,14 @@ class Routes:
 
         Workers that have told nothing for `SILENT_S` come last.
         """
-        routes = [route for route in self._by_number.values() if not route.is_leaving]
+        routes = [route for route in self.by_number.values() if not route.is_leaving]
         return min(
             routes,
-            key=lambda route: (route.is_silent(now_s), route.busy, route.number),
+            key=lambda route: (
+                now_s - max(route.used_s, route.status_s) > SILENT_S,
+                route.busy,
+                route.number,
+            ),
             default=None,
         )
 

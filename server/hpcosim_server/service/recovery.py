@@ -52,7 +52,7 @@ class Recovery:
     """
 
     def __init__(self, journals: Journals | None, *, resume: bool) -> None:
-        self._journals = journals
+        self.journals = journals
         self._resume = resume
         self._foreign = frozenset[str]()
         if journals is not None and not resume and (names := journals.open_names()):
@@ -64,19 +64,14 @@ class Recovery:
                 hint="an earlier server left open sessions here; restore them with --resume",
             )
 
-    @property
-    def keeps_journals(self) -> bool:
-        """Whether sessions survive their process."""
-        return self._journals is not None
-
     def workers(self) -> set[int]:
         """Return the numbers of the workers that sessions of an earlier server need."""
         found = set[int]()
-        if self._journals is None or not self._resume:
+        if self.journals is None or not self._resume:
             return found
-        for name in self._journals.open_names():
+        for name in self.journals.open_names():
             try:
-                file = self._journals.read(name)
+                file = self.journals.read(name)
             except JournalError:
                 continue  # `restore` reports it
             try:
@@ -96,11 +91,11 @@ class Recovery:
         Args:
             worker: number of the worker; None: the server is one process.
         """
-        if self._journals is None or not (again or self._resume):
+        if self.journals is None or not (again or self._resume):
             return
         workers = (worker, 0) if worker == FIRST_WORKER else (worker,)
         for one in workers:  # the first worker has the sessions of a server of one process, too
-            restore(service, self._journals, of_worker=one, skip=self._foreign, counted=again)
+            restore(service, self.journals, of_worker=one, skip=self._foreign, counted=again)
 
 
 class Restored(NamedTuple):

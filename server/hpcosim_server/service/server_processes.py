@@ -73,7 +73,7 @@ def serve_workers(
                 first=frozenset((recovery.workers() - {0}) | {FIRST_WORKER}),
                 sessions=options.sessions,
                 drain_s=options.drain_s,
-                restores=recovery.keeps_journals,
+                restores=recovery.journals is not None,
                 live_page=live.run if live else None,
             )
             supervisor = Supervisor(plan, stop := Stop(options.parent), tell)

@@ -26,7 +26,7 @@ from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.outcomes import REMEMBERED, Outcomes
 from hpcosim_server.service.pace import EventRate, Pace, RealTime
 from hpcosim_server.service.session import Session
-from hpcosim_server.service.session_journals import SessionJournals, has_history, history_of
+from hpcosim_server.service.session_journals import SessionJournals, history_of
 from hpcosim_server.service.sessions import (
     ClosedSessions,
     Counts,
@@ -311,7 +311,7 @@ class Service:
         return session.welcome()
 
     def _resume(self, session: Session, hello: protocol.Hello) -> bytes:
-        if hello.history and has_history(session):
+        if hello.history and session.journal is not None and session.journal.file is not None:
             return session.resume_with_history()
         reply = session.resume()
         self._journals.resumed(session, reply)

@@ -120,11 +120,6 @@ def checksum_of(opened: Opened) -> str:
     return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
 
-def has_history(session: Session) -> bool:
-    """Return whether the journal of a session has all its requests."""
-    return session.journal is not None and session.journal.file is not None
-
-
 def history_of(session: Session, request: protocol.GetHistory) -> protocol.History:
     """Return requests and replies of a session.
 

@@ -41,13 +41,6 @@ class RecordedRun(NamedTuple):
     state: str
 
 
-def json_lines(lines: Iterable[Mapping[str, Any]]) -> bytes:
-    """Return mappings as JSON lines; whole numbers have no decimal point."""
-    encoder = msgspec.json.Encoder()
-    plain = ({key: _whole(value) for key, value in line.items()} for line in lines)
-    return b"".join(encoder.encode(line) + b"\n" for line in plain)
-
-
 def recorded_runs(runs: Iterable[RecordedRun]) -> bytes:
     """Return runs as CSV, by start."""
     text = io.StringIO()
@@ -78,7 +71,9 @@ def write_jobs(
     Returns:
         What was written, for the report.
     """
-    files = {jobs: json_lines(lines)}
+    encode = msgspec.json.Encoder().encode
+    plain = ({key: _whole(value) for key, value in line.items()} for line in lines)
+    files = {jobs: b"".join(encode(line) + b"\n" for line in plain)}
     written = [f"{jobs}: {len(lines):,} jobs"]
     if runs and recorded_path(jobs) == jobs:
         raise InputError("the recorded runs get this name; name another file of jobs", jobs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -19,7 +18,7 @@ from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct_records import Record, started_records
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
-from hpcosim_slurm.reading import read_state
+from hpcosim_slurm.reading import new_separator, read_state
 from hpcosim_slurm.starts.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.texts import number_of, task_id, text_of, time_of
@@ -122,23 +121,19 @@ def usage_of(text: str) -> dict[str, dict[str, float]]:
     return found
 
 
-def starts_command(separator: str) -> list[str]:
-    """Return the command that prints when Slurm expects to start the jobs that wait."""
-    return [*STARTS, "--Format=" + ",".join(f"{name}:{separator}" for name in _START_FIELDS)]
-
-
 def expected_starts(tools: Tools) -> dict[int, float]:
     """Return when Slurm expects to start waiting jobs, by number, Unix time, s.
 
     Raises:
         SlurmError: the controller does not answer, or in another form than expected.
     """
-    separator = f"X{secrets.token_hex(12)}"
-    return starts_of_text(tools.output(*starts_command(separator)), separator)
+    separator = new_separator()
+    layout = ",".join(f"{name}:{separator}" for name in _START_FIELDS)
+    return starts_of_text(tools.output(*STARTS, f"--Format={layout}"), separator)
 
 
 def starts_of_text(text: str, separator: str) -> dict[int, float]:
-    """Return the expected starts of the output of `starts_command`.
+    """Return the expected starts of the output of `STARTS` in `_START_FIELDS`.
 
     Raises:
         ReadingError: the text has another form.

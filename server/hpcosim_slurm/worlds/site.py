@@ -167,13 +167,6 @@ def shared_with(state: ClusterState, site: Site) -> list[str]:
     ]
 
 
-def has_plain_partition(state: ClusterState) -> bool:
-    """Return whether there is one partition, and all nodes are in it."""
-    return len(state.partitions) == 1 and all(
-        state.nodes.keys() <= set(each.nodes) for each in state.partitions.values()
-    )
-
-
 def platform_of(state: ClusterState, site: Site) -> Platform:
     """Return the platform of the chosen part of a cluster.
 
@@ -186,10 +179,12 @@ def platform_of(state: ClusterState, site: Site) -> Platform:
 
     nodes = list(state.nodes.values())
     number = {node.name: at for at, node in enumerate(nodes)}
+    partitions = list(state.partitions.values())
+    is_plain = len(partitions) == 1 and state.nodes.keys() <= set(partitions[0].nodes)
     return Platform(
         nodes=tuple(_group(list(same), site) for _, same in groupby(nodes, kind)),
         consumable=("cores", "memory") if site.holds_memory else ("cores",),
-        partitions=() if has_plain_partition(state) else tuple(_partitions(state, number)),
+        partitions=() if is_plain else tuple(_partitions(state, number)),
         reservations=tuple(reservations_of(state.reservations, number)),
         licenses={name[:200]: count for name, count in state.licenses.items()},
     )
