@@ -204,7 +204,6 @@ class _Reader:
         return Choice(ANY_NODE, ((test, count),))
 
     def _node_test(self, levels: int) -> NodeTest:
-        """Return a feature or parentheses."""
         if self._take("(") is None:
             if not _NAME.fullmatch(self._token):
                 raise self._expected("a feature")

@@ -106,7 +106,6 @@ def to_ranges(numbers: Iterable[int]) -> NodeRanges:
 
 
 def _items(text: str) -> Iterator[str]:
-    """Yield the comma-separated items of a host list."""
     position = 0
     stripped = text.strip()
     while True:
@@ -187,7 +186,6 @@ def _shown(prefix: str, numbers: list[str], suffix: str) -> str:
 
 
 def _node_names(platform: Platform) -> Iterator[str]:
-    """Yield the name of each node, by node number."""
     first = 0
     for index, group in enumerate(platform.nodes):
         if not group.names:

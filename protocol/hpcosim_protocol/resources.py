@@ -137,7 +137,6 @@ def choose_devices(
 
 
 def _demand(name: str, amount: float, times: int) -> DeviceDemand:
-    """Return an amount of devices, needed several times."""
     total = thousandths(amount)
     if total < WHOLE_DEVICE:
         return DeviceDemand(name, total, times)

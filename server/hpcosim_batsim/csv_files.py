@@ -149,7 +149,6 @@ def _job_lines(outcome: BatsimOutcome) -> Iterator[str]:
 
 
 def _run_columns(job: JobOutcome) -> str:
-    """Return the columns that are empty if the job never ran."""
     if job.start_s is None or job.end_s is None:
         return ",,,,,,,"
     # Times are rounded before subtraction: columns add up, and the jobs of a host do not overlap.

@@ -175,7 +175,6 @@ def _is_first(time_s: float, change: StateChange) -> bool:
 def _by_state(
     hosts: Iterable[int], recorded: Mapping[int, HostState], unavailable: Set[int]
 ) -> dict[HostState, list[int]]:
-    """Return hosts by their state."""
     by_state: dict[HostState, list[int]] = {}
     for host in hosts:
         state = recorded.get(host, "idle")

@@ -90,7 +90,6 @@ def check_partitions(state: ClusterState, wanted: Wanted) -> None:
 
 
 def _check_waiting(state: ClusterState, name: str, partition: str, *, is_down: bool) -> None:
-    """Check the partition in which the jobs of another one wait."""
     if is_down and state.partitions[name].is_up:
         raise SlurmError(
             f"partition {name} is up, so its jobs start by themselves: expected State=DOWN; "

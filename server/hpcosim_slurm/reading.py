@@ -374,7 +374,6 @@ def _devices(
 
 
 def _others(devices: Mapping[str, int], stated: set[str]) -> dict[str, int]:
-    """Return the devices of other names than those stated."""
     return {name: count for name, count in devices.items() if name.partition(":")[0] not in stated}
 
 

@@ -232,7 +232,6 @@ def _show_instance(name: str) -> None:
 
 
 def _print(verified: Verified) -> None:
-    """Print the scores of a submission."""
     from hpcosim_experiments.benchmark.leaderboard import ranked
 
     (row,) = ranked(verified.suite, [verified])

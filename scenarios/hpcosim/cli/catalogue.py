@@ -236,7 +236,6 @@ def get(
 
 
 def _table() -> Table:
-    """Return a table with a row for each log."""
     from rich.table import Table
 
     from hpcosim_workloads.logs.catalogue import KNOWN

@@ -23,7 +23,6 @@ LOOPBACK = "127.0.0.1:0"
 
 
 def _http(text: str | None) -> str | None:
-    """Check the address of a live view."""
     from hpcosim_view.errors import HttpAddressError
     from hpcosim_view.live.address import http_address
 
@@ -36,7 +35,6 @@ def _http(text: str | None) -> str | None:
 
 
 def _speed(text: str | None) -> str | None:
-    """Check a speed."""
     if text is not None:
         speed_of(text)
     return text

@@ -164,7 +164,6 @@ def number(value: float) -> str:
 
 
 def _shown(metric: str, value: float) -> str:
-    """Return the value of a metric as it is shown."""
     return str(value) if metric.endswith("_id") else number(value)
 
 

@@ -119,7 +119,6 @@ def schedule(
 
 
 def _settings(path: Path) -> dict[str, object]:
-    """Return the mapping in a file of settings."""
     from hpcosim_scenarios.errors import ScenarioError
     from hpcosim_scenarios.model.yaml_tree import read_tree
 

@@ -194,7 +194,6 @@ def _check_options(context: typer.Context, mode: str) -> None:
 
 
 def _serve(settings: BridgeSettings) -> None:
-    """Serve until a signal stops the bridge."""
     from hpcosim import __version__
     from hpcosim.cli.printing import print_warning
     from hpcosim_scenarios.running.status import log_as_json
@@ -333,7 +332,6 @@ def forecast(
 
 
 def _observation(state: Path | None, scenario: Path | None, history: Path | None) -> Observation:
-    """Return the observation in a file, or that of the cluster of this machine."""
     from msgspec.structs import replace
 
     from hpcosim.cli.printing import print_warning

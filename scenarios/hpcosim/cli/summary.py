@@ -95,7 +95,6 @@ def _origin(workload: Workload, source: WorkloadSource) -> str:
 
 
 def _infeasible(checked: Checked) -> dict[int, str]:
-    """Return why jobs can never run on the platform, by job number."""
     cluster = Cluster(checked.scenario.platform, 0.0)
     reasons = ((job.job_id, infeasibility(cluster, job)) for job in checked.jobs.rows())
     return {number: reason for number, reason in reasons if reason}
@@ -148,7 +147,6 @@ def _warnings(checked: Checked, summary: dict[str, Any]) -> list[str]:
 
 
 def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]:
-    """Return the lines of the table, by label."""
     load, over = summary["offered_load"], summary["jobs_over_requested_time"]
     always = summary["jobs_over_on_fastest_nodes"]
     advice = f" on the slowest nodes, {always:,} on the fastest" if over != always else ""
@@ -224,7 +222,6 @@ def site_of(scenario: Scenario, jobs: JobTable) -> dict[str, Any]:
 
 
 def _gres(platform: Platform) -> dict[str, int]:
-    """Return the number of devices of each generic resource on the whole platform."""
     total: dict[str, int] = {}
     for group in platform.nodes:
         for name, count in group.gres.items():

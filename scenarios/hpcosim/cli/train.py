@@ -88,7 +88,6 @@ def power(
 
 
 def _workloads(curriculum: str) -> list[str]:
-    """Return the names of a curriculum's workloads."""
     from hpcosim_scenarios.errors import ScenarioError
 
     if not (names := options.names_of(curriculum)):

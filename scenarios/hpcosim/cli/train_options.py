@@ -335,7 +335,6 @@ def _print_values(outcomes: Sequence[SeedOutcome]) -> None:
 
 
 def _print_errors(failed: Sequence[SeedOutcome]) -> None:
-    """Print each error once, with its seeds."""
     for error in dict.fromkeys(done.error for done in failed):
         seeds = [str(done.seed) for done in failed if done.error == error]
         typer.echo(f"error: seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}: {error}", err=True)

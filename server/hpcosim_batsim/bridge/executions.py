@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hpcosim_batsim.fair_bottleneck import Claim, SharedRates
@@ -31,6 +32,7 @@ class SetLoads(Protocol):
         """Set the load of `hosts` by the job to `speed` times `loads`."""
 
 
+@dataclass(slots=True, eq=False)
 class Execution:
     """A job whose tasks share resources.
 
@@ -43,35 +45,21 @@ class Execution:
         until_s: time of the end of the latency or of the part at this rate, s.
     """
 
-    __slots__ = (
-        "_rest",
-        "hosts",
-        "job",
-        "left",
-        "number",
-        "part",
-        "rate_per_s",
-        "since_s",
-        "task",
-        "until_s",
-        "waits",
-    )
-
-    def __init__(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
-        self.job = job
-        self.hosts = hosts
-        self.task = task
-        self._rest: Iterator[SimpleTask] = parts(task)
-        self.part: SimpleTask | None = None
-        self.number = -1
-        self.waits = False
-        self.left = 1.0
-        self.since_s = self.rate_per_s = 0.0
-        self.until_s = math.inf
+    job: int
+    hosts: Sequence[int]
+    task: HostTask
+    rest: Iterator[SimpleTask]
+    part: SimpleTask | None = None
+    number: int = -1
+    waits: bool = False
+    left: float = 1.0
+    since_s: float = 0.0
+    rate_per_s: float = 0.0
+    until_s: float = math.inf
 
     def begin_next(self, now_s: float) -> bool:
         """Begin the next part with its latency; return False if there is none."""
-        self.part = next(self._rest, None)
+        self.part = next(self.rest, None)
         if self.part is None:
             return False
         self.number += 1
@@ -117,7 +105,7 @@ class Executions:
 
     def start(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
         """Start the execution of a job."""
-        execution = self._running[job] = Execution(job, hosts, task)
+        execution = self._running[job] = Execution(job, hosts, task, parts(task))
         execution.until_s = self._simulation.now_s
         self._set_timer()
 
@@ -136,7 +124,6 @@ class Executions:
         return progress_of_part(execution.task, max(execution.number, 0), done)
 
     def _wake(self, _: Timer) -> None:
-        """Continue the executions that are due now."""
         self._timer = None
         now_s = self._simulation.now_s
         begun: dict[int, Claim] = {}
@@ -187,7 +174,6 @@ class Executions:
         self._set_timer()
 
     def _set_timer(self) -> None:
-        """Set the timer to the earliest `until_s` of the executions."""
         next_s = min((each.until_s for each in self._running.values()), default=math.inf)
         timer, clock = self._timer, self._simulation.clock
         if timer is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from hpcosim_batsim.inputs.tasks import HostTask
@@ -34,6 +35,7 @@ Batsim cancels the computation of a job that the scheduler kills; it stops the p
 """
 
 
+@dataclass(slots=True, eq=False)
 class RunJob:
     """A job of a run.
 
@@ -45,38 +47,19 @@ class RunJob:
         metadata: text that the scheduler set, for the results.
     """
 
-    __slots__ = (
-        "dynamic",
-        "final",
-        "full_id",
-        "hosts",
-        "kill_requested",
-        "metadata",
-        "number",
-        "profile",
-        "return_code",
-        "source",
-        "started_s",
-        "state",
-        "task",
-    )
-
-    def __init__(
-        self, source: BatsimJob, profile: BatsimProfile, number: int, *, dynamic: bool
-    ) -> None:
-        self.source = source
-        self.full_id = source.full_id
-        self.profile = profile
-        self.number = number
-        self.dynamic = dynamic
-        self.state: Literal["not_submitted", "waiting", "running", "ended"] = "not_submitted"
-        self.final: FinalState | None = None
-        self.hosts: Sequence[int] = ()
-        self.task: HostTask | None = None
-        self.started_s = math.nan
-        self.kill_requested = False
-        self.return_code = STOPPED
-        self.metadata = ""
+    source: BatsimJob
+    full_id: str
+    profile: BatsimProfile
+    number: int
+    dynamic: bool
+    state: Literal["not_submitted", "waiting", "running", "ended"] = "not_submitted"
+    final: FinalState | None = None
+    hosts: Sequence[int] = ()
+    task: HostTask | None = None
+    started_s: float = math.nan
+    kill_requested: bool = False
+    return_code: int = STOPPED
+    metadata: str = ""
 
     @property
     def walltime_s(self) -> float:
@@ -161,7 +144,7 @@ class JobRegistry:
 
     def _add(self, source: BatsimJob, *, dynamic: bool) -> RunJob:
         profile = self.profiles[source.workload][source.profile]
-        job = RunJob(source, profile, len(self.jobs), dynamic=dynamic)
+        job = RunJob(source, source.full_id, profile, len(self.jobs), dynamic)
         self.jobs.append(job)
         self._by_id[job.full_id] = job
         return job

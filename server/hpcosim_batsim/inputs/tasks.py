@@ -385,7 +385,6 @@ def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
 
 
 def _count_of_parts(task: HostTask) -> int:
-    """Return the number of simple tasks of a task."""
     if isinstance(task, SimpleTask):
         return 1
     return task.repeat * sum(_count_of_parts(each) for each in task.tasks)

@@ -128,7 +128,6 @@ class Disk:
 
 
 def _locked(descriptor: int) -> bool:
-    """Lock a file; return whether it is locked."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -103,7 +103,6 @@ class Admission:
             raise SessionRefused("too_many_sessions", too_many(self._limits.sessions))
 
     def _check_jobs(self, jobs: int) -> None:
-        """Check the number of jobs of a new session and of the open ones together."""
         total = self._open.jobs + self._totals.of_others(Part.JOBS)
         if total + jobs > self._limits.total_jobs:
             _refuse(

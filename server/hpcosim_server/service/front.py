@@ -161,7 +161,6 @@ class Front:
         self._posts.add(Post(end, self._poller, self._hear_worker))
 
     def _hear_worker(self, post: Post) -> None:
-        """Handle the next packet of a worker."""
         packet = post.receive()
         if packet is not None:
             self._from_worker(post, packet)
@@ -171,7 +170,6 @@ class Front:
             post.close()
 
     def _hear_supervisor(self, _: int) -> None:
-        """Obey the supervisor."""
         order = self._control.order()
         if isinstance(order, messages.Workers):
             self._routes.expected = set(order.numbers)
@@ -317,7 +315,6 @@ class Front:
         self._decide(address, waiting.frames)
 
     def _status(self) -> ServerStatus:
-        """Return what the server does, as far as the workers have told it."""
         now_s = self._clock()
         status = self._routes.status(now_s)
         status.state = "draining" if self._stopping else "serving"
@@ -578,7 +575,6 @@ class Gate:
             self._ends.send(address, frames)
 
     def _drop_closed(self) -> None:
-        """Close the ends of the clients that are gone."""
         for address in self._curve.closed:
             self._ends.drop(address)
         self._curve.closed.clear()

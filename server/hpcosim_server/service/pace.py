@@ -123,7 +123,6 @@ class Pace:
         self.is_free = self._speed is None and not self._paused
 
     def _due_s(self, now_s: float) -> float:
-        """Return the wall-clock time at which a reply is due."""
         if self._speed is None:
             return self._at_s
         return self._at_s + (now_s - self._now_s) / self._speed

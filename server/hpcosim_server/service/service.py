@@ -44,7 +44,7 @@ from hpcosim_server.service.status import (
     names_of,
     progress_of,
 )
-from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, StorageStatus, Vitals
+from hpcosim_server.service.vitals import MEMORY_INTERVAL_S, Vitals
 from hpcosim_server.wire.listener import address_of
 from hpcosim_sim.record.results import Also
 
@@ -97,8 +97,14 @@ class Service:
         self.held = HeldReplies()
         self.new_session = new_session
         self.closed = ClosedSessions(REMEMBERED, self.limits.kept_bytes, totals)
-        kept = StorageStatus(journals, out is not None)
-        self.vitals = Vitals(report or ProgressLog(), kept, scenarios, self.limits.sessions, clock)
+        self.vitals = Vitals(
+            report or ProgressLog(),
+            journals,
+            out is not None,
+            scenarios,
+            self.limits.sessions,
+            clock,
+        )
         self._open = OpenSessions(totals)
         self._left = sessions if isinstance(sessions, Countdown) else Countdown(sessions)
         self._journals = SessionJournals(journals)

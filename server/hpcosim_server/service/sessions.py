@@ -192,7 +192,6 @@ class Totals:
         self._own, self._owner = process, os.getpid()
 
     def _is_alive(self, process: int) -> bool:
-        """Return whether the process with a place has not ended."""
         if not self._numbers.claim(process):
             return True
         self._numbers.leave(process)

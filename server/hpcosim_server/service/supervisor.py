@@ -101,7 +101,6 @@ class Supervisor:
         return "all sessions are over" if sessions is not None and over >= sessions else ""
 
     def _start_due(self) -> None:
-        """Fork the processes that are due."""
         now_s = time.monotonic()
         due = [number for number, due_s in self._due_s.items() if due_s <= now_s]
         for number in sorted(due, reverse=True):  # the front last: it then knows all workers
@@ -128,7 +127,6 @@ class Supervisor:
         log.info("process_started", process=child.name, pid=child.pid)
 
     def _numbers(self) -> list[int]:
-        """Return the workers that are there or about to be."""
         return [number for number in {**self._children, **self._due_s} if number > FRONT]
 
     def _listen(self, timeout_s: float) -> None:
@@ -142,7 +140,6 @@ class Supervisor:
             self._hear(child)
 
     def _hear(self, child: Child) -> None:
-        """Handle the reports of a child."""
         while (report := child.control.report()) is not None:
             if isinstance(report, messages.Load):
                 child.load = report

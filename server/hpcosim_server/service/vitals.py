@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -25,20 +25,14 @@ MEMORY_INTERVAL_S = 10.0
 MB = 1_000_000
 
 
-class StorageStatus(NamedTuple):
-    """What a service keeps of its sessions."""
-
-    journals: Journals | None
-    results: bool
-
-
 class Vitals:
     """Counts what a service does and what fails."""
 
     def __init__(
         self,
         report: Callable[[Status], None],
-        kept: StorageStatus,
+        journals: Journals | None,
+        keeps_results: bool,
         scenarios: Sequence[str],
         max_sessions: int,
         clock: Callable[[], float] = time.monotonic,
@@ -47,7 +41,7 @@ class Vitals:
         self.results_failing = False
         self.messages_lost: Callable[[], int] = lambda: 0
         self._report = report
-        self._kept = kept
+        self._journals, self._keeps_results = journals, keeps_results
         self._scenarios = list(scenarios)
         self._max_sessions = max_sessions
         self._clock = clock
@@ -68,7 +62,7 @@ class Vitals:
         self, sessions: Iterable[Session], held: HeldReplies, counts: Counts, now_s: float
     ) -> ServerStatus:
         """Return the status of a service that runs."""
-        journals = self._kept.journals
+        journals = self._journals
         return ServerStatus(
             server=server_name(),
             uptime_s=self._clock() - self._began_s,
@@ -83,7 +77,7 @@ class Vitals:
             messages_lost=self.messages_lost(),
             journal="none" if journals is None else _state(fails=journals.is_failing),
             journals_failed=0 if journals is None else journals.all_failed,
-            results=_state(fails=self.results_failing) if self._kept.results else "none",
+            results=_state(fails=self.results_failing) if self._keeps_results else "none",
         )
 
     def _memory(self) -> float:

@@ -146,7 +146,6 @@ class WorkerDoor:
             self._front.send(messages.packed(messages.StatusOf(self._service.status())))
 
     def _introduce(self) -> None:
-        """Connect to the front, and tell a new one about this worker."""
         try:
             self._front = Post(self._connect(), self._poller, self._hear)
         except OSError:

@@ -265,7 +265,6 @@ class CurveRoster:
 
 
 def _host(descriptor: int) -> bytes:
-    """Return the host of the other end of a connection."""
     with socket.socket(fileno=os.dup(descriptor)) as same:
         return host_of(same)
 

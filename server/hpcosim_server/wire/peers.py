@@ -44,7 +44,8 @@ class Peers:
         self._roster = Roster(self.bounds, self._poller)
         self.closed = self._roster.closed
         self._clock = clock
-        self._entrance: Entrance | None = None
+        self._listener: socket.socket | None = None
+        self._closed_until_s = 0.0  # the listener, if there was no descriptor left
         self._greeting = ready(b"ROUTER")
         # Other than those of a front before this one, so that no reply goes astray.
         self._prefix = secrets.token_bytes(4)
@@ -70,7 +71,8 @@ class Peers:
 
     def listen(self, listener: socket.socket) -> None:
         """Accept connections from now on."""
-        self._entrance = Entrance(listener, self._poller, self._roster, self._clock, self._enter)
+        self._listener = listener
+        self._poller.watch(listener.fileno(), self._accept)
 
     def receive(self, timeout_s: float) -> tuple[bytes, Message] | None:
         """Return the next message and the address of its sender; None: none came in time.
@@ -188,14 +190,14 @@ class Peers:
             self._poller.close()
 
     def _poll(self, timeout_s: float) -> None:
-        """Wait for events and handle them."""
         self._poller.wait(timeout_s)
         now_s = self._clock()
         if now_s >= self._sweep_s:
             self._sweep_s = now_s + SWEEP_S
             self._roster.sweep(now_s)
-            if self._entrance is not None:
-                self._entrance.open_again(now_s)
+            if self._listener is not None and 0.0 < self._closed_until_s <= now_s:
+                self._closed_until_s = 0.0
+                self._poller.change(self._listener.fileno(), READABLE)
 
     def _on_events(self, peer: Peer, events: int) -> None:
         if events & WRITABLE:
@@ -239,7 +241,6 @@ class Peers:
         return message
 
     def _give_turn(self, peer: Peer) -> None:
-        """Let what has arrived be read."""
         if peer.decoder.held_bytes and not peer.has_turn:
             peer.has_turn = True
             self._turns.append(peer)
@@ -254,8 +255,25 @@ class Peers:
             self._give_turn(peer)
         return True
 
+    def _accept(self, _: int) -> None:
+        assert self._listener is not None
+        now_s = self._clock()
+        for _ in range(ACCEPTED):
+            try:
+                connection, _ = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # no descriptors are left, or the peer has gone
+                self._closed_until_s = now_s + FULL_PAUSE_S
+                self._poller.change(self._listener.fileno(), 0)
+                self._roster.make_room(now_s)
+                return
+            if self._roster.has_room(now_s, owner_of(connection)):
+                self._enter(connection)
+            else:
+                connection.close()
+
     def _enter(self, connection: socket.socket) -> None:
-        """Add a new connection."""
         self._number += 1
         address = self._prefix + self._number.to_bytes(6, "big")
         self._send(self._add(connection, address, self._clock()), [self._greeting])
@@ -373,46 +391,3 @@ class Roster:
             most = max(self.by_address.values(), key=lambda peer: peer.waiting_bytes)
             total -= most.waiting_bytes
             self.close(most)
-
-
-class Entrance:
-    """A listening socket."""
-
-    def __init__(
-        self,
-        listener: socket.socket,
-        poller: Poller,
-        roster: Roster,
-        clock: Callable[[], float],
-        enter: Callable[[socket.socket], None],
-    ) -> None:
-        self._listener = listener
-        self._poller = poller
-        self._roster = roster
-        self._clock = clock
-        self._enter = enter
-        self._closed_until_s = 0.0
-        poller.watch(listener.fileno(), self._accept)
-
-    def open_again(self, now_s: float) -> None:
-        """Accept connections again if there was no descriptor left a while ago."""
-        if self._closed_until_s and now_s >= self._closed_until_s:
-            self._closed_until_s = 0.0
-            self._poller.change(self._listener.fileno(), READABLE)
-
-    def _accept(self, _: int) -> None:
-        now_s = self._clock()
-        for _ in range(ACCEPTED):
-            try:
-                connection, _ = self._listener.accept()
-            except BlockingIOError:
-                return
-            except OSError:  # no descriptors are left, or the peer has gone
-                self._closed_until_s = now_s + FULL_PAUSE_S
-                self._poller.change(self._listener.fileno(), 0)
-                self._roster.make_room(now_s)
-                return
-            if self._roster.has_room(now_s, owner_of(connection)):
-                self._enter(connection)
-            else:
-                connection.close()

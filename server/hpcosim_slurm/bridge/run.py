@@ -259,7 +259,6 @@ def site_of(config: ClusterConfig, settings: BridgeSettings) -> Site:
 def _warn(
     checked: CheckedCluster, site: Site, settings: BridgeSettings, warn: Callable[[str], None]
 ) -> None:
-    """Warn of what is not an error, but probably a mistake."""
     if others := shared_with(checked.state, site):
         warn(
             f"the partitions {', '.join(others)} have nodes of the partitions of the scheduler; "

@@ -158,7 +158,6 @@ def _pods(
 
 
 def _columns(present: list[str], own: Mapping[str, str], path: Path) -> dict[str, str]:
-    """Return the column of each field that the table has."""
     found = {
         field: next((name for name in names if name in present), "")
         for field, names in COLUMNS.items()
@@ -208,7 +207,6 @@ def _pod(row: Row, values: Mapping[str, str], zone: ZoneInfo, report: ImportRepo
 
 
 def _gpus(values: Mapping[str, str], row: Row, report: ImportReport) -> dict[str, Any]:
-    """Return the devices of a pod."""
     count, milli = _number(values, "gpus") or 0.0, _number(values, "gpu_milli")
     if not count:
         return {}

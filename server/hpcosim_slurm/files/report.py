@@ -101,7 +101,6 @@ class ImportReport:
         }
 
     def _of_kind(self, kind: Kind) -> dict[str, Any]:
-        """Return count and first places of each entry of a kind, for JSON."""
         entries = self.entries.get(kind, {}).items()
         return {what: {"count": entry.count, "first": entry.places} for what, entry in entries}
 

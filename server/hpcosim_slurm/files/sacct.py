@@ -152,7 +152,6 @@ def _lines(
     settings: JobLinesSettings,
     report: ImportReport,
 ) -> list[dict[str, Any]]:
-    """Return the jobs as lines that the reader of workloads accepts."""
     pairs = zip(found, numbers, strict=True)
     lines = (job_line(runs, number, settings, report) for runs, number in pairs)
     return readable(lines, [runs[0].line for runs in found], report)
@@ -329,7 +328,6 @@ def _array(first: Record, settings: JobLinesSettings) -> dict[str, Any]:
 
 
 def _layout(first: Record, options: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a job says of its nodes."""
     cores, nodes = int(first.requested["cpu"]), int(first.requested.get("node", 0))
     found: dict[str, Any] = {"nodes_min": nodes if 1 < nodes <= cores else 0}
     per_task = _whole(options.get("cpus-per-task", ""))
@@ -376,7 +374,6 @@ def _memory(first: Record, options: Mapping[str, str], report: ImportReport) -> 
 
 
 def _devices(first: Record, options: Mapping[str, str], report: ImportReport) -> dict[str, Any]:
-    """Return the generic resources and the licences of a job."""
     total = {
         name.removeprefix("gres/"): int(count)
         for name, count in first.requested.items()

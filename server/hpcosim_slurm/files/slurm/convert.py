@@ -181,7 +181,6 @@ def _of_nodes(statements: Sequence[Statement]) -> Iterator[dict[str, Any]]:
 
 
 def _of_down_nodes(statements: Sequence[Statement], known: set[str]) -> Iterator[dict[str, Any]]:
-    """Yield the events of `DownNodes` lines, whose state is `DOWN` unless they state one."""
     for statement in (each for each in statements if each.key == "downnodes"):
         hosts = statement.values["downnodes"]
         for name in hardware.hosts_of(hosts, statement):
@@ -285,7 +284,6 @@ def _reservations(
     names: Pseudonyms | None,
     report: ImportReport,
 ) -> list[dict[str, Any]]:
-    """Return the reservations of a file, in simulated time."""
     zone = zone_of(options.time_zone)
     if not options.start:
         raise InputError(

@@ -140,8 +140,6 @@ def _groups(
 
 
 def _shape(values: dict[str, str], power: NodePower) -> dict[str, Any]:
-    """Return the processors, the memory, the features and the weight of a node."""
-
     def number(*keys: str, default: int) -> int:
         return next((texts.whole(values[key]) for key in keys if values.get(key)), default)
 
