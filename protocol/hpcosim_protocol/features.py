@@ -29,14 +29,10 @@ from typing import NamedTuple
 from hpcosim_protocol.errors import FeatureError
 
 MAX_LENGTH = 1000
-"""Maximum length of an expression, characters."""
 MAX_NESTING = 20
-"""Maximum number of parentheses around a feature."""
 MAX_COUNTS = 8
-"""Maximum number of counts that hold at once."""
 
 MAX_COUNT = 999_999_999
-"""Maximum count of nodes with a feature."""
 
 _TOKEN = re.compile(r"\s*(\*\s*[0-9]+|[&|()\[\]]|[^\s&|()\[\]*,]+|\S)")
 _NAME = re.compile(r"[^\s&|()\[\]*,]+")
@@ -64,7 +60,6 @@ class NodeTest(NamedTuple):
 
 
 ANY_NODE = NodeTest()
-"""The condition that every node meets."""
 
 
 class Choice(NamedTuple):

@@ -17,11 +17,9 @@ from pathlib import Path
 from typing import TextIO
 
 DRAFT = ".draft-"
-"""Begin of the names of files that are being written."""
 
 MIB = 2**20
 MOST_BYTES = 1024 * MIB
-"""Default maximum size of a file, bytes."""
 
 
 def open_regular(path: Path, most_bytes: int = MOST_BYTES) -> io.BufferedReader:

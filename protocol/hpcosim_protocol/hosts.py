@@ -18,9 +18,7 @@ from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.platform import NodeRanges, Platform
 
 MAX_HOSTS = 1_000_000
-"""Maximum number of names in a host list."""
 ALL = "ALL"
-"""Text that names all nodes."""
 
 _ITEM = re.compile(r"(?:[^\s,\[\]]|\[[^\s\[\]]*\])+")
 _NUMBERS = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?")

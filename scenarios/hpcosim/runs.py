@@ -40,7 +40,6 @@ SchedulerLike = str | Policy
 """A scheduler: a name of the catalogue, or a function of a view."""
 
 SHOWN = ("jobs", "mean_wait_s", "mean_bounded_slowdown", "utilization", "energy_kwh")
-"""Metrics that a notebook shows."""
 
 
 class Table(Mapping[str, Any]):

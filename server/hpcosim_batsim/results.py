@@ -37,7 +37,6 @@ _PSTATES: Mapping[RecordedState, int] = {
 }
 
 Hosts = Sequence[range]
-"""Hosts of each node."""
 
 HOST_STATES: Mapping[RecordedState, HostState] = {
     "on": "idle",

@@ -25,7 +25,6 @@ CUT_SHORT = "_cut_short.txt"
 """End of the name of a file that says that the results are incomplete, and why."""
 
 Report = Callable[[str], None]
-"""Called with each line of progress for the user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,6 @@ QUIET = "info"
 """The level of events that are left out until a writer is set."""
 
 MOST_FRAMES = 50
-"""Number of frames of an exception that are logged, from each end of its traceback."""
 
 
 def info(event: str, **fields: object) -> None:

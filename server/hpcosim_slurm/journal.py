@@ -20,7 +20,6 @@ from hpcosim_slurm.worlds.difference import Change
 from hpcosim_slurm.worlds.site import Site
 
 FORMAT = 2
-"""Number of the format; another one cannot be read."""
 
 MAX_LINE_BYTES = 2**28
 

@@ -13,7 +13,6 @@ from hpcosim.cli.usage import convert_plainly, errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
 Verbosity = Literal["quiet", "network-only", "information", "debug"]
-"""How much is written to standard error."""
 
 VERSION = "v4.2.1 (protocol version; implemented by hpcosim)"
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hpcosim_experiments.executors import ExecutorSettings
 
 MOST_FAILURES = 20
-"""Number of different errors that are listed."""
 
 
 @with_groups

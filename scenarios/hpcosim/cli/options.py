@@ -195,7 +195,6 @@ def _scenarios_in(folder: Path) -> Iterator[Path]:
 
 
 SERVER = EXAMPLE
-"""The default address of a server."""
 
 ScenarioFile = Annotated[
     Path,

@@ -80,7 +80,6 @@ OUTCOMES = {
     "jobs_deadline": "past their deadline",
     "jobs_rejected": "rejected",
 }
-"""How jobs ended that were not completed, by metric."""
 
 
 def _outcome(metrics: Metrics) -> str:

@@ -21,14 +21,12 @@ _PREFIXES = _SI | _BINARY
 FLOPS: Mapping[str, float] = {
     f"{prefix}{unit}": scale for prefix, scale in _PREFIXES.items() for unit in ("f", "flops")
 }
-"""Units of speed and their factors to flop/s."""
 
 BANDWIDTHS: Mapping[str, float] = {
     f"{prefix}{unit}": scale / size
     for prefix, scale in _PREFIXES.items()
     for unit, size in (("Bps", 1), ("bps", 8))
 }
-"""Units of bandwidth and their factors to bytes/s."""
 
 TIMES: Mapping[str, float] = {
     "ps": 1e-12,
@@ -41,7 +39,6 @@ TIMES: Mapping[str, float] = {
     "d": 86400.0,
     "w": 604800.0,
 }
-"""Units of time and their factors to s."""
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64

@@ -23,13 +23,10 @@ passed its records to the operating system."""
 MARK_BYTES = 2**18  # between two places of `JournalWriter.place_of`
 
 FORMAT = 1
-"""Number of the format; another one cannot be read."""
 MAGIC = b"hpcosim journal "
 HEADER = MAGIC + b"%d\n" % FORMAT
-"""The first bytes of a journal."""
 FRAME = struct.Struct("<II")
 MAX_RECORD_BYTES = 2**30
-"""Maximum size of the body of a record, bytes."""
 
 BUFFER_BYTES = 2**18  # read at once
 

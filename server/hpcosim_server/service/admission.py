@@ -13,7 +13,6 @@ from hpcosim_server.service.session import Opened
 from hpcosim_server.service.sessions import OpenSessions, Part, Totals
 
 SessionFactory = Callable[[protocol.Hello], Opened]
-"""Returns the simulation for a hello, or raises SessionRefused."""
 
 JOBS = "workload.synthetic.jobs"
 """Override by which a client chooses a number of jobs."""

@@ -65,9 +65,7 @@ class Ended(Struct, frozen=True, tag_field="status", tag="ended"):
 
 
 Report = Progress | Failure | Load | WorkersWanted | Summary | LivePage
-"""What the supervisor receives."""
 Order = Stopping | Workers | Ended | Summary
-"""What it sends."""
 
 _REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 _ORDERS: msgspec.json.Decoder[Order] = msgspec.json.Decoder(Order)

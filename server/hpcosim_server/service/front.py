@@ -39,7 +39,6 @@ SHUTDOWN_S = 1.0
 """Duration of `shutting_down` replies after the end of the last worker, s."""
 FLUSH_S = 2.0
 MOST_WAITING = 1024
-"""Requests that wait for a worker."""
 MOST_GIVEN_BYTES = 64 * 2**20
 """Requests on their way to a worker that is busy; one may be larger."""
 

@@ -15,7 +15,6 @@ GROUP = Path("/sys/fs/cgroup")
 KIB = 1024
 
 COLLECT_AFTER = 20
-"""Closed sessions after which Python looks for cyclic garbage."""
 
 LONGEST_WAIT_S = 1.0
 """Longest time from the end of a session until its memory is free, s."""

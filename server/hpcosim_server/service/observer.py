@@ -12,7 +12,6 @@ from hpcosim_server.service.pace import Pace, Speed, speed_for
 from hpcosim_server.service.session import Opened
 
 OBSERVE_INTERVAL_S = 0.25
-"""Interval between two calls of `Observer.ticked`, wall-clock s."""
 
 
 class Observer(Protocol):

@@ -26,7 +26,6 @@ FIRST_WAIT_S = 1.0
 """Time from the first to the second attempt to write results, s; later waits double."""
 
 LONGEST_WAIT_S = 60.0
-"""Maximum time between two attempts, s."""
 
 
 @dataclass(slots=True)

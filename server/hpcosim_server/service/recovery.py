@@ -40,7 +40,6 @@ RECALLED = 100
 """Number of ended sessions whose last reply a restarted server can repeat."""
 
 MAX_SHOWN = 500
-"""Maximum number of characters of a value in an error message."""
 
 
 class Recovery:

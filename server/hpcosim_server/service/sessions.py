@@ -19,7 +19,6 @@ from hpcosim_server.wire.listener import key_of
 from hpcosim_server.wire.log_rate import SharedNumbers
 
 NAME_BYTES = 12
-"""Random bytes of a session's name."""
 
 WORKER_DIGITS = 4
 """Hexadecimal digits at the end of a session's name: the number of the worker that has it."""
@@ -28,13 +27,11 @@ FIRST_WORKER = 1
 """Number of the first worker. It gets the requests of sessions whose name has no worker."""
 
 NewName = Callable[[], str]
-"""Returns the secret name of a new session."""
 
 PROCESSES = 2048
 """Largest number of processes that can have a part; a server has at most 1,024 workers."""
 
 OF_FRONT = ("hello", "get_status")
-"""Types of the requests without a session that the front decides about."""
 
 
 def new_name(worker: int = 0) -> str:

@@ -24,16 +24,12 @@ LAST_S = 15.0  # after the workers, for the last replies and for viewers
 FORK_AGAIN_S = 1.0  # after a fork that failed
 
 RunFront = Callable[[messages.Control, Iterable[int]], None]
-"""Runs the front, with the numbers of the workers that are there."""
 RunWorker = Callable[[messages.Control, int, bool], None]
 """Runs the worker with a number; the last argument says whether it has run before."""
 RunLivePage = Callable[[messages.Control], None]
-"""Runs the process of the live page."""
 
 FRONT = 0
-"""Number of the front; workers have numbers above."""
 LIVE_PAGE = -1
-"""Number of the process of the live page."""
 NAMES = {FRONT: "front", LIVE_PAGE: "live page"}
 CALM_S = 10.0
 """Run time after which a process that ended is started again at once, s."""

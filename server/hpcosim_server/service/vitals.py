@@ -19,7 +19,6 @@ from hpcosim_server.service.status import Failure, Status
 from hpcosim_sim.record.versions import hpcosim_version
 
 MOST_SESSIONS = 1000
-"""Sessions in a status."""
 MEMORY_INTERVAL_S = 10.0
 """Time between two measurements of memory: each takes milliseconds, s."""
 MB = 1_000_000

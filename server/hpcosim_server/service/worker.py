@@ -23,7 +23,6 @@ from hpcosim_server.wire.post import Poller, Post
 
 STATUS_INTERVAL_S = 1.0
 AGAIN_S = 0.02
-"""Time between two tries to connect to the front, s."""
 NO_SESSIONS = "the worker has no sessions"
 MOST_NONCES = 1000
 LONGEST_NONCE = 100
@@ -33,11 +32,6 @@ session after the front was killed."""
 ServiceFactory = Callable[..., Service]
 """Returns the service of a worker; takes `report`, `name` and `watch` of `Service`."""
 Connect = Callable[[], socket.socket]
-"""Returns a new connection to the front.
-
-Raises:
-    OSError: it is not possible now.
-"""
 
 
 class _Arrived(NamedTuple):

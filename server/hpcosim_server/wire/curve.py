@@ -33,7 +33,6 @@ NUMBERS = itertools.count()
 SOURCE = 2  # ZMQ_SRCFD, which pyzmq names in its drafts only
 
 MAX_CLIENTS = 10_000
-"""Maximum number of files in the folder of the clients' keys."""
 
 
 class CurvePeers:

@@ -17,7 +17,6 @@ BACKLOG = 1024  # connections that wait while the front starts again
 IN_USE = "Address already in use"
 
 KEY_LENGTH = 40
-"""Length of a public key in Z85."""
 
 
 def listen(address: str) -> socket.socket:

@@ -20,7 +20,6 @@ MOST_DESCRIPTORS = 2
 
 READABLE, WRITABLE = select.EPOLLIN, select.EPOLLOUT
 GONE = select.EPOLLRDHUP
-"""The other end will send no more."""
 
 OnEvents = Callable[[int], None]
 """Handles the events of a descriptor, a sum such as `READABLE | WRITABLE`."""

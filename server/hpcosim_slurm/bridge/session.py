@@ -21,7 +21,6 @@ from hpcosim_slurm.worlds.site import Site
 PUBLIC = 8  # characters of a session's name in logs
 
 MakeWorld = Callable[[ClusterState, Site], ClusterCopy]
-"""Returns a world for a new session."""
 
 
 class SchedulerSession:

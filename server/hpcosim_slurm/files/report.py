@@ -19,7 +19,6 @@ from hpcosim_workloads.table import JobSpec
 Kind = Literal["dropped", "guessed", "not modelled", "no effect"]
 
 MOST_PLACES = 5
-"""Places that the report names of each entry."""
 
 MEANING: dict[Kind, str] = {
     "dropped": "dropped",

@@ -50,7 +50,6 @@ STATES = frozenset(
         *("STAGE_OUT", "STOPPED", "SUSPENDED", "TIMEOUT"),
     }
 )
-"""Job states of the manual page squeue(1)."""
 
 Value = TypeVar("Value")
 

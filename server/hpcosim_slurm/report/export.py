@@ -71,7 +71,6 @@ COLUMNS = (
     *("decided_s", "scheduler", "request", "index", "decision", "job_id", "nodes"),
     *("outcome", "done_s", "delay_s", "nodes_in_slurm", "words"),
 )
-"""Columns of `decisions.csv`."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

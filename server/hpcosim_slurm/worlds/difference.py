@@ -22,7 +22,6 @@ BOOT_TOLERANCE_S = 30.0
 """Largest change of a time of boot that is no boot, s: slurmctld computes it again and again."""
 
 NO_STATE = ClusterState(0.0, {}, {}, {})
-"""The state before the first one."""
 
 MARKS = "*~#!%$@^-"
 """Marks that Slurm appends to the state of a node, such as `*`: its daemon does not answer."""

@@ -73,7 +73,6 @@ CODES: Mapping[type[protocol.Decision], protocol.RejectionCode] = {
     protocol.SetNodePower: "not_allowed",
     **RUN_CODES,
 }
-"""Code of a decision that Slurm refuses."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from hpcosim_workloads.logs.quantities import FieldError, device_counts, shown
 
 NORMAL = "normal"  # exists even if no file describes it
 KEYS = ("qos", "allowqos", "denyqos")
-"""Keys of partitions that name QOS."""
 
 WITHOUT_EFFECT = frozenset(
     (

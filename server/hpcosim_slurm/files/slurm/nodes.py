@@ -39,7 +39,6 @@ READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "qos": ("qos", lambda text: "" if text.upper() == "N/A" else text),
     "gracetime": ("grace_time_s", lambda text: float(texts.whole(text))),
 }
-"""Attribute of a partition and its conversion, by key of slurm.conf."""
 
 DEFAULTS: Mapping[str, Any] = {
     "default": False,

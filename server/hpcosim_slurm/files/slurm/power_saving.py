@@ -44,7 +44,6 @@ READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 KEYS = frozenset(
     (*READERS, *PROGRAMS, "suspendexcparts", "suspendexcstates", "slurmctldparameters")
 )
-"""Keys of slurm.conf that `power_saving` reads."""
 
 
 def power_saving(

@@ -13,7 +13,6 @@ from hpcosim_workloads.logs.quantities import FieldError, shown
 
 Read = Callable[[str], Any]
 Origins = dict[str, tuple[texts.Statement, str]]
-"""Statement and name of each setting by its path."""
 
 PRIORITY_FLAGS = frozenset(get_args(PriorityFlag))
 DEFAULT_FLAGS = frozenset(("fair_tree",))
