@@ -86,10 +86,7 @@ def run(
             "the scenarios of the instances.",
         ),
     ] = "always-on",
-    power_awareness: Annotated[
-        str,
-        typer.Option(help="Treatment of nodes that are not on: unaware, aware, planned or ipm."),
-    ] = "unaware",
+    power_awareness: options.PowerAwareness = "unaware",
     client: Annotated[
         str,
         typer.Option(

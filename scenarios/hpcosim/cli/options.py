@@ -204,6 +204,14 @@ ScenarioFile = Annotated[
         callback=scenario_file,
     ),
 ]
+ResultsFolder = Annotated[
+    Path,
+    typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
+]
+PowerAwareness = Annotated[
+    str,
+    typer.Option(help="Treatment of nodes that are not on: unaware, aware, planned or ipm."),
+]
 Set = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from hpcosim.cli.options import if_given, output_file, results_folder
+from hpcosim.cli.options import ResultsFolder, if_given, output_file, results_folder
 from hpcosim.cli.usage import errors_in_one_line
 
 
@@ -47,10 +47,7 @@ def report(
 
 
 def export(
-    results: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
-    ],
+    results: ResultsFolder,
     perfetto: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Trace for the viewer at ui.perfetto.dev."),

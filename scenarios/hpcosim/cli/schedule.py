@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import SERVER, Connect, Explain, Keys, Parent, Seed, ServerKey, end_with
+from hpcosim.cli import options
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
@@ -39,10 +39,7 @@ def schedule(
     power: Annotated[
         str, typer.Option(metavar="JSON", help="Power manager: its name and settings.")
     ] = '{"name": "always-on"}',
-    power_awareness: Annotated[
-        str,
-        typer.Option(help="Treatment of nodes that are not on: unaware, aware, planned or ipm."),
-    ] = "unaware",
+    power_awareness: options.PowerAwareness = "unaware",
     own_name: Annotated[
         str,
         typer.Option(
@@ -52,11 +49,11 @@ def schedule(
             "student7. Default: the scheduler.",
         ),
     ] = "",
-    connect: Connect = SERVER,
+    connect: options.Connect = options.SERVER,
     scenario: Annotated[
         str, typer.Option(metavar="NAME", help="Scenario of the server. Default: its first.")
     ] = "",
-    seed: Seed = None,
+    seed: options.Seed = None,
     session: Annotated[
         str, typer.Option(metavar="ID", help="Session to resume after its client died.")
     ] = "",
@@ -67,18 +64,18 @@ def schedule(
             help="Resume --session with another scheduler, or one that is not deterministic.",
         ),
     ] = False,
-    explain: Explain = False,
+    explain: options.Explain = False,
     timeout_s: Annotated[float, typer.Option(min=0.1, help="Timeout of each reply, in s.")] = 60.0,
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout of the first reply, in s.")
     ] = 20.0,
-    keys: Keys = None,
-    server_key: ServerKey = None,
-    parent: Parent = None,
+    keys: options.Keys = None,
+    server_key: options.ServerKey = None,
+    parent: options.Parent = None,
 ) -> None:
     """Schedule one simulation of a server with a policy, and print how it ended."""
     with errors_in_one_line():
-        end_with(parent)
+        options.end_with(parent)
         from hpcosim_client import Timeouts
         from hpcosim_client import run as schedule_one
         from hpcosim_schedulers.catalogue.description import describe

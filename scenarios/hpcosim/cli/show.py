@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli.options import if_given, output_file, results_folder
+from hpcosim.cli.options import Json, ResultsFolder, if_given, output_file, results_folder
 from hpcosim.cli.usage import EXAMPLES, CommandGroup, errors_in_one_line, help_of
 
 if TYPE_CHECKING:
@@ -109,10 +109,7 @@ def run_and_time(
 
 
 def draw(
-    results: Annotated[
-        Path,
-        typer.Argument(metavar="RESULTS", help="Results folder of a run.", callback=results_folder),
-    ],
+    results: ResultsFolder,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -160,7 +157,7 @@ def squeue(
             help="Only jobs in these states, such as PD,R,CD, or all. Default: PD,R.",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the jobs of a run at a time, as Slurm's squeue does."""
     with errors_in_one_line():
@@ -212,7 +209,7 @@ def sinfo(
     server: Server = None,
     session: Session = "",
     token: Token = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Print the nodes of a run at a time, as Slurm's sinfo does."""
     with errors_in_one_line():

@@ -95,6 +95,7 @@ def _workloads(curriculum: str) -> list[str]:
     return names
 
 
+Generations = Annotated[int, typer.Option(min=1, help="Generations of the search.")]
 WaitWeight = Annotated[
     float, typer.Option(min=0.0, help="Cost of waiting, in J per second of a job's wait.")
 ]
@@ -113,7 +114,7 @@ def adaptive(
     force: options.Force = False,
     wait_w: WaitWeight = 350.0,
     origin_s: Origin = 0.0,
-    generations: Annotated[int, typer.Option(min=1, help="Generations of the search.")] = 12,
+    generations: Generations = 12,
     candidates: Annotated[int, typer.Option(min=5, help="Candidates per generation.")] = 12,
     changes: options.Set = None,
     lenient: options.Lenient = False,
@@ -411,7 +412,7 @@ def batch(
     window_jobs: VisibleJobs = 64,
     episodes: BatchEpisodes = 16,
     jobs: BatchJobs = 800,
-    generations: Annotated[int, typer.Option(min=1, help="Generations of the search.")] = 10,
+    generations: Generations = 10,
     candidates: Annotated[int, typer.Option(min=7, help="Candidates per generation.")] = 16,
     also: BatchAlso = None,
     longest_wait_weight: LongestWait = 0.3,
