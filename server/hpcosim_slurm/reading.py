@@ -13,17 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from hpcosim_slurm import state as live
 from hpcosim_slurm import texts
 from hpcosim_slurm.errors import ReadingError
-from hpcosim_slurm.state import (
-    ClusterState,
-    JobState,
-    LiveJob,
-    LiveNode,
-    LivePartition,
-    LiveReservation,
-    PowerState,
-)
 from hpcosim_slurm.tools import Tools
 
 Fields = dict[str, str]
@@ -42,7 +34,7 @@ FIELDS = (
 NO_NUMBER = 0xFFFF_FFFD
 """Slurm's numbers from here on say that there is none (`NO_VAL`, `INFINITE`)."""
 
-STATES: Mapping[str, JobState] = {
+STATES: Mapping[str, live.JobState] = {
     **dict.fromkeys(("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD"), "pending"),
     **dict.fromkeys(("RESV_DEL_HOLD", "SPECIAL_EXIT"), "pending"),
     "CONFIGURING": "configuring",
@@ -105,7 +97,7 @@ def read_records(
     return found
 
 
-def parse_reservations(text: str) -> dict[str, LiveReservation]:
+def parse_reservations(text: str) -> dict[str, live.LiveReservation]:
     """Return the reservations of the output of `RESERVATIONS`, by name."""
     return read_records(text, "reservation", "ReservationName", _reservation)
 
@@ -117,12 +109,12 @@ def parse_licenses(text: str) -> dict[str, int]:
     )
 
 
-def _reservation(row: Fields, _: str) -> LiveReservation:
+def _reservation(row: Fields, _: str) -> live.LiveReservation:
     start_s, end_s = texts.time_of(row["StartTime"]), texts.time_of(row["EndTime"])
     if start_s is None or end_s is None:
         raise ReadingError("expected a begin and an end")
     groups = _names(row.get("Groups", ""))
-    return LiveReservation(
+    return live.LiveReservation(
         name=row["ReservationName"],
         nodes=texts.nodes_of(row["Nodes"]),
         start_s=start_s,
@@ -138,18 +130,18 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(filter(None, texts.text_of(value).split(",")))
 
 
-def parse_nodes(text: str) -> dict[str, LiveNode]:
+def parse_nodes(text: str) -> dict[str, live.LiveNode]:
     """Return the nodes of the output of `NODES`, by name."""
     return read_records(text, "node", "NodeName", _node)
 
 
-def parse_partitions(text: str) -> dict[str, LivePartition]:
+def parse_partitions(text: str) -> dict[str, live.LivePartition]:
     """Return the partitions of the output of `PARTITIONS`, by name."""
     return read_records(text, "partition", "PartitionName", _partition)
 
 
-def _partition(row: Fields, _: str) -> LivePartition:
-    return LivePartition(
+def _partition(row: Fields, _: str) -> live.LivePartition:
+    return live.LivePartition(
         name=row["PartitionName"],
         nodes=texts.nodes_of(row["Nodes"]),
         is_up=row["State"] == "UP",
@@ -159,12 +151,12 @@ def _partition(row: Fields, _: str) -> LivePartition:
     )
 
 
-def _node(row: Fields, record: str) -> LiveNode:
+def _node(row: Fields, record: str) -> live.LiveNode:
     reason = _REASON.search(record)
     words = _words(row["State"])
     allocated = texts.number_of(row["CPUAlloc"])
     power = _power(words, allocated > 0)
-    return LiveNode(
+    return live.LiveNode(
         name=row["NodeName"],
         cpus=texts.number_of(row.get("CPUEfctv", "")) or texts.number_of(row["CPUTot"]),
         memory_mb=texts.number_of(row["RealMemory"]) - texts.number_of(row.get("MemSpecLimit", "")),
@@ -191,7 +183,7 @@ def _words(state: str) -> set[str]:
     return found
 
 
-def _power(words: set[str], has_jobs: bool) -> PowerState:
+def _power(words: set[str], has_jobs: bool) -> live.PowerState:
     """Return the power state; a node that is to be switched off waits for its jobs."""
     if "POWERED_DOWN" in words:
         return "off"
@@ -202,7 +194,7 @@ def _power(words: set[str], has_jobs: bool) -> PowerState:
     return "on"
 
 
-def read_state(tools: Tools) -> ClusterState:
+def read_state(tools: Tools) -> live.ClusterState:
     """Return the state of a cluster.
 
     The commands see instants that differ by some milliseconds: a job may have nodes that are not
@@ -217,7 +209,7 @@ def read_state(tools: Tools) -> ClusterState:
     queue, nodes, partitions, reservations, licenses = tools.outputs(
         command(separator), NODES, PARTITIONS, RESERVATIONS, LICENSES
     )
-    return ClusterState(
+    return live.ClusterState(
         at_s=at_s,
         jobs=parse(queue, separator),
         nodes=parse_nodes(nodes),
@@ -238,14 +230,14 @@ def new_separator() -> str:
     return f"X{secrets.token_hex(12)}"
 
 
-def parse(text: str, separator: str) -> dict[int, LiveJob]:
+def parse(text: str, separator: str) -> dict[int, live.LiveJob]:
     """Return the jobs of the command's output, by number."""
     parts = text.split(separator)
     if len(parts) % len(FIELDS) != 1 or parts[-1].strip():
         raise ReadingError(
             f"squeue: expected {len(FIELDS)} fields for each job, got {len(parts) - 1} in all"
         )
-    jobs: dict[int, LiveJob] = {}
+    jobs: dict[int, live.LiveJob] = {}
     limits: dict[int, int] = {}  # by array
     for start in range(0, len(parts) - 1, len(FIELDS)):
         row = dict(zip(FIELDS, parts[start : start + len(FIELDS)], strict=True))
@@ -262,20 +254,20 @@ def parse(text: str, separator: str) -> dict[int, LiveJob]:
     return jobs
 
 
-def _jobs(row: Mapping[str, str]) -> Iterator[LiveJob]:
+def _jobs(row: Mapping[str, str]) -> Iterator[live.LiveJob]:
     """Yield the job of a row, or the tasks of a waiting array."""
     array, tasks = texts.number_of(row["ArrayJobID"]), texts.text_of(row["ArrayTaskID"])
     if not tasks:
         yield _job(row, texts.number_of(row["JobID"]))
         return
-    job: LiveJob | None = None
+    job: live.LiveJob | None = None
     for task in texts.tasks_of(tasks):
         job = _job(row, texts.number_of(row["JobID"])) if job is None else job
         name = f"{array}_{task}"
         yield replace(job, id=texts.task_id(array, task), label=name, array=array, task=task)
 
 
-def _job(row: Mapping[str, str], number: int) -> LiveJob:
+def _job(row: Mapping[str, str], number: int) -> live.LiveJob:
     word = row["State"]
     nodes = texts.nodes_of(row["NodeList"])
     # A state of a later version: what has nodes runs.
@@ -285,7 +277,7 @@ def _job(row: Mapping[str, str], number: int) -> LiveJob:
     tres = texts.tres_of(row["tres-alloc"])
     nodes_min, nodes_max = _node_counts(row, tres, waits)
     devices, together = _devices(row, tres)
-    return LiveJob(
+    return live.LiveJob(
         id=number,
         name=row["Name"],
         user=row["UserName"],

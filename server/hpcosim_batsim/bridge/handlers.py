@@ -13,12 +13,7 @@ from hpcosim_batsim.bridge.jobs import CANCELLED, FINAL, RunJob
 from hpcosim_batsim.bridge.replies import EventRank
 from hpcosim_batsim.bridge.run import FIRST_CALL_ID, BatsimRun, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
-from hpcosim_batsim.inputs.external_events import (
-    AVAILABLE,
-    UNAVAILABLE,
-    ExternalEvent,
-    parse_intervals,
-)
+from hpcosim_batsim.inputs import external_events
 from hpcosim_batsim.inputs.tasks import progress, shares_resources, task_of
 from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay, ParallelHomogeneous
 from hpcosim_sim.errors import Rejection
@@ -86,10 +81,12 @@ def _on_alarm(run: BatsimRun, event: protocol.Alarm, time_s: float) -> None:
     run.queue.add(replies.event(time_s, "REQUESTED_CALL"), EventRank.REQUESTED_CALL)
 
 
-def apply_external_event(run: BatsimRun, event: ExternalEvent, time_s: float) -> None:
+def apply_external_event(
+    run: BatsimRun, event: external_events.ExternalEvent, time_s: float
+) -> None:
     """Apply an external event at the current simulated time."""
-    if event.kind in (UNAVAILABLE, AVAILABLE):
-        unavailable = event.kind == UNAVAILABLE
+    if event.kind in (external_events.UNAVAILABLE, external_events.AVAILABLE):
+        unavailable = event.kind == external_events.UNAVAILABLE
         run.hosts.unavailable -= set(event.hosts)
         if unavailable:
             run.hosts.unavailable |= set(event.hosts)
@@ -142,7 +139,7 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
     job = _waiting_job(run, decision.job_id)
     if decision.storage_mapping or decision.additional_io_job is not None:
         raise ValueError("storage_mapping and additional_io_job are not supported")
-    hosts = parse_intervals(decision.alloc, len(run.platform.hosts))
+    hosts = external_events.parse_intervals(decision.alloc, len(run.platform.hosts))
     processes = hosts if decision.mapping is None else _mapped(decision.mapping, hosts)
     res, profile = job.source.res, job.profile
     moldable = isinstance(profile, ParallelHomogeneous) and profile.total
@@ -222,7 +219,7 @@ def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
 def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:
     if not run.options.energy:
         raise ValueError("pstates can be set only with --energy (-E)")
-    hosts = parse_intervals(decision.resources, len(run.platform.hosts))
+    hosts = external_events.parse_intervals(decision.resources, len(run.platform.hosts))
     switch = run.hosts.set_pstate(hosts, _integer(decision.state))
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     if not switch.remaining:
