@@ -123,6 +123,7 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
 
     Attributes:
         job_id: number of the job, unique in the workload.
+        submit_s: submission time, s.
         profile: name of the profile with the default values of the job. Without any profile in
             the scenario, the name is a label.
         user: name or number of the user who submitted the job. Default: unknown.
