@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
+from hpcosim_client import errors
 from hpcosim_client.connection import Answer, Connection
-from hpcosim_client.errors import (
-    PolicyDiffersError,
-    ResultsNotWrittenError,
-    ServerFaultError,
-    ServerGoneError,
-    ServerRefusedError,
-)
 from hpcosim_client.view import Policy, View
 from hpcosim_protocol import (
     Decision,
@@ -191,11 +185,11 @@ def run(
                 explains=explain and welcome.options.explain,
             )
         except (
-            ServerGoneError,
-            ServerRefusedError,
-            ServerFaultError,
-            ResultsNotWrittenError,
-            PolicyDiffersError,
+            errors.ServerGoneError,
+            errors.ServerRefusedError,
+            errors.ServerFaultError,
+            errors.ResultsNotWrittenError,
+            errors.PolicyDiffersError,
         ):
             raise  # there is no session to leave, or it can go on from a snapshot
         except KeyboardInterrupt:
@@ -267,7 +261,7 @@ class RecordedLink:
         seq = recorded.request.seq
         request = self._connection.request(seq, decisions, wake_on, elapsed_s)
         if encode(request.decisions) != encode(recorded.request.decisions):
-            raise PolicyDiffersError(
+            raise errors.PolicyDiffersError(
                 seq, self._now_s, *_first_difference(recorded.request, request)
             )
         # The last one may be another than at the welcome: a late request of the process before may

@@ -18,21 +18,7 @@ import numpy as np
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import View
-from hpcosim_schedulers.agents.networks import (
-    Rows,
-    Shapes,
-    Weights,
-    check_weights,
-    dense,
-    dense_shapes,
-    linear,
-    linear_shapes,
-    normalised,
-    read_network,
-    relu,
-    softmax,
-    write_network,
-)
+from hpcosim_schedulers.agents import networks
 from hpcosim_schedulers.power.account import Bools
 from hpcosim_schedulers.power.features import (
     CALENDAR,
@@ -67,20 +53,22 @@ class Shape(NamedTuple):
     layers: int = 3
 
 
-def actor_shapes(shape: Shape) -> Shapes:
+def actor_shapes(shape: Shape) -> networks.Shapes:
     """Return the shapes of the weights of the actor."""
     width = shape.embedding
-    shapes = linear_shapes("encoder.0", shape.features, width) | dense_shapes("head", width, *HEAD)
+    shapes = networks.linear_shapes("encoder.0", shape.features, width) | networks.dense_shapes(
+        "head", width, *HEAD
+    )
     for name in (f"encoder.{layer}" for layer in range(1, shape.layers + 1)):
-        shapes |= linear_shapes(f"{name}.look", width, 3 * width)
+        shapes |= networks.linear_shapes(f"{name}.look", width, 3 * width)
         for part in ("mix", "widen", "narrow"):
-            shapes |= linear_shapes(f"{name}.{part}", width, width)
+            shapes |= networks.linear_shapes(f"{name}.{part}", width, width)
         for part in ("after_look", "after_think"):
             shapes |= {f"{name}.{part}.weight": (width,), f"{name}.{part}.bias": (width,)}
     return shapes
 
 
-def logits_of(shape: Shape, weights: Weights, seen: Observation) -> Rows:
+def logits_of(shape: Shape, weights: networks.Weights, seen: Observation) -> networks.Rows:
     """Return the logits of the actions off and on for every node, float32[nodes, 2].
 
     Each layer has self-attention and feed-forward, each with residual and post-normalisation.
@@ -88,27 +76,29 @@ def logits_of(shape: Shape, weights: Weights, seen: Observation) -> Rows:
     Args:
         seen: float32[nodes, features], the observation.
     """
-    nodes = linear(weights, "encoder.0", seen)
+    nodes = networks.linear(weights, "encoder.0", seen)
     for name in (f"encoder.{layer}" for layer in range(1, shape.layers + 1)):
-        attended = linear(weights, f"{name}.mix", _attend(shape, weights, name, nodes))
-        nodes = normalised(weights, f"{name}.after_look", nodes + attended)
-        wide = relu(linear(weights, f"{name}.widen", nodes))
-        thought = linear(weights, f"{name}.narrow", wide)
-        nodes = normalised(weights, f"{name}.after_think", nodes + thought)
-    return dense(weights, "head", nodes, relu)
+        attended = networks.linear(weights, f"{name}.mix", _attend(shape, weights, name, nodes))
+        nodes = networks.normalised(weights, f"{name}.after_look", nodes + attended)
+        wide = networks.relu(networks.linear(weights, f"{name}.widen", nodes))
+        thought = networks.linear(weights, f"{name}.narrow", wide)
+        nodes = networks.normalised(weights, f"{name}.after_think", nodes + thought)
+    return networks.dense(weights, "head", nodes, networks.relu)
 
 
-def _attend(shape: Shape, weights: Weights, name: str, nodes: Rows) -> Rows:
+def _attend(
+    shape: Shape, weights: networks.Weights, name: str, nodes: networks.Rows
+) -> networks.Rows:
     """Return the scaled dot-product attention of the nodes, float32[nodes, embedding]."""
     count, width = nodes.shape
-    parts = linear(weights, f"{name}.look", nodes).reshape(count, 3, shape.heads, -1)
+    parts = networks.linear(weights, f"{name}.look", nodes).reshape(count, 3, shape.heads, -1)
     query, key, value = parts.transpose(1, 2, 0, 3)
     scale = np.float32((width // shape.heads) ** -0.5)
-    seen: Rows = softmax(query @ key.swapaxes(1, 2) * scale) @ value
+    seen: networks.Rows = networks.softmax(query @ key.swapaxes(1, 2) * scale) @ value
     return seen.swapaxes(0, 1).reshape(count, width)
 
 
-def best_actions(logits: Rows, mask: Bools) -> Actions:
+def best_actions(logits: networks.Rows, mask: Bools) -> Actions:
     """Return the greedy valid action of each node; on if both have the same logit.
 
     Args:
@@ -142,19 +132,19 @@ class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_actor(path: Path, weights: Weights, about: NodePowerMetadata) -> None:
+def save_actor(path: Path, weights: networks.Weights, about: NodePowerMetadata) -> None:
     """Write an actor, the same bytes for the same weights. It needs the extra `rl`."""
-    write_network(path, weights, FORMAT, about)
+    networks.write_network(path, weights, FORMAT, about)
 
 
-def load_actor(path: Path) -> tuple[Weights, NodePowerMetadata]:
+def load_actor(path: Path) -> tuple[networks.Weights, NodePowerMetadata]:
     """Return the weights of an actor and its metadata."""
-    about, weights = read_network(path, FORMAT, NodePowerMetadata, "power manager")
+    about, weights = networks.read_network(path, FORMAT, NodePowerMetadata, "power manager")
     if about.scales != SCALES:
         what = f"expected features with scales of version {SCALES}, got {about.scales}"
         raise PolicyError(f"{path}: {what}; train it again")
     _check_shape(path, about)
-    return check_weights(path, weights, actor_shapes(about.shape)), about
+    return networks.check_weights(path, weights, actor_shapes(about.shape)), about
 
 
 def _check_shape(path: Path, about: NodePowerMetadata) -> None:

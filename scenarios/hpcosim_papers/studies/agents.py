@@ -8,14 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from hpcosim_experiments.executors import (
-    IN_THIS_PROCESS,
-    Local,
-    LostTaskError,
-    cores,
-    open_executor,
-    results_of,
-)
+from hpcosim_experiments import executors
 from hpcosim_experiments.statistics.rows import Row, read_rows, write_rows
 from hpcosim_papers.studies.study import StudyError
 from hpcosim_scenarios.running.in_process import shown
@@ -42,14 +35,14 @@ def in_parallel(
     Raises:
         StudyError: the processes of a task were killed, for example because memory ran out.
     """
-    count = min(workers or cores(), len(tasks))
-    settings = Local(workers=count) if count > 1 else IN_THIS_PROCESS
-    with shown(title, "runs") as report, open_executor(settings) as executor:
+    count = min(workers or executors.cores(), len(tasks))
+    settings = executors.Local(workers=count) if count > 1 else executors.IN_THIS_PROCESS
+    with shown(title, "runs") as report, executors.open_executor(settings) as executor:
         try:
-            return results_of(
+            return executors.results_of(
                 executor, function, tasks, lambda completed, total: report(0.0, completed, total)
             )
-        except LostTaskError as error:
+        except executors.LostTaskError as error:
             raise StudyError(
                 f"{title}: after {error.completed} of {len(tasks)} tasks: {error}"
             ) from None

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from hpcosim_client.job import Job
 from hpcosim_client.view import PolicyAlarm, View
+from hpcosim_schedulers.slurm import timers
 from hpcosim_schedulers.slurm.backfill import (
     BackfillSettings,
     MainLimits,
@@ -23,15 +24,6 @@ from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor, ReservationWindows
 from hpcosim_schedulers.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_schedulers.slurm.timers import (
-    ROUNDING_S,
-    BackfillTimer,
-    LimitTimer,
-    MainTimer,
-    SiteClock,
-    TimeLimits,
-    whole_seconds,
-)
 
 # How long jobs wait for the number of leaf switches that they prefer.
 
@@ -43,7 +35,7 @@ class SwitchWaits:
         most_s: greatest time, s; also that of jobs that state none (`max_switch_wait`).
     """
 
-    def __init__(self, clock: SiteClock, most_s: float) -> None:
+    def __init__(self, clock: timers.SiteClock, most_s: float) -> None:
         self._clock, self._most_s = clock, most_s
         self._ends: dict[int, int] = {}
         self._now_s = -math.inf
@@ -57,7 +49,7 @@ class SwitchWaits:
         for job in view.arrived:
             if job.request is not None and job.request.switches:
                 wait_s = min(job.request.switches_wait_s or math.inf, self._most_s)
-                end = self._clock.second(view.now_s) + whole_seconds(wait_s)
+                end = self._clock.second(view.now_s) + timers.whole_seconds(wait_s)
                 self._ends.setdefault(job.job_id, end)
 
     def waits(self, job_id: int) -> bool:
@@ -70,7 +62,7 @@ class SwitchWaits:
         if not self._ends:
             return math.inf
         self._ends = {each: end for each, end in self._ends.items() if each in view.queue}
-        late_s = view.now_s + ROUNDING_S
+        late_s = view.now_s + timers.ROUNDING_S
         times = map(self._clock.simulated, self._ends.values())
         return min((at_s for at_s in times if at_s > late_s), default=math.inf)
 
@@ -84,7 +76,7 @@ PING_S = 0.004
 class NodeResponses:
     """The nodes that are unavailable because they failed, are drained, or have yet to respond."""
 
-    def __init__(self, clock: SiteClock) -> None:
+    def __init__(self, clock: timers.SiteClock) -> None:
         self._clock = clock
         self._out: list[int] = []  # failed or drained
         self._responses_s: dict[int, float] = {}
@@ -98,7 +90,7 @@ class NodeResponses:
         resumed = set(self._out).difference(out)
         responds_s = self._clock.tick_from(now_s) + PING_S
         due_s = self._responses_s | dict.fromkeys(resumed, responds_s)
-        waited = {node: at_s for node, at_s in due_s.items() if at_s > now_s + ROUNDING_S}
+        waited = {node: at_s for node, at_s in due_s.items() if at_s > now_s + timers.ROUNDING_S}
         changed = out != self._out or len(waited) < len(due_s)
         self._out, self._responses_s = out, waited
         self.unavailable = sorted({*out, *waited})
@@ -129,14 +121,14 @@ class RequeueDelays:
 
     def next_s(self, now_s: float) -> float:
         """Return the next begin time after now, simulated seconds; infinity: none."""
-        later = (at_s for at_s in self._begins_s.values() if at_s > now_s + ROUNDING_S)
+        later = (at_s for at_s in self._begins_s.values() if at_s > now_s + timers.ROUNDING_S)
         return min(later, default=math.inf)
 
     def ready(self, jobs: list[Job], now_s: float) -> list[Job]:
         """Return the jobs that may start now."""
         if not self._begins_s:
             return jobs
-        late = now_s + ROUNDING_S
+        late = now_s + timers.ROUNDING_S
         return [job for job in jobs if self._begins_s.get(job.job_id, late) <= late]
 
 
@@ -169,7 +161,7 @@ def explain_reasons(
             )
 
 
-def explain_plan(view: View, plan: Iterable[Planned], clock: SiteClock) -> None:
+def explain_plan(view: View, plan: Iterable[Planned], clock: timers.SiteClock) -> None:
     """Add the planned starts of a pass of the backfill scheduler to the explanations."""
     for planned in plan:
         job = view.queue.get(planned.job_id)
@@ -184,9 +176,9 @@ def explain_plan(view: View, plan: Iterable[Planned], clock: SiteClock) -> None:
 class Deadlines:
     """Ends waiting jobs that cannot end before their deadlines."""
 
-    def __init__(self, clock: SiteClock) -> None:
+    def __init__(self, clock: timers.SiteClock) -> None:
         self._clock = clock
-        self._timer = LimitTimer(clock)
+        self._timer = timers.LimitTimer(clock)
         self._latest_s: dict[int, float] = {}  # latest start of waiting jobs with a deadline
 
     def end_jobs(self, view: View) -> None:
@@ -198,7 +190,7 @@ class Deadlines:
             job = view.queue.get(job_id) or view.pending.get(job_id)  # type: ignore[assignment]
             if job is None:
                 del self._latest_s[job_id]
-            elif self._due_s(latest_s) <= view.now_s + ROUNDING_S:
+            elif self._due_s(latest_s) <= view.now_s + timers.ROUNDING_S:
                 del self._latest_s[job_id]
                 view.reject(job, state="deadline")
                 view.queue.pop(job_id, None)
@@ -285,20 +277,20 @@ class SlurmPolicy:
         now_s = view.now_s
         self._running.end_jobs(view)
         self._deadlines.end_jobs(view)
-        is_due = self._main_due_s(view) <= now_s + ROUNDING_S
-        if is_due or self._immediate_s <= now_s + ROUNDING_S:
+        is_due = self._main_due_s(view) <= now_s + timers.ROUNDING_S
+        if is_due or self._immediate_s <= now_s + timers.ROUNDING_S:
             self._run_main(view, is_due)
-        if self._backfill.next_s() <= now_s + ROUNDING_S and self._site.scheduler.backfill:
+        if self._backfill.next_s() <= now_s + timers.ROUNDING_S and self._site.scheduler.backfill:
             self._run_backfill(view)
         self._waiting = len(view.queue)
         self._set_alarm(view)
 
     def _begin(self, view: View) -> None:
         site, parameters = self._site, self._site.scheduler
-        self._clock = SiteClock(site)
-        self._main = MainTimer(self._clock, parameters)
-        self._backfill = BackfillTimer(self._clock, parameters)
-        self._running = TimeLimits(self._clock, site.over_time_limit_s)
+        self._clock = timers.SiteClock(site)
+        self._main = timers.MainTimer(self._clock, parameters)
+        self._backfill = timers.BackfillTimer(self._clock, parameters)
+        self._running = timers.TimeLimits(self._clock, site.over_time_limit_s)
         self._priorities = Priorities(site, view.platform, counted_tres(site))
         self._limits = Limits(site, view.platform, self._priorities.charges)
         self._candidates = Candidates(view.platform, view.nodes)
@@ -334,7 +326,7 @@ class SlurmPolicy:
             self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
         self._switch_waits.note(view)
-        if self._waited_s <= now_s + ROUNDING_S:
+        if self._waited_s <= now_s + timers.ROUNDING_S:
             self._stale = self._unplanned = True
         self._candidates.forget(view.left)
         wakes = self._responses.note(view)
@@ -379,7 +371,7 @@ class SlurmPolicy:
         A job whose begin time or delay is over waits for a pass that runs anyway.
         """
         newest = next(reversed(view.pending.values()), None)
-        if newest is not None and newest.submit_s >= view.now_s - ROUNDING_S:
+        if newest is not None and newest.submit_s >= view.now_s - timers.ROUNDING_S:
             return True
         return bool(view.left) or any(not waited_for_time(job) for job in view.arrived)
 
@@ -390,7 +382,7 @@ class SlurmPolicy:
     def _run_main(self, view: View, is_due: bool) -> None:
         parameters, now_s = self._site.scheduler, view.now_s
         full = is_due and self._main.ran(now_s)
-        if self._immediate_s <= now_s + ROUNDING_S:
+        if self._immediate_s <= now_s + timers.ROUNDING_S:
             self._immediate_s = math.inf
         if full and view.queue:
             self._backfill.changed(now_s)

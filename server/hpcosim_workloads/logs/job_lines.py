@@ -25,6 +25,7 @@ from msgspec.structs import replace
 
 from hpcosim_protocol import Dependency, JobRequest, Placement
 from hpcosim_workloads.errors import LineError, WorkloadError
+from hpcosim_workloads.logs import requirements
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.logs.quantities import (
     MOST_JOB_ID,
@@ -36,16 +37,6 @@ from hpcosim_workloads.logs.quantities import (
     Reference,
     parse_array,
     parse_dependency,
-)
-from hpcosim_workloads.logs.requirements import (
-    NO_REQUEST,
-    Count,
-    Megabytes,
-    NodesOf,
-    Requirements,
-    Seconds,
-    memory_per_core_mb,
-    request_of,
 )
 from hpcosim_workloads.table import (
     MAX_CORES,
@@ -82,7 +73,9 @@ MOST_EDGES = 20_000_000  # references of all jobs, after the expansion of arrays
 BATSIM = "expected one job per line; a Batsim workload runs with `hpcosim batsim -w`"
 
 
-class JobProfile(Requirements, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+class JobProfile(
+    requirements.Requirements, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False
+):
     """Default values of the jobs that name this profile. A value of the job has priority.
 
     Attributes:
@@ -104,8 +97,8 @@ class JobProfile(Requirements, forbid_unknown_fields=True, frozen=True, kw_only=
     ipc: Annotated[float, Meta(gt=0, le=1e6)] | None = None
     requested_s: Duration | None = None
     placement: Placement | None = None
-    memory_mb: Megabytes | None = None
-    memory_volume_mb: Megabytes | None = None
+    memory_mb: requirements.Megabytes | None = None
+    memory_volume_mb: requirements.Megabytes | None = None
     max_energy_j: Joules | None = None
 
     def __post_init__(self) -> None:
@@ -167,12 +160,12 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
     priority: Annotated[int, Meta(ge=0, le=2**32)] | None = None
     nice: Annotated[int, Meta(ge=-(2**31), le=2**31)] = 0
     hold: bool = False
-    begin_s: Seconds | None = None
+    begin_s: requirements.Seconds | None = None
     dependency: LongText | None = None
-    array: Count | LongText | None = None
+    array: requirements.Count | LongText | None = None
     array_id: Number | None = None
-    array_index: Count = 0
-    array_limit: Count = 0
+    array_index: requirements.Count = 0
+    array_limit: requirements.Count = 0
     reservation: Text = ""
     fails: bool = False
 
@@ -245,7 +238,7 @@ def _expanded(
         if tasks > MOST_TASKS or fresh + len(indices) > MOST_JOB_ID:
             what = f"expected at most {MOST_TASKS} tasks of arrays in a workload, and job numbers"
             raise LineError(f"{what} below 2**63 - 1", "array", line.place)
-        base = replace(job.request or NO_REQUEST, array_id=number, array_limit=limit)
+        base = replace(job.request or requirements.NO_REQUEST, array_id=number, array_limit=limit)
         for position, index in enumerate(indices):
             task_id = fresh + position - 1 if position else number
             request = replace(base, array_index=index)
@@ -292,7 +285,7 @@ class _Links:
             self._invalid(LineError(error.what, "dependency", line.place), job)
             return
         self._edges[job.job_id] = edges
-        request = job.request or NO_REQUEST
+        request = job.request or requirements.NO_REQUEST
         self._requests[job.job_id] = replace(
             request, dependencies=dependencies, any_dependency=any_of
         )
@@ -400,7 +393,7 @@ class JobLines:
         self,
         placement: Placement = "cores",
         profiles: Mapping[str, JobProfile] = NO_PROFILES,
-        nodes_of: NodesOf | None = None,
+        nodes_of: requirements.NodesOf | None = None,
     ) -> None:
         self._placement = placement
         self._profiles = profiles
@@ -462,12 +455,12 @@ class JobLines:
             cores=cores,
             placement=value("placement") or self._placement,
             ops=ops,
-            memory_mb=memory_per_core_mb(line, profile, cores),
+            memory_mb=requirements.memory_per_core_mb(line, profile, cores),
             memory_volume_mb=value("memory_volume_mb") or 0.0,
             max_energy_j=value("max_energy_j") or math.inf,
             profile=line.profile,
             deadline_s=math.inf if line.deadline_s is None else line.deadline_s,
-            request=request_of(line, profile, cores, _own(line), self._nodes_of),
+            request=requirements.request_of(line, profile, cores, _own(line), self._nodes_of),
             fails=line.fails,
             **{name: _text_of(line, name) for name in NAMED},
         )
@@ -578,7 +571,7 @@ def read_jsonl(
     placement: Placement = "cores",
     lenient: bool = False,
     profiles: Mapping[str, JobProfile] = NO_PROFILES,
-    nodes_of: NodesOf | None = None,
+    nodes_of: requirements.NodesOf | None = None,
 ) -> JobTable:
     """Return the jobs of a file in order of submission.
 

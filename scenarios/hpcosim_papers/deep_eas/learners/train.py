@@ -28,24 +28,12 @@ from hpcosim_gym.learning.training_session import (
     TrainingSession,
 )
 from hpcosim_gym.learning.update import learn, weights_of
+from hpcosim_papers.deep_eas.agent import step_runs
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
-from hpcosim_papers.deep_eas.agent.step_runs import (
-    Moment,
-    StepRuns,
-    costs_to_go,
-    esjf_actions,
-    mean_edp,
-    normalised_edps,
-)
+from hpcosim_papers.deep_eas.environments import step_machines
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_machines import (
-    machines_of,
-    model_of,
-    sequence,
-    step_jobs,
-)
 from hpcosim_papers.deep_eas.learners.networks import (
     Network,
     SceneBatch,
@@ -68,7 +56,7 @@ from hpcosim_workloads.table import JobTable
 
 
 def subtract_sequence_baseline(
-    rollout: Rollout[SceneBatch], runs: StepRuns, training: DeepEasTraining
+    rollout: Rollout[SceneBatch], runs: step_runs.StepRuns, training: DeepEasTraining
 ) -> Rollout[SceneBatch]:
     """Return a rollout whose rewards are relative to the mean of all runs of the same sequence.
 
@@ -81,7 +69,7 @@ def subtract_sequence_baseline(
     Args:
         rollout: whole episodes; the runs of a sequence are consecutive.
     """
-    to_go = -costs_to_go(runs)
+    to_go = -step_runs.costs_to_go(runs)
     by_sequence = to_go.reshape(-1, training.trajectories, to_go.shape[1])
     means = by_sequence.mean(axis=1).repeat(training.trajectories, axis=0)
     baseline = means[rollout.episode, rollout.observations.step.numpy()]
@@ -164,9 +152,10 @@ class DeepEasLearner(Learner):
         """
         play_greedy(network, self._validation)
         if self.settings.lengths is None:
-            return mean_edp(self._validation.runs) / mean_edp(self.esjf_runs)
+            return step_runs.mean_edp(self._validation.runs) / step_runs.mean_edp(self.esjf_runs)
         found, esjf = (
-            normalised_edps(runs).sum(axis=1) for runs in (self._validation.runs, self.esjf_runs)
+            step_runs.normalised_edps(runs).sum(axis=1)
+            for runs in (self._validation.runs, self.esjf_runs)
         )
         return float(np.exp(np.log(found / esjf).mean()))
 
@@ -182,7 +171,7 @@ class DeepEasLearner(Learner):
         return StepBindingVectorEnv(machines=self._machines, jobs=jobs)
 
     def _in_steps(self, tables: Sequence[JobTable]) -> StepJobs:
-        return step_jobs(self._machines.settings, self._machines.scale, tables)
+        return step_machines.step_jobs(self._machines.settings, self._machines.scale, tables)
 
     def _rng(self, *stream: int) -> np.random.Generator:
         return np.random.default_rng([self.settings.seed, *stream])
@@ -192,7 +181,7 @@ class DeepEasLearner(Learner):
         rngs = [self._rng(*stream, number) for number in range(count)]
         shares = [number / count for number in range(count)]
         return [
-            sequence(self._varied(share, 1.0 / count, rng), rng)
+            step_machines.sequence(self._varied(share, 1.0 / count, rng), rng)
             for share, rng in zip(shares, rngs, strict=True)
         ]
 
@@ -233,7 +222,7 @@ def _episodes(
     return SampledEpisodes(
         subtract_sequence_baseline(rollout, env.runs, training),
         float(rollout.rewards.sum() / len(own.valid)),
-        float(normalised_edps(env.runs).sum()),
+        float(step_runs.normalised_edps(env.runs).sum()),
         int(own.valid.sum()),
     )
 
@@ -288,8 +277,8 @@ def train_deep_eas(
 def _learner(
     scenario: Scenario, training: DeepEasTraining, path: Path, parallel: ParallelMap
 ) -> DeepEasLearner:
-    model = model_of(scenario, path)
-    machines = machines_of(scenario, training.settings, path)
+    model = step_machines.model_of(scenario, path)
+    machines = step_machines.machines_of(scenario, training.settings, path)
     training = dataclasses.replace(training, settings=machines.settings)
     try:
         return DeepEasLearner(machines, model, training, parallel)
@@ -301,7 +290,7 @@ def _learner(
 
 def _check_against_simulator(scenario: Scenario, learner: DeepEasLearner, path: Path) -> None:
     """Check that ESJF has the same costs in the step-based environment as in the simulator."""
-    found = normalised_edps(learner.esjf_runs).sum(axis=1)
+    found = step_runs.normalised_edps(learner.esjf_runs).sum(axis=1)
     for table, total in zip(learner.tables[:CHECKED_SEQUENCES], found.tolist(), strict=False):
         opened = open_scenario(scenario, table, "esjf")
         judged = run_in_process(opened, make_policy("esjf"))["mean_normalised_edp"]
@@ -376,7 +365,7 @@ def play_greedy(network: Network, env: StepBindingVectorEnv) -> None:
 
 def play_esjf(env: StepBindingVectorEnv) -> None:
     """Run all episodes to their ends with energy-aware shortest job first."""
-    play(BindingRuns(env, for_critic=False), lambda batch, _: esjf_actions(batch.scene))
+    play(BindingRuns(env, for_critic=False), lambda batch, _: step_runs.esjf_actions(batch.scene))
 
 
 def play_sampled(network: Network, env: StepBindingVectorEnv, seed: int = 0) -> None:
@@ -425,7 +414,7 @@ def play_search(
     play(runs, act)
 
 
-def _known_to(foresight: Foresight, moment: Moment) -> Moment:
+def _known_to(foresight: Foresight, moment: step_runs.Moment) -> step_runs.Moment:
     """Return what a look-ahead knows."""
     known, true = known_part(moment), moment.jobs
     jobs = known.jobs

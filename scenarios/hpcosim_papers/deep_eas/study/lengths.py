@@ -21,13 +21,8 @@ from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estima
 from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import normalised_edps
+from hpcosim_papers.deep_eas.environments import step_machines
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_machines import (
-    machines_of,
-    model_of,
-    sequence,
-    step_jobs,
-)
 from hpcosim_papers.deep_eas.learners.networks import Network, initialise, load_network, network_of
 from hpcosim_papers.deep_eas.learners.train import play_esjf, play_greedy, play_sampled, play_search
 from hpcosim_papers.deep_eas.study.cases import EVERY_LENGTH, Case, model_name
@@ -124,8 +119,8 @@ def compare_search(
     agents = {QUEUE: EVERY_LENGTH, PAIRS: model_name(f"lambda_{some.arrivals}", "pairs")}
     for name, file in agents.items():
         network, about = load_network(source / file)
-        machines = machines_of(scenario, about.settings, case.path)
-        jobs = step_jobs(machines.settings, machines.scale, tables)
+        machines = step_machines.machines_of(scenario, about.settings, case.path)
+        jobs = step_machines.step_jobs(machines.settings, machines.scale, tables)
         greedy = _played(machines, jobs, partial(play_greedy, network))
         searched = _played(machines, jobs, partial(play_search, network))
         found, count = _quotient(searched, greedy), int(jobs.valid.sum())
@@ -153,13 +148,13 @@ def _quotient(values: Floats, base: Floats) -> Estimate:
 
 def _draw(case: Case, scenario: Scenario, some: SequenceSet) -> list[JobTable]:
     model = msgspec.structs.replace(
-        model_of(scenario, case.path),
+        step_machines.model_of(scenario, case.path),
         steps=some.steps,
         arrival_probability=some.arrivals,
         apart_s=float(max(2000, some.steps)),
     )
     rng = np.random.default_rng([SEED, some.steps, round(100 * some.arrivals)])
-    return [sequence(model, rng) for _ in range(some.sequences)]
+    return [step_machines.sequence(model, rng) for _ in range(some.sequences)]
 
 
 def _totals(
@@ -169,8 +164,8 @@ def _totals(
     totals = {}
     for name, path in agents.items():
         network, about = load_network(path)
-        machines = machines_of(scenario, about.settings, case.path)
-        jobs = step_jobs(machines.settings, machines.scale, tables)
+        machines = step_machines.machines_of(scenario, about.settings, case.path)
+        jobs = step_machines.step_jobs(machines.settings, machines.scale, tables)
         totals[name] = _played(machines, jobs, partial(play_greedy, network))
         if name == QUEUE:
             untrained = partial(play_sampled, _untrained(network))

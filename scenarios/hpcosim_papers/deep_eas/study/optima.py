@@ -15,13 +15,8 @@ from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
 from hpcosim_papers.deep_eas.agent.step_runs import mean_edp
 from hpcosim_papers.deep_eas.bound import SequenceBound, optimum
+from hpcosim_papers.deep_eas.environments import step_machines
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
-from hpcosim_papers.deep_eas.environments.step_machines import (
-    machines_of,
-    model_of,
-    sequence,
-    step_jobs,
-)
 from hpcosim_papers.deep_eas.learners.networks import Network, load_network
 from hpcosim_papers.deep_eas.learners.train import (
     NO_FORESIGHT,
@@ -120,8 +115,8 @@ def find_searches(
 
 def _draw(case: Case, scenario: Scenario, steps: int, sequences: int) -> list[JobTable]:
     rng = np.random.default_rng([scenario.seed, steps])
-    short = msgspec.structs.replace(model_of(scenario, case.path), steps=steps)
-    return [sequence(short, rng) for _ in range(sequences)]
+    short = msgspec.structs.replace(step_machines.model_of(scenario, case.path), steps=steps)
+    return [step_machines.sequence(short, rng) for _ in range(sequences)]
 
 
 def _agent(
@@ -129,8 +124,8 @@ def _agent(
 ) -> tuple[Network, Machines, StepJobs]:
     """Return an agent, and the machines and jobs for its slots."""
     network, about = load_network(path)
-    machines = machines_of(scenario, about.settings, case.path)
-    return network, machines, step_jobs(machines.settings, machines.scale, tables)
+    machines = step_machines.machines_of(scenario, about.settings, case.path)
+    return network, machines, step_machines.step_jobs(machines.settings, machines.scale, tables)
 
 
 def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEnv], None]) -> float:

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from hpcosim_experiments.statistics.rows import read_rows
 from hpcosim_gym.learning.networks import use_one_thread
-from hpcosim_papers.deep_eas.study import held_jobs, lengths, optima
-from hpcosim_papers.deep_eas.study.cases import (
-    BUSIEST,
-    CURVES,
-    EVERY_LENGTH,
-    HELD,
-    LENGTHS,
-    SWEEPS,
-    Case,
-    model_name,
-    train_study,
-    trainings,
-)
+from hpcosim_papers.deep_eas.study import cases, held_jobs, lengths, optima
 from hpcosim_papers.deep_eas.study.sweep import curve_summary, draw_curves, study_of
 from hpcosim_papers.studies.agents import TABLE
 from hpcosim_papers.studies.study import Request, carry_out, papers_folder
@@ -29,27 +17,30 @@ def reproduce(request: Request) -> None:
     name, out = request.name, request.out
     source = out if request.train else papers_folder() / "deep_eas"
     if request.train:
-        train_study(trainings(name), out, request.workers)
-    busiest, ours = Case(BUSIEST, BUSIEST), source / model_name(BUSIEST, "pairs")
-    if name in SWEEPS:
+        cases.train_study(cases.trainings(name), out, request.workers)
+    busiest, ours = (
+        cases.Case(cases.BUSIEST, cases.BUSIEST),
+        source / cases.model_name(cases.BUSIEST, "pairs"),
+    )
+    if name in cases.SWEEPS:
         agents = read_rows(source / TABLE)
-        carry_out(study_of(name, SWEEPS[name], agents, ours), request)
+        carry_out(study_of(name, cases.SWEEPS[name], agents, ours), request)
         return
     prepare(out, force=request.force or request.train)  # there is no experiment to continue
     figure = out / f"{name}.png"
-    if name == CURVES:
-        text = curve_summary(trainings(name), source)
-        draw_curves(figure, trainings(name), source)
-    elif name == HELD:
+    if name == cases.CURVES:
+        text = curve_summary(cases.trainings(name), source)
+        draw_curves(figure, cases.trainings(name), source)
+    elif name == cases.HELD:
         found = held_jobs.find_held_jobs(held_jobs.record_decisions(busiest.path, ours))
         text = held_jobs.summary(found)
         held_jobs.draw(figure, found)
-    elif name == LENGTHS:
+    elif name == cases.LENGTHS:
         rows, searched = lengths.compare(busiest, source), lengths.compare_search(busiest, source)
         text = lengths.summary(rows, searched)
     else:
-        small = optima.find_optima(busiest, ours, source / EVERY_LENGTH)
-        searched = optima.find_searches(busiest, ours, source / EVERY_LENGTH)
+        small = optima.find_optima(busiest, ours, source / cases.EVERY_LENGTH)
+        searched = optima.find_searches(busiest, ours, source / cases.EVERY_LENGTH)
         text = optima.summary(small, searched)
         optima.draw(figure, small)
     (out / "summary.md").write_text(text, encoding="utf-8")

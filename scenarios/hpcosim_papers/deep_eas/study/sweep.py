@@ -13,15 +13,7 @@ from hpcosim_experiments.definition import AxisValue, Combination, Combinations
 from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.statistics.rows import Row, Rows, read_rows, where
-from hpcosim_papers.deep_eas.study.cases import (
-    BUSIEST,
-    CURVES_FOLDER,
-    MEASURE,
-    PAPERS_CURVE,
-    Case,
-    DeepEasTask,
-    Sweep,
-)
+from hpcosim_papers.deep_eas.study import cases
 from hpcosim_papers.studies.study import Study, change, experiment_file
 from hpcosim_view.figure import COLOURS
 
@@ -62,7 +54,7 @@ class CaseComparison(NamedTuple):
         values: by heuristic, and that of `TRANSFERRED`.
     """
 
-    case: Case
+    case: cases.Case
     values: dict[str, float]
     agents: Rows
 
@@ -75,7 +67,7 @@ class CaseComparison(NamedTuple):
         return change(value, self.values[ESJF])
 
 
-def study_of(name: str, sweep: Sweep, agents: Rows, busiest: Path) -> Study:
+def study_of(name: str, sweep: cases.Sweep, agents: Rows, busiest: Path) -> Study:
     """Return the study of a sweep.
 
     Args:
@@ -105,13 +97,13 @@ def _with_agent(found: Combinations, model: Path) -> Combinations:
     return found._replace(runs=runs)
 
 
-def compared(case: Case, rows: Rows, agents: Rows) -> CaseComparison:
+def compared(case: cases.Case, rows: Rows, agents: Rows) -> CaseComparison:
     """Return the comparison of the runs and agents of a scenario."""
-    values = {row["scheduler"]: float(row[MEASURE]) for row in rows}
+    values = {row["scheduler"]: float(row[cases.MEASURE]) for row in rows}
     return CaseComparison(case, values, where(agents, scenario=case.scenario))
 
 
-def summary(sweep: Sweep, found: Sequence[CaseComparison]) -> str:
+def summary(sweep: cases.Sweep, found: Sequence[CaseComparison]) -> str:
     """Return the comparison as Markdown."""
     lines = [[name, *(_heuristic(one, name) for one in found)] for name in HEURISTICS]
     for form, title in FORMS.items():
@@ -119,7 +111,7 @@ def summary(sweep: Sweep, found: Sequence[CaseComparison]) -> str:
             lines.append([title, *(_agents(one, form) for one in found)])
             lines.append(["before training", *(_before(one, form) for one in found)])
     here = [f"{value:.2f} ({one.change(value):+.1f} %)" for one, value in _transferred(found)]
-    lines.append([f"ours, trained on {BUSIEST} alone", *here])
+    lines.append([f"ours, trained on {cases.BUSIEST} alone", *here])
     published = [
         "" if one.case.published is None else f"({one.case.published:+.2f} %)" for one in found
     ]
@@ -160,7 +152,7 @@ def _before(one: CaseComparison, form: str) -> str:
     return f"{statistics.fmean(row['untrained_drawn'] for row in values):.2f}" if values else ""
 
 
-def draw(path: Path, sweep: Sweep, found: Sequence[CaseComparison]) -> None:
+def draw(path: Path, sweep: cases.Sweep, found: Sequence[CaseComparison]) -> None:
     """Draw all values, and their changes from ESJF's."""
     with panels(path, 1, 2, (10.0, 3.8)) as (values, percents):
         titled(values, "mean normalised energy-delay product")
@@ -183,7 +175,7 @@ def _lines(found: Sequence[CaseComparison]) -> Iterator[tuple[str | None, str, s
     yield BEST, "--", grey, [one.values[BEST] for one in found]
     yield FORMS["pairs"], "-o", blue, [statistics.fmean(one.best("pairs")) for one in found]
     alone = [value for _, value in _transferred(found)]
-    yield f"the same, trained on {BUSIEST} alone", ":", blue, alone
+    yield f"the same, trained on {cases.BUSIEST} alone", ":", blue, alone
     for form, colour in (("picture", COLOURS[1]), ("paper", COLOURS[2])):
         for seed in range(max(len(one.best(form)) for one in found)):
             label = f"{FORMS[form]}, a seed each" if seed == 0 else None
@@ -197,14 +189,14 @@ def _lines(found: Sequence[CaseComparison]) -> Iterator[tuple[str | None, str, s
     yield "published, by its percentage", "x", "black", published
 
 
-def curve_of(task: DeepEasTask, source: Path) -> Rows:
+def curve_of(task: cases.DeepEasTask, source: Path) -> Rows:
     """Return the learning curve of a training, from the folder of a study."""
     return read_rows(
-        source / CURVES_FOLDER / f"{task.name}.csv", ("iteration", "validation", "seconds")
+        source / cases.CURVES_FOLDER / f"{task.name}.csv", ("iteration", "validation", "seconds")
     )
 
 
-def curve_summary(tasks: Sequence[DeepEasTask], source: Path) -> str:
+def curve_summary(tasks: Sequence[cases.DeepEasTask], source: Path) -> str:
     """Return the learning speed of each agent as Markdown."""
     lines = []
     for task in tasks:
@@ -230,10 +222,10 @@ def _first(points: Iterable[tuple[float, float]], below: float) -> str:
     return next((f"{minutes:.1f}" for minutes, value in points if value < below), "never")
 
 
-def draw_curves(path: Path, tasks: Sequence[DeepEasTask], source: Path) -> None:
+def draw_curves(path: Path, tasks: Sequence[cases.DeepEasTask], source: Path) -> None:
     """Draw the learning curves over training time, at the paper's rate and at the busiest."""
     with panels(path, 1, 2, (10.0, 4.0), sharey=True) as grid:
-        for axes, scenario in zip(grid, (PAPERS_CURVE, BUSIEST), strict=True):
+        for axes, scenario in zip(grid, (cases.PAPERS_CURVE, cases.BUSIEST), strict=True):
             _draw(axes, [task for task in tasks if task.scenario == scenario], source)
             titled(axes, f"{scenario}: validation score of greedy actions")
             axes.set_xlabel("minutes of training, one processor")
@@ -249,7 +241,7 @@ def draw_curves(path: Path, tasks: Sequence[DeepEasTask], source: Path) -> None:
         )
 
 
-def _draw(axes: Axes, tasks: Sequence[DeepEasTask], source: Path) -> None:
+def _draw(axes: Axes, tasks: Sequence[cases.DeepEasTask], source: Path) -> None:
     axes.axhline(1.0, color=COLOURS[7], linewidth=1.5, label=ESJF.upper())
     for task in sorted(tasks, key=lambda task: list(FORMS).index(task.form)):
         minutes, values = zip(*validations(curve_of(task, source)), strict=True)

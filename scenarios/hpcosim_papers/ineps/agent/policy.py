@@ -29,20 +29,7 @@ from hpcosim_papers.ineps.agent.forecast_features import (
     share_of,
 )
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
-from hpcosim_schedulers.agents.networks import (
-    Rows,
-    Shapes,
-    Weights,
-    check_weights,
-    dense,
-    dense_shapes,
-    linear,
-    linear_shapes,
-    read_network,
-    selu,
-    silu,
-    write_network,
-)
+from hpcosim_schedulers.agents import networks
 from hpcosim_schedulers.agents.rounds import by_rounds, sampled
 from hpcosim_schedulers.heuristics.job_node import check_one_node_jobs, energy_estimates_j
 
@@ -61,7 +48,7 @@ COLUMNS = 10
 
 ENERGY_COLUMNS = 3
 
-Score = Callable[[Rows, Rows], Floats]
+Score = Callable[[networks.Rows, networks.Rows], Floats]
 """Takes the rows and their cost columns under one weight; returns scores, float64[rows]."""
 
 SCORES: Mapping[str, Score] = {
@@ -94,35 +81,37 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
     return by_rounds(lambda view: PairingRounds(about.pairing, view), choose)
 
 
-def actor_shapes(pairing: Pairing) -> Shapes:
+def actor_shapes(pairing: Pairing) -> networks.Shapes:
     """Return the shapes of the weights of the actor for the observations of `pairing`."""
     features = features_of(pairing)
     if pairing.sees != "foreseen":
-        return dense_shapes("score", features, *PAPER_WIDTHS)
+        return networks.dense_shapes("score", features, *PAPER_WIDTHS)
     return {
-        **dense_shapes("of_row", features, WIDTH, WIDTH),
-        **linear_shapes("alone", WIDTH, WIDTH),
-        **linear_shapes("among", 2 * WIDTH, WIDTH, bias=False),
-        **linear_shapes("score", WIDTH, 1),
+        **networks.dense_shapes("of_row", features, WIDTH, WIDTH),
+        **networks.linear_shapes("alone", WIDTH, WIDTH),
+        **networks.linear_shapes("among", 2 * WIDTH, WIDTH, bias=False),
+        **networks.linear_shapes("score", WIDTH, 1),
     }
 
 
-def logits_of(pairing: Pairing, weights: Weights, rows: Rows) -> Rows:
+def logits_of(pairing: Pairing, weights: networks.Weights, rows: networks.Rows) -> networks.Rows:
     """Return the logit of each choice, float32[choices].
 
     Args:
         rows: float32[choices, features], see `Choices`.
     """
     if pairing.sees != "foreseen":
-        return dense(weights, "score", rows, selu)[:, 0]
+        return networks.dense(weights, "score", rows, networks.selu)[:, 0]
     # Each row is scored together with mean and maximum over all rows.
-    known = silu(dense(weights, "of_row", rows, silu))
+    known = networks.silu(networks.dense(weights, "of_row", rows, networks.silu))
     pooled = np.concatenate([known.mean(axis=0), known.max(axis=0)])
-    hidden = silu(linear(weights, "alone", known) + linear(weights, "among", pooled))
-    return linear(weights, "score", hidden)[:, 0]
+    hidden = networks.silu(
+        networks.linear(weights, "alone", known) + networks.linear(weights, "among", pooled)
+    )
+    return networks.linear(weights, "score", hidden)[:, 0]
 
 
-def best(logits: Rows) -> int:
+def best(logits: networks.Rows) -> int:
     """Return the greedy choice: the first of the largest logits, rounded to `DECIMALS`."""
     return int(logits.round(DECIMALS).argmax())
 
@@ -146,15 +135,15 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     training: Mapping[str, str | int | float | bool] = {}
 
 
-def save_pairing(path: Path, weights: Weights, about: PairingMetadata) -> None:
+def save_pairing(path: Path, weights: networks.Weights, about: PairingMetadata) -> None:
     """Write an actor, the same bytes for the same weights. It needs the extra `rl`."""
     about = msgspec.structs.replace(about, features=features_of(about.pairing))
-    write_network(path, weights, FORMAT, about)
+    networks.write_network(path, weights, FORMAT, about)
 
 
-def load_pairing(path: Path) -> tuple[Weights, PairingMetadata]:
+def load_pairing(path: Path) -> tuple[networks.Weights, PairingMetadata]:
     """Return the weights of an actor and its metadata."""
-    about, weights = read_network(path, FORMAT, PairingMetadata, "pairing agent")
+    about, weights = networks.read_network(path, FORMAT, PairingMetadata, "pairing agent")
     if about.rows != ROWS:
         what = f"expected features of version {ROWS}, got {about.rows}"
         raise PolicyError(f"{path}: {what}; train it again")
@@ -163,7 +152,7 @@ def load_pairing(path: Path) -> tuple[Weights, PairingMetadata]:
         raise PolicyError(
             f"{path}: expected {features} features of a pair for {sees!r}, got {about.features}"
         )
-    return check_weights(path, weights, actor_shapes(about.pairing)), about
+    return networks.check_weights(path, weights, actor_shapes(about.pairing)), about
 
 
 def paper_columns(settings: Pairing) -> int:
@@ -204,7 +193,7 @@ class PaperFeatures:
         actions = actions_of(slot, node, settings.window_jobs, count, may_wait)
         return Choices(rows, actions, jobs, count, settings.window_jobs)
 
-    def _of_jobs(self, jobs: Sequence[Job], view: View) -> Rows:
+    def _of_jobs(self, jobs: Sequence[Job], view: View) -> networks.Rows:
         time_s, largest = self._settings.time_s, view.nodes.largest
         assert self._first_s is not None
         return np.array(
@@ -220,7 +209,7 @@ class PaperFeatures:
             dtype=np.float32,
         )
 
-    def _of_nodes(self, nodes: NodePool) -> Rows:
+    def _of_nodes(self, nodes: NodePool) -> networks.Rows:
         busy = nodes.capacity - nodes.free
         static_w = np.where(nodes.jobs > 0, nodes.static_w, self._idle_w)
         most_static_w = max(float(nodes.static_w.max()), 1e-12)

@@ -14,12 +14,7 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from hpcosim_client import PolicyError, View
-from hpcosim_gym.environments.arguments import (
-    check_render_mode,
-    scenario_path,
-    task_and_jobs,
-    totals,
-)
+from hpcosim_gym.environments import arguments
 from hpcosim_gym.environments.batch_task import energy_j
 from hpcosim_papers.ineps.agent.forecast_features import Choices, Forecast
 from hpcosim_papers.ineps.agent.policy import PairingRounds, features_of
@@ -247,11 +242,11 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         render_mode: str | None = None,
         **settings: Any,
     ) -> None:
-        check_render_mode(render_mode)
+        arguments.check_render_mode(render_mode)
         check_arguments(reward_scale, max_decisions, invalid)
         check_one_task(task, settings, reward)
-        path, new_task = scenario_path(scenario), partial(task_of, settings, reward)
-        self.task, self._jobs = task_and_jobs(path, overrides, task, jobs, new_task)
+        path, new_task = arguments.scenario_path(scenario), partial(task_of, settings, reward)
+        self.task, self._jobs = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
         check_task(self.task, path)
         self.reward_scale = reward_scale
         self._baseline_costs = baseline_costs or {}
@@ -377,4 +372,4 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
 
     def _info(self) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": self.action_masks().view(np.int8)}
-        return info | totals(self.simulation) if self.done else info
+        return info | arguments.totals(self.simulation) if self.done else info

@@ -26,14 +26,8 @@ from torch import Tensor, nn
 
 from hpcosim_gym.learning.networks import Evaluation, categorical, dense, with_weights
 from hpcosim_gym.learning.update import Agent
+from hpcosim_papers.ineps.agent import policy
 from hpcosim_papers.ineps.agent.forecast_features import Choices
-from hpcosim_papers.ineps.agent.policy import (
-    PAPER_WIDTHS,
-    WIDTH,
-    PairingMetadata,
-    features_of,
-    load_pairing,
-)
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.learners.settings import PairingTraining
 
@@ -58,7 +52,7 @@ class PaperActor(PairingActor):
 
     def __init__(self, features: int) -> None:
         super().__init__()
-        self.score = dense(nn.SELU, features, *PAPER_WIDTHS)
+        self.score = dense(nn.SELU, features, *policy.PAPER_WIDTHS)
 
     def scores(self, rows: Tensor, there: Tensor) -> Tensor:
         """Return a score for each row."""
@@ -94,7 +88,7 @@ class PaperCritic(nn.Module):
 class ForecastActor(PairingActor):
     """An actor that scores each row together with mean and maximum over all rows."""
 
-    def __init__(self, features: int, width: int = WIDTH) -> None:
+    def __init__(self, features: int, width: int = policy.WIDTH) -> None:
         super().__init__()
         self.of_row = _silu(features, width, width)
         self.alone = nn.Linear(width, width)
@@ -112,7 +106,7 @@ class ForecastActor(PairingActor):
 class ForecastCritic(nn.Module):
     """A critic on mean and maximum over all rows; for the arguments see `ForecastActor`."""
 
-    def __init__(self, features: int, width: int = WIDTH) -> None:
+    def __init__(self, features: int, width: int = policy.WIDTH) -> None:
         super().__init__()
         self.of_row = _silu(features, width, width)
         self.of_all = nn.Sequential(nn.Linear(2 * width, width), nn.SiLU(), nn.Linear(width, 1))
@@ -137,13 +131,13 @@ def _silu(*widths: int) -> nn.Sequential:
 
 def actor_of(pairing: Pairing) -> PairingActor:
     """Return the actor for the observations of `pairing`, with uninitialised weights."""
-    features = features_of(pairing)
+    features = policy.features_of(pairing)
     return ForecastActor(features) if pairing.sees == "foreseen" else PaperActor(features)
 
 
-def load_actor(path: Path) -> tuple[PairingActor, PairingMetadata]:
+def load_actor(path: Path) -> tuple[PairingActor, policy.PairingMetadata]:
     """Return the actor in a file, for evaluation, and its metadata."""
-    weights, about = load_pairing(path)
+    weights, about = policy.load_pairing(path)
     return with_weights(actor_of(about.pairing), weights), about
 
 
@@ -218,9 +212,9 @@ def new_agent(training: PairingTraining, nodes: int) -> Agent[PairingActor, Pair
     pairing = training.pairing
     generator = torch.Generator().manual_seed(training.seed)
     actor = actor_of(pairing)
-    critic: nn.Module = ForecastCritic(features_of(pairing))
+    critic: nn.Module = ForecastCritic(policy.features_of(pairing))
     if pairing.sees != "foreseen":
-        critic = PaperCritic(features_of(pairing), pairing.window_jobs * nodes + 1)
+        critic = PaperCritic(policy.features_of(pairing), pairing.window_jobs * nodes + 1)
     initialise(actor, generator)
     initialise(critic, generator)
     return Agent(actor, critic, _evaluate, _value, training)

@@ -17,6 +17,7 @@ from safetensors.torch import load, save
 from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.environments.arguments import check_power
+from hpcosim_gym.learning import training_session
 from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import (
     Rollout,
@@ -28,12 +29,6 @@ from hpcosim_gym.learning.rollout import (
     play,
 )
 from hpcosim_gym.learning.settings import checksum, description, flat_settings
-from hpcosim_gym.learning.training_session import (
-    IterationOutcome,
-    Learner,
-    OnIteration,
-    TrainingSession,
-)
 from hpcosim_gym.learning.update import behaviour_cloning, learn, weights_of
 from hpcosim_papers.ineps.agent.policy import RULES, PairingMetadata, Rule, best, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
@@ -185,7 +180,7 @@ class EpisodeSource(NamedTuple):
         return scaled_environment(self.task, self.windows.draw(rng, self.jobs), self.teacher)
 
 
-class PairingLearner(Learner):
+class PairingLearner(training_session.Learner):
     """Learner of a pairing agent."""
 
     settings: PairingTraining
@@ -215,15 +210,15 @@ class PairingLearner(Learner):
             inputs=checksum(scenario.platform, (jobs, validation_jobs)),
         )
 
-    def clone(self) -> IterationOutcome:
+    def clone(self) -> training_session.IterationOutcome:
         """Train by behaviour cloning on demonstrations of the teachers."""
         source, rng = self._source, self._source.rng(0, CLONING)
         envs = [scaled_environment(source.task, part, source.teacher) for part in self._parts]
         shown = demonstrate(list(zip(envs, self._teachers.by_environment, strict=True)), rng)
         losses = behaviour_cloning(self.agent, shown, self.settings, rng)
-        return IterationOutcome("cloning", len(shown), losses=losses)
+        return training_session.IterationOutcome("cloning", len(shown), losses=losses)
 
-    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+    def iterate(self, done: int, remaining: float) -> training_session.IterationOutcome:
         """Collect new episodes with the current actor and update the agent."""
         settings, source = self.settings, self._source
         weights = save(weights_of(self.agent.actor))
@@ -234,7 +229,7 @@ class PairingLearner(Learner):
         losses = learn(self.agent, rollout, settings, source.rng(done, UPDATE), remaining)
         measures = {"objective": float(objectives.mean()), "least_objective": objectives.min()}
         mean_return = float(rollout.rewards.sum() / settings.episodes)
-        return IterationOutcome("", len(rollout), mean_return, losses, measures)
+        return training_session.IterationOutcome("", len(rollout), mean_return, losses, measures)
 
     def validate(self, actor: PairingActor) -> float:
         """Return the mean objective of greedy actions, divided by the teacher's."""
@@ -306,7 +301,7 @@ def train_pairing(
     validation: Path | None = None,
     resume: bool = False,
     overrides: Mapping[str, Scalar] | None = None,
-    on_iteration: OnIteration = lambda _: None,
+    on_iteration: training_session.OnIteration = lambda _: None,
 ) -> Path:
     """Train a pairing agent for a scenario's platform on its workload.
 
@@ -338,7 +333,7 @@ def train_pairing(
     use_one_thread()
     with parallel_map(training.executor) as parallel:
         learner = PairingLearner(scenario, jobs, validation_jobs, training, parallel)
-        session = TrainingSession(learner, out, resume=resume)
+        session = training_session.TrainingSession(learner, out, resume=resume)
         session.run(on_iteration)
     about = PairingMetadata(
         pairing=pairing, training=flat_settings(training, {"pairing"}) | session.about()

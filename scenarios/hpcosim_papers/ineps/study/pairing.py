@@ -18,14 +18,7 @@ from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask
 from hpcosim_papers.ineps.learners.networks import load_actor
 from hpcosim_papers.ineps.learners.train import ACTOR, play_greedy, play_sampled, train_pairing
-from hpcosim_papers.ineps.study.heuristics import (
-    SHOWN,
-    WORST,
-    best_of,
-    contenders,
-    indexed,
-    study_of,
-)
+from hpcosim_papers.ineps.study import heuristics
 from hpcosim_papers.ineps.study.pairing_tables import (
     EXPERIMENTS,
     MEASURES,
@@ -192,11 +185,11 @@ def reproduce(request: Request) -> None:
         train_study(name, out, request.workers)
         draw_curves(out / "curves.png", name, out)
     experiments = EXPERIMENTS[name].tested_on
-    runs = rows_of(study_of({}, {}, experiments), request)
+    runs = rows_of(heuristics.study_of({}, {}, experiments), request)
     optima = source / OPTIMA
     results = Results(
         read_rows(source / TABLE),
-        indexed(runs),
+        heuristics.indexed(runs),
         read_rows(optima) if optima.exists() else [],
     )
     (out / "summary.md").write_text(summary(results, experiments), encoding="utf-8")
@@ -248,14 +241,14 @@ def draw_bars(path: Path, results: Results, experiments: Sequence[str]) -> None:
 def _bars(results: Results, experiment: str, objective: Objective) -> list[Bar]:
     measure = MEASURES[objective]
     bars = []
-    for name in (WORST, *SHOWN[:3]):
+    for name in (heuristics.WORST, *heuristics.SHOWN[:3]):
         values = measure.values(results.runs[experiment, name])
         mean = measure.mean(results.runs[experiment, name])
         spread = Spread(mean, deviation(values), min(values), max(values))
         bars.append(Bar(name, mean, COLOURS[7], spread if len(values) > 1 else None))
-    for title, names in contenders().items():
+    for title, names in heuristics.contenders().items():
         if "chance" not in title:
-            name, mean, _ = best_of(results.runs, measure, experiment, names)
+            name, mean, _ = heuristics.best_of(results.runs, measure, experiment, names)
             bars.append(Bar(f"{title}: {name}", mean, COLOURS[0]))
     for label in results.labels(experiment, objective):
         found = results.shown(experiment, label, objective)

@@ -15,20 +15,8 @@ from gymnasium.error import InvalidAction, ResetNeeded
 from numpy.typing import NDArray
 
 from hpcosim_client import View
-from hpcosim_gym.environments.arguments import (
-    check_render_mode,
-    scenario_path,
-    task_and_jobs,
-    totals,
-)
-from hpcosim_papers.power.environments.power_task import (
-    Interval,
-    PowerTask,
-    Reward,
-    check_power_states,
-    check_task,
-    task_of,
-)
+from hpcosim_gym.environments import arguments
+from hpcosim_papers.power.environments import power_task
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import switching_chance
 from hpcosim_schedulers.power.account import Bools, EnergyAccount
@@ -140,12 +128,12 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         overrides: Mapping[str, Scalar] | None = None,
         interval_s: float | None = None,
         origin_s: float | None = None,
-        reward: Reward | None = None,
-        task: PowerTask | None = None,
+        reward: power_task.Reward | None = None,
+        task: power_task.PowerTask | None = None,
         jobs: JobTable | None = None,
         render_mode: str | None = None,
     ) -> None:
-        check_render_mode(render_mode)
+        arguments.check_render_mode(render_mode)
         given = {"interval_s": interval_s, "origin_s": origin_s, "reward": reward}
         changes = {name: value for name, value in given.items() if value is not None}
         if task is not None and changes:
@@ -153,11 +141,11 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
                 f"task= already defines {', '.join(changes)}; change the task, or pass scenario= "
                 "instead"
             )
-        path, new_task = scenario_path(scenario), partial(task_of, changes)
-        self.task, self._jobs = task_and_jobs(path, overrides, task, jobs, new_task)
-        check_task(self.task)
+        path, new_task = arguments.scenario_path(scenario), partial(power_task.task_of, changes)
+        self.task, self._jobs = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
+        power_task.check_task(self.task)
         platform = self.task.platform
-        check_power_states(platform, path)
+        power_task.check_power_states(platform, path)
         low = np.zeros((platform.node_count, self.task.columns), dtype=np.float32)
         low[:, FEATURES:] = -1.0  # the calendar's sines and cosines
         self.observation_space = gymnasium.spaces.Box(low, np.ones_like(low))
@@ -208,7 +196,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         self.view.set_alarm(self._rounds.decide(self.view, switches))
         observation, info = self._advance()
         length_s = self.task.interval_s
-        interval = Interval(
+        interval = power_task.Interval(
             float((account.wasted_j.sum() - wasted_j) / (account.on_w.sum() * length_s)),
             account.waited_s - waited_s,
             len(account.waited),
@@ -242,4 +230,4 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
         self.observation = features(view, self.account, self.task.origin_s)
         self.allowed = action_mask(view, self.account)
         info: dict[str, Any] = {"action_mask": self.allowed.astype(np.int8)}
-        return self.observation, info | totals(simulation) if self.done else info
+        return self.observation, info | arguments.totals(simulation) if self.done else info

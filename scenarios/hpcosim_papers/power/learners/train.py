@@ -16,15 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hpcosim_client.job import Ints
+from hpcosim_gym.learning import networks, training_session
 from hpcosim_gym.learning.curve import Iteration
-from hpcosim_gym.learning.networks import (
-    Evaluation,
-    arrays_of,
-    dense,
-    sample_switches,
-    switches,
-    use_one_thread,
-)
 from hpcosim_gym.learning.rollout import Sample, SideBySide, collect
 from hpcosim_gym.learning.settings import (
     Algorithm,
@@ -33,21 +26,10 @@ from hpcosim_gym.learning.settings import (
     description,
     flat_settings,
 )
-from hpcosim_gym.learning.training_session import (
-    IterationOutcome,
-    Learner,
-    OnIteration,
-    TrainingSession,
-)
 from hpcosim_gym.learning.update import Agent, learn, mean_losses, weights_of
 from hpcosim_papers.power.agent import HEAD, NodePowerMetadata, Shape, save_actor
+from hpcosim_papers.power.environments import power_task
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
-from hpcosim_papers.power.environments.power_task import (
-    PowerTask,
-    Reward,
-    check_power_states,
-    task_of,
-)
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
@@ -128,7 +110,7 @@ def split_by_time(jobs: JobTable, count: int) -> list[JobTable]:
 # The learner of power managers: a curriculum of workloads, and additional metrics.
 
 
-class PowerLearner(Learner):
+class PowerLearner(training_session.Learner):
     """Learner of a power manager.
 
     Args:
@@ -141,7 +123,7 @@ class PowerLearner(Learner):
 
     def __init__(
         self,
-        task: PowerTask,
+        task: power_task.PowerTask,
         curriculum: Sequence[CurriculumWorkload],
         training: PowerTraining,
         shape: Shape | None = None,
@@ -155,7 +137,7 @@ class PowerLearner(Learner):
         inputs = checksum(task.platform, [workload.jobs for workload in curriculum])
         self.description = description(training, shape=self.shape, jobs=jobs, inputs=inputs)
 
-    def iterate(self, done: int, remaining: float) -> IterationOutcome:
+    def iterate(self, done: int, remaining: float) -> training_session.IterationOutcome:
         """Train on a workload once, from its beginning to its end."""
         settings = self.settings
         workload = self._curriculum[done // settings.iterations]
@@ -169,7 +151,7 @@ class PowerLearner(Learner):
             rollout = collect(runs, make_sampler(self.agent.actor, rng), join, settings.steps)
             losses.append(learn(self.agent, rollout, settings, rng, remaining))
             decisions, rewards = decisions + len(rollout), rewards + float(rollout.rewards.sum())
-        return IterationOutcome(
+        return training_session.IterationOutcome(
             workload.name,
             decisions,
             rewards / len(envs),
@@ -208,7 +190,7 @@ def train_power(
     *,
     resume: bool = False,
     overrides: Mapping[str, Scalar] | None = None,
-    on_iteration: OnIteration = lambda _: None,
+    on_iteration: training_session.OnIteration = lambda _: None,
 ) -> Path:
     """Train a power manager for a scenario's platform and scheduler on its workload.
 
@@ -228,7 +210,7 @@ def train_power(
     """
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
-    check_power_states(scenario.platform, path)
+    power_task.check_power_states(scenario.platform, path)
     origin = origin_s(scenario, path.parent)
     names, days = training.curriculum, training.synthetic_days
     curriculum = workloads(jobs, names, training.seed, origin, days)
@@ -237,8 +219,8 @@ def train_power(
         "reward": training.reward,
         "origin_s": origin if training.calendar else None,
     }
-    use_one_thread()
-    learner = PowerLearner(task_of(changes, scenario), curriculum, training)
+    networks.use_one_thread()
+    learner = PowerLearner(power_task.task_of(changes, scenario), curriculum, training)
     return train(learner, out, resume=resume, on_iteration=on_iteration)
 
 
@@ -247,7 +229,7 @@ def train(
     out: Path,
     *,
     resume: bool = False,
-    on_iteration: OnIteration = lambda _: None,
+    on_iteration: training_session.OnIteration = lambda _: None,
 ) -> Path:
     """Train a power manager to the end, and return the path of the actor.
 
@@ -257,11 +239,11 @@ def train(
 
     def save_and_report(done: Iteration) -> None:
         name = f"iteration-{done.iteration:03}-{done.phase}.safetensors"
-        save_actor(out / name, arrays_of(weights_of(learner.agent.actor)), learner.about())
+        save_actor(out / name, networks.arrays_of(weights_of(learner.agent.actor)), learner.about())
         on_iteration(done)
 
-    TrainingSession(learner, out, resume=resume).run(save_and_report)
-    save_actor(out / ACTOR, arrays_of(weights_of(learner.agent.actor)), learner.about())
+    training_session.TrainingSession(learner, out, resume=resume).run(save_and_report)
+    save_actor(out / ACTOR, networks.arrays_of(weights_of(learner.agent.actor)), learner.about())
     return out / ACTOR
 
 
@@ -305,7 +287,7 @@ class NodePowerActor(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.encoder = _encoder(shape)
-        self.head = dense(nn.ReLU, shape.embedding, *HEAD)
+        self.head = networks.dense(nn.ReLU, shape.embedding, *HEAD)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return logits, float32[batch, nodes, 2], for float32[batch, nodes, features]."""
@@ -319,7 +301,7 @@ class NodePowerCritic(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.encoder = _encoder(shape)
-        self.head = dense(nn.ReLU, shape.embedding, 20, 20, 1)
+        self.head = networks.dense(nn.ReLU, shape.embedding, 20, 20, 1)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Return values, float32[batch], for float32[batch, nodes, features]."""
@@ -386,7 +368,7 @@ def make_sampler(actor: NodePowerActor, rng: np.random.Generator) -> Sample[Node
 
     def sample(batch: NodeBatch, _: Ints) -> tuple[Ints, NDArray[np.float32]]:
         with torch.inference_mode():
-            return sample_switches(actor(batch.observed), batch.allowed.numpy(), rng)
+            return networks.sample_switches(actor(batch.observed), batch.allowed.numpy(), rng)
 
     return sample
 
@@ -398,8 +380,8 @@ def _observe(envs: Sequence[NodePowerEnv]) -> NodeBatch:
     )
 
 
-def _evaluate(actor: NodePowerActor, batch: NodeBatch, actions: Tensor) -> Evaluation:
-    return switches(actor(batch.observed), actions, batch.allowed.all(dim=2))
+def _evaluate(actor: NodePowerActor, batch: NodeBatch, actions: Tensor) -> networks.Evaluation:
+    return networks.switches(actor(batch.observed), actions, batch.allowed.all(dim=2))
 
 
 def _value(critic: nn.Module, batch: NodeBatch) -> Tensor:
@@ -430,7 +412,7 @@ class PowerTraining(TrainingSettings):
     curriculum: Sequence[str] = ("sampled", "real", "synthetic")
     synthetic_days: int = 365
     interval_s: float = 1800.0
-    reward: Reward = field(default_factory=Reward)
+    reward: power_task.Reward = field(default_factory=power_task.Reward)
     calendar: bool = False
     runs: int = 8
     steps: int = 8

@@ -10,15 +10,7 @@ from hpcosim_experiments.statistics.rows import Row, Rows
 from hpcosim_papers.power.study import curricula, pareto_figure, radar, sensitivity, timeouts
 from hpcosim_papers.power.study import pareto_figure as pareto
 from hpcosim_papers.power.study.paper import COLUMNS, columns_of, missing
-from hpcosim_papers.studies.study import (
-    Figures,
-    Request,
-    Study,
-    carry_out,
-    experiment_file,
-    only,
-    papers_folder,
-)
+from hpcosim_papers.studies import study
 
 CURRICULA = "power-curricula"
 
@@ -33,7 +25,7 @@ class Part(NamedTuple):
     """
 
     summary: Callable[[Rows, Sequence[str]], str]
-    figures: Figures
+    figures: study.Figures
     arranged: Callable[[list[Row]], Rows] = lambda rows: rows
 
 
@@ -51,30 +43,30 @@ PARTS: Mapping[str, Part] = {
 }
 
 
-def reproduce(request: Request) -> None:
+def reproduce(request: study.Request) -> None:
     """Run a part of the study; write `results.csv`, `summary.md` and figures."""
     known: Sequence[Row] = ()
     if request.name == CURRICULA:
-        trained = papers_folder() / "power" / curricula.TABLE
+        trained = study.papers_folder() / "power" / curricula.TABLE
         if request.train:
             from hpcosim_papers.power.study.training import train_grid
 
             trained = train_grid(request.out, request.workers)
         known = curricula.read_trainings(trained)
-    carry_out(study_of(request.name), request, known)
+    study.carry_out(study_of(request.name), request, known)
 
 
-def study_of(name: str) -> Study:
+def study_of(name: str) -> study.Study:
     """Return a part of the study, without the managers whose packages are missing."""
-    part, file = PARTS[name], experiment_file("power", name)
+    part, file = PARTS[name], study.experiment_file("power", name)
     managers = combinations_of(load_experiment(file)).axes["manager"].values
     left_out = [reason for value in managers if (reason := missing(str(value.label)))]
-    return Study(
+    return study.Study(
         file,
         COLUMNS,
         {"summary.md": lambda rows: part.summary(rows, left_out)},
         part.figures,
         described=columns_of,
         arranged=part.arranged,
-        changed=only(lambda labels: not missing(str(labels["manager"]))),
+        changed=study.only(lambda labels: not missing(str(labels["manager"]))),
     )

@@ -11,22 +11,14 @@ from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, groups, where
-from hpcosim_papers.power.study.paper import (
-    AGENTS_AWARENESS,
-    AWARENESSES,
-    CLUSTERS,
-    RULE,
-    TIMEOUT,
-    WAIT,
-    WASTED,
-)
+from hpcosim_papers.power.study import paper
 from hpcosim_view.figure import COLOURS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BEST_TIMEOUTS = ("best timeout", "second timeout")
-MEASURES = (WASTED, WAIT)
+MEASURES = (paper.WASTED, paper.WAIT)
 SHADES = (COLOURS[0], COLOURS[4], COLOURS[2], COLOURS[3], COLOURS[5])
 TIMEOUT_SHADES = ("#555555", "#bbbbbb")
 WIDTH = 0.8
@@ -42,7 +34,7 @@ def shown(rows: Rows, cluster: str, awareness: str) -> dict[str, list[Row]]:
     """Return the agents and the two best timeouts of a cluster, by the names of their bars."""
     here = where(rows, cluster=cluster, awareness=awareness)
     learned = groups((row for row in here if row["seed"] is not None), "manager")
-    two = sorted(where(here, kind=TIMEOUT), key=WASTED.of)[:2]
+    two = sorted(where(here, kind=paper.TIMEOUT), key=paper.WASTED.of)[:2]
     return {
         **{manager: runs for (manager,), runs in learned.items()},
         **{name: [row] for name, row in zip(BEST_TIMEOUTS, two, strict=False)},
@@ -60,24 +52,27 @@ def summary(rows: Rows, left_out: Sequence[str]) -> str:
             "much as the timeouts.",
         ],
     ]
-    for family, clusters in CLUSTERS.items():
+    for family, clusters in paper.CLUSTERS.items():
         lines = [
             [cluster, awareness, runs[0]["manager"], *(each.spread(runs) for each in MEASURES)]
             for cluster in clusters
-            for awareness in AWARENESSES
-            for runs in sorted(shown(rows, cluster, awareness).values(), key=WASTED.mean)
+            for awareness in paper.AWARENESSES
+            for runs in sorted(shown(rows, cluster, awareness).values(), key=paper.WASTED.mean)
         ]
         head = ["cluster", "scheduler", "manager", *(measure.named for measure in MEASURES)]
-        parts += [[f"## {family}"], table(head, lines, RULE)]
+        parts += [[f"## {family}"], table(head, lines, paper.RULE)]
     return document(*parts)
 
 
 def draw(path: Path, rows: Rows) -> None:
     """Draw two panels for each family, with a group of bars for each cluster; dots are seeds."""
-    kinds = [(family, measure) for family in CLUSTERS for measure in MEASURES]
-    with panels(path, len(CLUSTERS), 2, (11.5, 3.1 * len(CLUSTERS) + 0.5)) as all_axes:
+    kinds = [(family, measure) for family in paper.CLUSTERS for measure in MEASURES]
+    with panels(path, len(paper.CLUSTERS), 2, (11.5, 3.1 * len(paper.CLUSTERS) + 0.5)) as all_axes:
         for number, (axes, (family, measure)) in enumerate(zip(all_axes, kinds, strict=True)):
-            bars = {cluster: shown(rows, cluster, AGENTS_AWARENESS) for cluster in CLUSTERS[family]}
+            bars = {
+                cluster: shown(rows, cluster, paper.AGENTS_AWARENESS)
+                for cluster in paper.CLUSTERS[family]
+            }
             _draw(axes, list(bars.values()), measure)
             axes.set_xticks(range(len(bars)), list(bars))
             axes.margins(y=0.1)
@@ -88,7 +83,7 @@ def draw(path: Path, rows: Rows) -> None:
             loc="outside upper center",
             ncols=3,
             frameon=False,
-            title=f"beside the {AGENTS_AWARENESS} job scheduler; on timeouts: minutes",
+            title=f"beside the {paper.AGENTS_AWARENESS} job scheduler; on timeouts: minutes",
         )
 
 

@@ -10,32 +10,12 @@ from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.report.panels import GREY, PALE, panels, titled
 from hpcosim_experiments.report.units import Measure
 from hpcosim_experiments.statistics.rows import Row, Rows, where
-from hpcosim_papers.power.study.paper import (
-    ALWAYS_ON,
-    AWARENESS_COLOURS,
-    AWARENESSES,
-    BEST,
-    CURRICULA,
-    ENERGY,
-    FILLING,
-    KIND_MARKERS,
-    MAX_WAIT,
-    PAPER,
-    RULE,
-    SHUTDOWNS,
-    TEST,
-    TIMEOUT,
-    WAIT,
-    WASTED,
-    agent_claims,
-    run_table,
-    timeout_claims,
-)
+from hpcosim_papers.power.study import paper
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-MEASURES = (WASTED, WAIT, FILLING, SHUTDOWNS)
+MEASURES = (paper.WASTED, paper.WAIT, paper.FILLING, paper.SHUTDOWNS)
 """Measures of figures 12 to 15, in their order."""
 
 PARTS = ("test part", "training part", "whole log")
@@ -50,7 +30,7 @@ SPACING = 5.0
 
 def arranged(rows: Rows) -> list[Row]:
     """Return the runs on the test part, then one with all nodes on for each of `PARTS`."""
-    return [*where(rows, scenario=TEST), *where(rows, kind=ALWAYS_ON)]
+    return [*where(rows, scenario=paper.TEST), *where(rows, kind=paper.ALWAYS_ON)]
 
 
 def summary(rows: Rows, left_out: Sequence[str]) -> str:
@@ -59,19 +39,19 @@ def summary(rows: Rows, left_out: Sequence[str]) -> str:
     return document(
         ["# Timeouts and other power managers (figures 12 to 15)"],
         list(left_out),
-        timeout_claims(managers, AWARENESSES),
-        agent_claims(managers),
+        paper.timeout_claims(managers, paper.AWARENESSES),
+        paper.agent_claims(managers),
         ["## Job-filling rate with all nodes on, by part of the log"],
         table(
             ["part", "job-filling rate", "paper"],
             [
-                [part, f"{FILLING.of(row):.2f} %", f"{PAPER.filling_all_on} %"]
+                [part, f"{paper.FILLING.of(row):.2f} %", f"{paper.PAPER.filling_all_on} %"]
                 for part, row in zip(PARTS, all_on, strict=True)
             ],
-            RULE,
+            paper.RULE,
         ),
         ["## All runs", "", "Agents: mean over seeds, minimum to maximum."],
-        run_table(managers, (*MEASURES, ENERGY, MAX_WAIT)),
+        paper.run_table(managers, (*MEASURES, paper.ENERGY, paper.MAX_WAIT)),
     )
 
 
@@ -89,7 +69,8 @@ def draw(path: Path, rows: Rows) -> None:
         for axes in four[2:]:
             axes.text(0.35, -0.09, "timeout (min)", transform=axes.transAxes, ha="center", va="top")
         wasted, wait, filling = (
-            measure.mean(where(rows, kind=ALWAYS_ON)) for measure in (WASTED, WAIT, FILLING)
+            measure.mean(where(rows, kind=paper.ALWAYS_ON))
+            for measure in (paper.WASTED, paper.WAIT, paper.FILLING)
         )
         _note(four[0], f"always on: {wasted:.1f} GJ, no shutdown")
         four[2].axhline(filling, color=GREY, linestyle="--", linewidth=1)
@@ -99,28 +80,28 @@ def draw(path: Path, rows: Rows) -> None:
 
 def _draw_lines(axes: Axes, rows: Rows, measure: Measure) -> None:
     style: dict[str, Any] = {"markersize": 4, "linewidth": 1.6}
-    for awareness in AWARENESSES:
-        line = where(rows, kind=TIMEOUT, awareness=awareness)
-        minutes, colour = [row["value"] for row in line], AWARENESS_COLOURS[awareness]
+    for awareness in paper.AWARENESSES:
+        line = where(rows, kind=paper.TIMEOUT, awareness=awareness)
+        minutes, colour = [row["value"] for row in line], paper.AWARENESS_COLOURS[awareness]
         axes.plot(minutes, measure.values(line), "-o", color=colour, label=awareness, **style)
 
 
 def _draw_others(axes: Axes, rows: Rows, measure: Measure) -> None:
-    others = [row for row in rows if row["kind"] not in (TIMEOUT, ALWAYS_ON)]
-    ticks = sorted({row["value"] for row in where(rows, kind=TIMEOUT)})
+    others = [row for row in rows if row["kind"] not in (paper.TIMEOUT, paper.ALWAYS_ON)]
+    ticks = sorted({row["value"] for row in where(rows, kind=paper.TIMEOUT)})
     places = _places(others, max(ticks) + 2 * SPACING)
     for row in others:
         axes.plot(
             [places[row["manager"]]],
             [measure.of(row)],
-            KIND_MARKERS[row["kind"]],
-            color=AWARENESS_COLOURS[row["awareness"]],
+            paper.KIND_MARKERS[row["kind"]],
+            color=paper.AWARENESS_COLOURS[row["awareness"]],
             markersize=7,
             markeredgecolor="white",
         )
     axes.axvline(max(ticks) + SPACING, color=PALE, linewidth=1)
     shown = [tick for tick in ticks if tick % (2 * SPACING) == 0] or ticks
-    labels = [label.replace(BEST, CURRICULA[BEST]) for label in places]
+    labels = [label.replace(paper.BEST, paper.CURRICULA[paper.BEST]) for label in places]
     axes.set_xticks([*shown, *places.values()], [*(f"{tick:g}" for tick in shown), *labels])
     for label in axes.get_xticklabels()[len(shown) :]:
         label.set(rotation=60, ha="right", rotation_mode="anchor")

@@ -8,15 +8,8 @@ from typing import Literal, NamedTuple
 
 from hpcosim_experiments.statistics.rows import Row
 from hpcosim_papers.power.learners.train import A2C, ACTOR, train_power
+from hpcosim_papers.power.study import paper
 from hpcosim_papers.power.study.curricula import TABLE, TRAINED_COLUMNS
-from hpcosim_papers.power.study.paper import (
-    AGENTS_AWARENESS,
-    CURRICULA,
-    METRICS,
-    NO_CL,
-    UNTRAINED,
-    scenario_file,
-)
 from hpcosim_papers.studies.agents import train_all
 from hpcosim_papers.studies.study import scenario_path, simulate
 
@@ -50,7 +43,7 @@ class CurriculumTask(NamedTuple):
 
 def train_grid(out: Path, workers: int | None = None) -> Path:
     """Train and test all agents, and return the table; completed trainings are not repeated."""
-    names = (UNTRAINED, *CURRICULA)
+    names = (paper.UNTRAINED, *paper.CURRICULA)
     tasks = [CurriculumTask(curriculum, seed) for seed in SEEDS for curriculum in names]
     train_all(
         tasks,
@@ -67,18 +60,18 @@ def train_grid(out: Path, workers: int | None = None) -> Path:
 
 def train_one(task: CurriculumTask, folder: Path) -> list[Row]:
     """Train an agent and return its row; `untrained` is the initial network."""
-    times = {NO_CL: 3, UNTRAINED: 0}.get(task.curriculum, 1)
+    times = {paper.NO_CL: 3, paper.UNTRAINED: 0}.get(task.curriculum, 1)
     training = replace(
         A2C,
-        curriculum=[] if task.curriculum == UNTRAINED else task.curriculum.split("-"),
+        curriculum=[] if task.curriculum == paper.UNTRAINED else task.curriculum.split("-"),
         iterations=times * PASSES,
         seed=task.seed,
         synthetic_days=SYNTHETIC_DAYS,
         learning_rate=LEARNING_RATE,
     )
-    aware = {"scheduler.power_awareness": AGENTS_AWARENESS}
+    aware = {"scheduler.power_awareness": paper.AGENTS_AWARENESS}
     train_power(scenario_path("power", "train_late"), folder, training, overrides=aware)
     power = {"name": "rl", "model": str((folder / ACTOR).resolve())}
-    metrics = simulate(scenario_file(), overrides={**aware, "scheduler.power": power}).metrics
+    metrics = simulate(paper.scenario_file(), overrides={**aware, "scheduler.power": power}).metrics
     about = {"algorithm": ALGORITHM, "curriculum": task.curriculum, "seed": task.seed}
-    return [{**about, **{name: metrics[name] for name in METRICS}}]
+    return [{**about, **{name: metrics[name] for name in paper.METRICS}}]
