@@ -14,8 +14,6 @@ from hpcosim_client.free_resources import fill, find_cores, usable_nodes
 from hpcosim_client.job import Allocation, Bools, Floats, Ints, Job
 from hpcosim_client.view import View
 
-# Reservations, and the interface of profiles of free cores.
-
 
 class Reservation(NamedTuple):
     """Cores reserved for a job, from a start on for its requested time.
@@ -279,9 +277,6 @@ def node_profile(view: View, late_s: float | None = None) -> NodeProfile:
         if at_s < math.inf
     ]
     return NodeProfile(view, view.nodes.free, back, late_s)
-
-
-# A profile that counts free cores or free nodes.
 
 
 class CountProfile:

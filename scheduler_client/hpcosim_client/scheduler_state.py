@@ -40,8 +40,6 @@ from hpcosim_protocol import (
     SignalChanged,
 )
 
-# The states of jobs as a scheduler knows them: waiting, running, suspended.
-
 
 class JobStates:
     """The jobs and what they hold, updated by events. `SchedulerState` has all attributes.

@@ -35,8 +35,6 @@ from hpcosim_protocol import (
 )
 from hpcosim_protocol.decisions import KilledAs, RejectedAs
 
-# Shared state of the job scheduler and the power manager of one simulation.
-
 
 class PowerExchange:
     """Shared state of a job scheduler and the power manager beside it.

@@ -112,9 +112,6 @@ def best_actions(logits: networks.Rows, mask: Bools) -> Actions:
     return (valid[:, 1] >= valid[:, 0]).astype(np.int64)
 
 
-# Files
-
-
 class NodePowerMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Ints
 from hpcosim_client.view import Policy, View
 
-# Sampling of actions from logits.
-
 
 def sampled(logits: NDArray[np.floating], rng: np.random.Generator) -> int:
     """Return an action sampled from logits, float[actions], by the Gumbel-max trick."""

@@ -11,8 +11,6 @@ from numpy.random import Generator
 
 from hpcosim_client.arrays import Floats
 
-# The last values of each of many keys.
-
 
 class LastValues:
     """The last `most` values of each key."""

@@ -78,9 +78,6 @@ def backfill_behind(view: View, head: Job) -> Reservation | None:
     return shadow
 
 
-# EASY backfilling that is aware of power states.
-
-
 def easy_aware(awareness: Awareness) -> Policy:
     """Return EASY (see `easy`) with estimates that include the time to boot.
 

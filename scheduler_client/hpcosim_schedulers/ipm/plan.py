@@ -24,12 +24,6 @@ Duration = Callable[[Job], float]
 """Returns the expected run time of a waiting job, in seconds."""
 
 
-# The expected rest of the transitions of nodes.
-
-
-# The gaps between planned jobs on each node.
-
-
 class PlannedJob(NamedTuple):
     """A waiting job with its planned start, simulated seconds, and int64[n], its nodes."""
 

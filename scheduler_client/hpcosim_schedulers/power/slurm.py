@@ -15,8 +15,6 @@ from hpcosim_protocol import AllocateJob, Decision, SetNodePower
 from hpcosim_schedulers.power.manager import managed
 from hpcosim_schedulers.power.settings import Slurm, kept_on, without_kept
 
-# The times of the scans of Slurm's power saving, and its token buckets.
-
 
 @dataclass
 class Scans:

@@ -19,11 +19,6 @@ from hpcosim_schedulers.slurm.future import Candidate, Found, Future, NodeSet, s
 from hpcosim_schedulers.slurm.multifactor import Priorities
 from hpcosim_schedulers.slurm.settings import SchedulerParameters, SiteSettings
 
-# The plan of the backfill scheduler: which nodes are not reserved, and when.
-
-
-# A pass of the main scheduler: jobs start strictly by priority.
-
 
 class NodeSpace:
     """The nodes that planned jobs leave free, by time.
@@ -92,9 +87,6 @@ class NodeSpace:
         self._begins.insert(at + 1, time)
         self._free.insert(at + 1, self._free[at])
         return at + 1
-
-
-# Limits of a pass of the backfill scheduler on numbers of jobs.
 
 
 class BackfillCounts:

@@ -23,9 +23,6 @@ from hpcosim_schedulers.slurm.select import (
     usable_cores,
 )
 
-# The cores that nodes offer to a job, as sets of nodes whose sums cost little.
-
-
 # Sets of nodes as integers, whose bit `n` is set if the set contains node `n`.
 
 NodeSet = int
@@ -103,9 +100,6 @@ def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
 
 def _length(run: tuple[int, int]) -> int:
     return run[0]
-
-
-# The nodes of jobs with `--gpus`: devices of the whole job decide with the cores.
 
 
 def choose_for_devices(placing: Placing, cores: Ints, order: NodeOrder) -> Ints | None:

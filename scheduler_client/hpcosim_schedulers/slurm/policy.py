@@ -25,8 +25,6 @@ from hpcosim_schedulers.slurm.preempt import REQUEUE_DELAY_S, Preemptor, Reserva
 from hpcosim_schedulers.slurm.select import NodeOrder, tasks_on_nodes
 from hpcosim_schedulers.slurm.settings import SiteSettings
 
-# How long jobs wait for the number of leaf switches that they prefer.
-
 
 class SwitchWaits:
     """The times until which jobs wait for their preferred switches, from when they are eligible.
@@ -102,9 +100,6 @@ class NodeResponses:
         return min(self._responses_s.values(), default=math.inf)
 
 
-# Jobs that wait again after a failure of a node, which slurmctld starts only after a delay.
-
-
 class RequeueDelays:
     """The begin times of requeued jobs: `REQUEUE_DELAY_S` after their requeue."""
 
@@ -141,9 +136,6 @@ def waited_for_time(job: Job) -> bool:
     return request.begin_s is not None or delayed or job.runs > 0
 
 
-# Why jobs wait, by Slurm's names of the reasons, and when they are planned to start.
-
-
 def explain_reasons(
     view: View, queue: Iterable[Candidate], limits: Limits, blocked: Iterable[Candidate]
 ) -> None:
@@ -168,9 +160,6 @@ def explain_plan(view: View, plan: Iterable[Planned], clock: timers.SiteClock) -
         if job is not None:
             reason = "Priority" if job.explanation is None else job.explanation[0]
             view.explain(job, reason, clock.simulated(planned.start))
-
-
-# Deadlines of jobs (`sbatch --deadline`), which slurmctld checks with the time limits.
 
 
 class Deadlines:
@@ -202,9 +191,6 @@ class Deadlines:
 
     def _due_s(self, latest_s: float) -> float:
         return self._timer.after(self._clock.second(latest_s) + 1)
-
-
-# Jobs that slurmctld refuses at their submission.
 
 
 class Admission:

@@ -171,7 +171,6 @@ class _Reserved:
 
 
 def _subtract(cores: Ints, job: Job) -> None:
-    """Subtract the cores of a job."""
     if job.allocation is not None:
         cores[job.allocation.nodes] -= job.allocation.cores_per_node
 

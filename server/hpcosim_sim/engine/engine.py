@@ -144,9 +144,6 @@ def draw_s(distribution: Distribution, rng: np.random.Generator) -> float:
     return mean_s
 
 
-# Transitions of node power states: their timers, and the jobs that wait for nodes to be on.
-
-
 class Switching:
     """Switches nodes between power states and starts jobs when their nodes are on.
 
@@ -220,9 +217,6 @@ class Switching:
                 job.nodes_off -= 1
                 if not job.nodes_off:
                     self._start(job)
-
-
-# Changes of the kinds of nodes while a simulation runs.
 
 
 class NodeKinds:

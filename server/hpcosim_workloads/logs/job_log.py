@@ -35,8 +35,6 @@ from hpcosim_workloads.table import (
     job_table,
 )
 
-# Profiles of the jobs of a log: they supply what the log does not state.
-
 
 def with_profiles(
     table: JobTable,

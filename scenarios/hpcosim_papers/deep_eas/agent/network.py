@@ -197,9 +197,6 @@ def along(size: int) -> int:
     return (size - SIDE) // STRIDE + 1
 
 
-# Files
-
-
 class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of a network's file.
 

@@ -136,9 +136,6 @@ class WaitingJobs:
         return sorted(self._all(view), key=lambda job: self._steps[job.job_id])
 
 
-# The state of a cluster as a scheduler knows it, as arrays from which runs go on.
-
-
 def known_moment(
     view: View, plan: StepPlan, recent: Sequence[Job], settings: DeepEas, idle_s: float
 ) -> Moment:

@@ -16,8 +16,6 @@ from hpcosim_client.job import Floats, Ints
 from hpcosim_papers.deep_eas.agent.network import NEVER, WINDOWS, Scene
 from hpcosim_papers.deep_eas.agent.step_jobs import Counts, Machines, StepJobs
 
-# Energy-aware shortest job first (ESJF) on arrays, for many runs in one call.
-
 
 def esjf_actions(scene: Scene) -> Ints:
     """Return the action of `hpcosim_schedulers.heuristics.esjf.least` for each run, int64[runs].

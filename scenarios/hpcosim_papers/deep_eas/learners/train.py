@@ -52,8 +52,6 @@ from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_workloads.table import JobTable
 
-# The baseline of Deep-EAS: the mean return of all runs of a sequence (paper, equation 5).
-
 
 def subtract_sequence_baseline(
     rollout: Rollout[SceneBatch], runs: step_runs.StepRuns, training: DeepEasTraining

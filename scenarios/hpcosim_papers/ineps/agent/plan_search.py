@@ -79,9 +79,6 @@ def cost_of(
     return so_far, running_j
 
 
-# The plan of the known jobs, kept from event to event.
-
-
 class KnownPlan:
     """Lanes of the kinds of waiting jobs on all nodes. Jobs of a kind are interchangeable.
 
@@ -318,9 +315,6 @@ class PlanSearch:
 def _limited(choices: Choices) -> bool:
     """Return whether the energy of a job is limited: plans do not know where it may start."""
     return any(job.max_energy_j < math.inf for job in choices.jobs)
-
-
-# The scheduler that follows plans of all waiting jobs, searched on the forecast.
 
 
 def pairing_search(objective: Objective, settings: Searching = USUAL) -> Policy:

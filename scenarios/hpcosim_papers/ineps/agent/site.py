@@ -360,9 +360,6 @@ class _LanesRunning:
             self.waiting.append(place)
 
 
-# Changes of the lanes of a node. A place is the position of a job, counted over all lanes.
-
-
 def size(lanes: Lanes) -> int:
     """Return the number of planned jobs."""
     return sum(map(len, lanes))

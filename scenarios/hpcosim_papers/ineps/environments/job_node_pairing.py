@@ -35,8 +35,6 @@ from hpcosim_schedulers.agents.networks import Rows
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_workloads.table import JobTable
 
-# The course of a pairing episode: its decisions, and the costs from which rewards follow.
-
 
 class Spent(NamedTuple):
     """The cost of an episode up to a time.

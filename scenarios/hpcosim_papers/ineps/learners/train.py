@@ -50,8 +50,6 @@ from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.table import JobTable
 
-# Teachers: rules on predicted costs that provide the demonstrations for behaviour cloning.
-
 
 def run_teacher(teacher: Rule, env: JobNodePairingEnv) -> float:
     """Run an environment with a teacher's choices, and return the objective."""

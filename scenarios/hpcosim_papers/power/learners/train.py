@@ -107,9 +107,6 @@ def split_by_time(jobs: JobTable, count: int) -> list[JobTable]:
     return [jobs.take(part) for part in parts if part.stop > part.start]
 
 
-# The learner of power managers: a curriculum of workloads, and additional metrics.
-
-
 class PowerLearner(training_session.Learner):
     """Learner of a power manager.
 
