@@ -247,11 +247,7 @@ class Connection:
                     raise
 
     def ping(self) -> None:
-        """Check that a server answers.
-
-        Raises:
-            ServerGoneError: it does not.
-        """
+        """Check that a server answers."""
         try:
             self._exchange.reply_to(Hello(versions=[]), 0)
         except ServerRefusedError:

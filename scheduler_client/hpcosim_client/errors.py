@@ -63,11 +63,7 @@ class ServerRefusedError(ClientError):
 
 
 class ResultsNotWrittenError(ClientError):
-    """The simulation is over, but the server has not written its results.
-
-    Args:
-        metrics: metrics of the simulation, by name.
-    """
+    """The simulation is over, but the server has not written its results."""
 
     def __init__(self, why: str, metrics: dict[str, int | float]) -> None:
         super().__init__(why)

@@ -70,11 +70,7 @@ def offered(placing: Placing) -> Ints:
 
 
 def fits_on_one(placing: Placing, cores: Ints) -> Bools:
-    """Return bool[nodes]: whether the node alone is an allocation for a job.
-
-    Args:
-        cores: int64[nodes], the cores offered on each node.
-    """
+    """Return bool[nodes]: whether the node alone is an allocation for a job."""
     job, request = placing.job, placing.demand.request
     fits = cores >= job.cores
     if required := list(request.required_nodes):

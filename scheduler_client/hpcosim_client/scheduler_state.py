@@ -42,11 +42,7 @@ from hpcosim_protocol import (
 
 
 class JobStates:
-    """The jobs and what they hold, updated by events. `SchedulerState` has all attributes.
-
-    Args:
-        platform: the cluster's description.
-    """
+    """The jobs and what they hold, updated by events. `SchedulerState` has all attributes."""
 
     def __init__(self, platform: Platform) -> None:
         self.platform = platform
@@ -401,11 +397,7 @@ class JobQueue(dict[int, Job]):
         super().__setitem__(number, job)
 
     def first(self) -> Job:
-        """Return the job at the head of the queue, without a copy.
-
-        Raises:
-            StopIteration: the queue is empty.
-        """
+        """Return the job at the head of the queue, without a copy."""
         numbers = self._numbers
         while numbers:
             if numbers[0] in self:

@@ -281,11 +281,7 @@ MAX_START_S = 1e15  # of the protocol
 
 
 def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> None:
-    """Check an explanation, so that the server accepts it.
-
-    Args:
-        expected_start_s: expected start, simulated seconds; None: unknown.
-    """
+    """Check an explanation, so that the server accepts it."""
     if not isinstance(reason, str) or REASON.fullmatch(reason) is None:
         raise PolicyError(
             f"job {job.job_id}: the reason {reason!r:.80} is malformed: expected a letter, then up "

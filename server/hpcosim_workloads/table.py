@@ -92,11 +92,7 @@ class AppliedRules:
         )
 
     def plus(self, name: str, row: ArrayLike, submit_s: ArrayLike) -> Self:
-        """Return these entries and those of one more rule.
-
-        Args:
-            submit_s: submission time of each entry, s.
-        """
+        """Return these entries and those of one more rule."""
         rows, times_s = np.asarray(row, np.int64), np.asarray(submit_s, np.float64)
         if not rows.size:
             return self

@@ -89,11 +89,7 @@ def radar(axes: PolarAxes, spokes: Sequence[str], shapes: Mapping[str, Sequence[
 
 
 def gantt(axes: Axes, simulation: Simulation, kinds: Sequence[int]) -> None:
-    """Draw the schedule of a simulation: jobs on cores over time.
-
-    Args:
-        kinds: index of the colour of each job, in order of submission.
-    """
+    """Draw the schedule of a simulation: jobs on cores over time."""
     from matplotlib.collections import PolyCollection
 
     recording, platform = simulation.recording, simulation.cluster.platform

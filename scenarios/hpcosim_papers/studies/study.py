@@ -201,11 +201,7 @@ def change(value: float, base: float) -> float:
 
 
 class Simulated(NamedTuple):
-    """A completed run.
-
-    Attributes:
-        metrics: metrics by name.
-    """
+    """A completed run."""
 
     simulation: Simulation
     metrics: Metrics
@@ -232,11 +228,7 @@ def simulate(
 
 
 def simulate_again(run: PlannedRun) -> Simulated:
-    """Simulate a run of an experiment, whose stored result has the metrics only.
-
-    Raises:
-        As `simulate`.
-    """
+    """Simulate a run of an experiment, whose stored result has the metrics only."""
     return _simulated(run.scenario, jobs_of(run.scenario, Path()), run.task.chosen)
 
 

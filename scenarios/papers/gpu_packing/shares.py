@@ -110,11 +110,7 @@ def capacity_of(nodes: Sequence[NodeGroup]) -> int:
 
 
 def arrivals(asked: Sequence[int], capacity: int, rng: np.random.Generator) -> list[int]:
-    """Return the order of tasks, as indices.
-
-    Args:
-        asked: GPU thousandths that each task of the list asks for.
-    """
+    """Return the order of tasks, as indices."""
     chosen = list(range(len(asked)))
     total = sum(asked)
     while True:

@@ -339,11 +339,7 @@ def changes(network: NeedNetwork, seen: Floats, forecast: NodeForecast) -> NodeF
 
 
 def save_network(path: Path, network: NeedNetwork, facts: Facts) -> None:
-    """Write a network as a safetensors file, the same bytes for the same arguments.
-
-    Args:
-        facts: settings and results of its training, for information.
-    """
+    """Write a network as a safetensors file, the same bytes for the same arguments."""
     save_arrays(_FILE, path, network._asdict(), json.dumps(dict(facts), sort_keys=True))
 
 

@@ -116,11 +116,7 @@ class _Ends:
 
 
 class RunningJobs(NamedTuple):
-    """Samples of the ends of the running jobs.
-
-    Attributes:
-        ends_s: float64[samples, jobs], times of the ends, s.
-    """
+    """Samples of the ends of the running jobs."""
 
     users: Sequence[str]
     ends_s: Floats
@@ -493,11 +489,7 @@ def _joined(parts: list[Events]) -> Events:
 
 
 class LastOfUsers:
-    """Values of the last jobs of each user and of all users.
-
-    Args:
-        otherwise: the values before the first job.
-    """
+    """Values of the last jobs of each user and of all users."""
 
     def __init__(self, otherwise: Sequence[float]) -> None:
         width = len(otherwise)

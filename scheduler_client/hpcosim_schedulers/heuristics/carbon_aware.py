@@ -22,11 +22,7 @@ DELAYED = "BeginTime"
 
 
 class _Delay(NamedTuple):
-    """The planned start of a job.
-
-    Attributes:
-        is_final: whether the forecast covered every possible run of the job.
-    """
+    """The planned start of a job."""
 
     start_s: float
     is_final: bool

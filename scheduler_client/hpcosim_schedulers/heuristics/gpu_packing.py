@@ -32,11 +32,7 @@ ClassKey = tuple[int, int, int, tuple[int, ...]]
 
 
 class GpuNeed(NamedTuple):
-    """What a job needs of the GPUs of its node.
-
-    Attributes:
-        part: thousandths of each GPU; 0: the job needs none.
-    """
+    """What a job needs of the GPUs of its node."""
 
     part: int
     gpus: int
@@ -118,11 +114,7 @@ def fullest(gpus: Ints, part: int) -> Ints:
 
 
 def devices_of(here: GpuNodes, node: int, columns: Ints) -> dict[str, list[int]]:
-    """Return the numbers of GPUs of a node by name with type.
-
-    Args:
-        columns: columns of the GPUs in `here.gpus`.
-    """
+    """Return the numbers of GPUs of a node by name with type."""
     wanted = set(here.slots[node, columns].tolist())
     found: dict[str, list[int]] = {}
     for name, slots in here.nodes.slots.devices_of(node).items():
@@ -133,11 +125,7 @@ def devices_of(here: GpuNodes, node: int, columns: Ints) -> dict[str, list[int]]
 
 
 class GpuPlace(NamedTuple):
-    """A place for a job.
-
-    Attributes:
-        columns: int64[n], the GPUs, as columns of `GpuNodes.gpus`.
-    """
+    """A place for a job."""
 
     node: int
     columns: Ints

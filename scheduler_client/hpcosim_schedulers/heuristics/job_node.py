@@ -116,11 +116,7 @@ def energy_estimates_j(
 
 
 def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[np.bool_]:
-    """Return bool[nodes, jobs]: whether a job's energy estimate is within its `max_energy_j`.
-
-    Args:
-        jobs_on: number of jobs that run on each node, int64[nodes] or the same for all.
-    """
+    """Return bool[nodes, jobs]: whether a job's energy estimate is within its `max_energy_j`."""
     within = np.ones((len(view.nodes.free), len(jobs)), dtype=np.bool_)
     for row, job in enumerate(jobs):
         if job.max_energy_j < math.inf:
@@ -130,11 +126,7 @@ def affordable(view: View, jobs: Sequence[Job], jobs_on: Ints | int) -> NDArray[
 
 
 class NodeTotals:
-    """Sum of a quantity over the tasks on each node, updated at each call.
-
-    Args:
-        of_task: the quantity of each task of a job.
-    """
+    """Sum of a quantity over the tasks on each node, updated at each call."""
 
     def __init__(self, of_task: Callable[[Job], float]) -> None:
         self._of_task = of_task

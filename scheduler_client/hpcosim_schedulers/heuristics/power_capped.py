@@ -32,11 +32,7 @@ A power manager may leave nodes on for ever; the job is rejected then.
 
 
 class SleepWait:
-    """The wait of a job that fits below the cap only while other nodes sleep.
-
-    Attributes:
-        job_id: number of the job that waits; None: no job waits.
-    """
+    """The wait of a job that fits below the cap only while other nodes sleep."""
 
     def __init__(self) -> None:
         self.job_id: int | None = None

@@ -59,11 +59,7 @@ LEAST_S = 1e-9
 
 
 class RecentSamples:
-    """Samples of the last `window_s` seconds, at most `MOST_SAMPLES`.
-
-    Args:
-        window_s: length of the window, simulated seconds, > 0.
-    """
+    """Samples of the last `window_s` seconds, at most `MOST_SAMPLES`."""
 
     def __init__(self, window_s: float) -> None:
         self._window_s = window_s
@@ -279,11 +275,7 @@ def smallest_first(view: View, planner: Planner) -> None:
 
 
 class ArrivalAverages:
-    """Rate of submissions and sizes of jobs, as exponential moving averages.
-
-    Attributes:
-        gap_s: mean time between submissions, in seconds.
-    """
+    """Rate of submissions and sizes of jobs, as exponential moving averages."""
 
     def __init__(self) -> None:
         self.gap_s = FIRST_GAP_S

@@ -173,11 +173,7 @@ class Watts:
         self._every = np.arange(len(self.by_state))
 
     def in_state(self, state: Ints) -> Floats:
-        """Return float64[nodes], the power of each node in a state, in W.
-
-        Args:
-            state: int64[nodes], `POWER_CODES`.
-        """
+        """Return float64[nodes], the power of each node in a state, in W."""
         found: Floats = self.by_state[self._every, state]
         return found
 

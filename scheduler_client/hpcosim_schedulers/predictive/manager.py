@@ -135,11 +135,7 @@ class SpareOrder(NamedTuple):
 
 
 def spare_order(view: View, since_s: Floats) -> SpareOrder:
-    """Return the nodes without a job that are neither reserved nor drained.
-
-    Args:
-        since_s: `IdleClock.since_s`.
-    """
+    """Return the nodes without a job that are neither reserved nor drained."""
     nodes, planned = view.nodes, view.power_exchange.planned
     is_spare = ~np.isnan(since_s) & ~planned
     is_spare[nodes.unavailable()] = False

@@ -146,11 +146,7 @@ STARTED = 0
 
 
 class Planned(Struct, frozen=True, gc=False):
-    """A planned start of a job.
-
-    Attributes:
-        start: planned start, seconds of the site's clock.
-    """
+    """A planned start of a job."""
 
     job_id: int
     start: int

@@ -88,11 +88,7 @@ class Usage:
         return len(self.amounts) - 1
 
     def start(self, job_id: int, rows: Sequence[int], rates: Sequence[float], at_s: float) -> None:
-        """Start to charge a job.
-
-        Args:
-            rates: amount of each column per second.
-        """
+        """Start to charge a job."""
         charged = np.array(rows, dtype=np.int64)
         self._running[job_id] = _Charge(charged, np.array(rates, dtype=np.float64), at_s)
         self._fresh[job_id] = None

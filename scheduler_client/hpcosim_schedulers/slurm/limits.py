@@ -163,21 +163,13 @@ class Wanted(NamedTuple):
 
 
 def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Check]:
-    """Yield the check of a number of jobs, if there is a limit.
-
-    Args:
-        limit: the limit; None: none.
-    """
+    """Yield the check of a number of jobs, if there is a limit."""
     if limit is not None:
         yield Check((name,), reason, present + 1, limit, 1)
 
 
 def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
-    """Yield the limits on the size of a job: TRES, TRES on a node, minutes, requested time.
-
-    Args:
-        owner: `Assoc` or `QOS`, the begin of the reasons.
-    """
+    """Yield the limits on the size of a job: TRES, TRES on a node, minutes, requested time."""
     if rules.max_wall_s is not None:
         reason = f"{owner}MaxWallDurationPerJobLimit"
         requested_s = wanted.requested_s
@@ -580,11 +572,7 @@ def _all_rules(site: SiteSettings) -> Iterator[Limited]:
 
 @dataclass(slots=True)
 class Group:
-    """The jobs of a group.
-
-    Attributes:
-        ends_s: for each running job, its end by its requested time, simulated seconds.
-    """
+    """The jobs of a group."""
 
     waiting: set[int] = field(default_factory=set)
     ends_s: dict[int, float] = field(default_factory=dict)

@@ -194,11 +194,7 @@ class Deadlines:
 
 
 class Admission:
-    """Rejects the jobs that a limit or the size of the cluster refuses, and counts the others.
-
-    Args:
-        empty: the resources if no job ran.
-    """
+    """Rejects the jobs that a limit or the size of the cluster refuses, and counts the others."""
 
     def __init__(self, limits: Limits, candidates: Candidates, empty: Future) -> None:
         self._limits, self._candidates, self._empty = limits, candidates, empty

@@ -36,11 +36,7 @@ EVERYWHERE = -1
 
 
 class ReservationWindows:
-    """The nodes that reservations leave to a job; see `backfill.Windows`.
-
-    Args:
-        nodes: the nodes with their reservations and power states.
-    """
+    """The nodes that reservations leave to a job; see `backfill.Windows`."""
 
     def __init__(self, nodes: NodePool, clock: SiteClock) -> None:
         self._nodes, self._demands = nodes, nodes.demands
@@ -106,11 +102,7 @@ class Suspensions:
                 self._victims.discard(job.job_id)
 
     def windows(self, view: View, windows: Windows | None) -> Windows | None:
-        """Return what a pass may use: reservations, and the cores of suspended jobs.
-
-        Args:
-            windows: the reservations; None: there are none.
-        """
+        """Return what a pass may use: reservations, and the cores of suspended jobs."""
         victims = self._present(view)
         if not victims:
             return windows

@@ -140,11 +140,7 @@ class BackfillTimer:
 
 
 class LimitTimer:
-    """When jobs beyond their time limits are ended: in a check every 30 s.
-
-    Args:
-        clock: the site's clock.
-    """
+    """When jobs beyond their time limits are ended: in a check every 30 s."""
 
     def __init__(self, clock: SiteClock) -> None:
         self._clock = clock

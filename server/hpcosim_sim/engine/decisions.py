@@ -42,11 +42,7 @@ MAX_SHOWN = 80  # characters of a malformed reason in a message
 
 
 def carry_out(engine: Engine, decision: Decision) -> None:
-    """Carry out a decision at the current instant.
-
-    Raises:
-        Rejection: the decision is invalid; the engine is unchanged.
-    """
+    """Carry out a decision at the current instant."""
     CARRY_OUT[type(decision)](engine, decision)
 
 

@@ -253,11 +253,7 @@ MAX_ALARMS = 100_000
 
 
 class Alarms:
-    """The pending alarms of a simulation.
-
-    Args:
-        emit: called with an `Alarm` event when an alarm goes off.
-    """
+    """The pending alarms of a simulation."""
 
     def __init__(self, clock: Clock, emit: Callable[[Event], None]) -> None:
         self._clock = clock

@@ -40,11 +40,7 @@ MAX_TRIES = 10_000
 
 
 class Graces:
-    """The jobs that end or are requeued after a time of grace.
-
-    Attributes:
-        timers: timer of the end of each time of grace, by job id.
-    """
+    """The jobs that end or are requeued after a time of grace."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

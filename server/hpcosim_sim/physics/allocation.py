@@ -45,11 +45,7 @@ def tasks_by_node(cluster: Cluster, job: JobSpec, wanted: AllocateJob) -> list[i
 
 
 def check_power(power: NodePower, nodes: list[int], wake_on_allocation: bool) -> None:
-    """Check that the power states of the nodes permit an allocation.
-
-    Args:
-        wake_on_allocation: whether nodes may also be sleeping or being switched on.
-    """
+    """Check that the power states of the nodes permit an allocation."""
     if power.are_on(nodes):
         return
     for node in nodes:

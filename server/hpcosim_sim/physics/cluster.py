@@ -214,11 +214,7 @@ class Cluster:
         return list(zip(*([busy[node] for node in nodes] for busy in self._tasks), strict=True))
 
     def power_w(self, node: int, power: RecordedState, level: tuple[int, ...]) -> float:
-        """Return the power of a node, W.
-
-        Args:
-            level: number of tasks on each of its processors.
-        """
+        """Return the power of a node, W."""
         return self.meters[self.group_of[node]].node_power_w(power, level)
 
     def settle(self, now_s: float) -> None:

@@ -137,11 +137,7 @@ def _check_choice_of_nodes(
 def check_reservations(
     site: SiteRules, job: JobSpec, nodes: list[int], now_s: float, end_s: float
 ) -> None:
-    """Check that reservations permit a job to use nodes from now to its expected end.
-
-    Raises:
-        Rejection: a reservation does not permit it.
-    """
+    """Check that reservations permit a job to use nodes from now to its expected end."""
     own = job.request.reservation if job.request is not None else ""
     if own:
         reservation = site.reservations[own]

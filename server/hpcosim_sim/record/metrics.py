@@ -117,11 +117,7 @@ MIN_EXPECTED_S = 1e-9
 
 
 def measure(record: RunRecord, skipped: int = 0) -> Metrics:
-    """Return all metrics by name, in the order of `metrics.json`.
-
-    Args:
-        skipped: value of `jobs_skipped`.
-    """
+    """Return all metrics by name, in the order of `metrics.json`."""
     ran = jobs_that_ran(record)
     return {
         **job_counts(record, skipped),

@@ -121,11 +121,7 @@ class Periods:
         return period
 
     def resume(self, period: int, now_s: float) -> int:
-        """Begin the period after a suspension and return its number.
-
-        Args:
-            period: the period before the suspension.
-        """
+        """Begin the period after a suspension and return its number."""
         later = self.begin(self.row[period], self.run[period], now_s, [], [])
         self.first_place[later] = self.first_place[period]
         self.places[later] = self.places[period]

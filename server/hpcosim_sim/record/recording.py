@@ -300,11 +300,7 @@ class Recording:
         self.changes.append(period)
 
     def requeued(self, row: int, now_s: float, cause: RequeueCause, lost_core_s: float) -> None:
-        """Record that a job waits again.
-
-        Args:
-            row: row of the job, which is running, suspended, or allocated.
-        """
+        """Record that a job waits again."""
         failed = cause == "node_failed"
         if self.state[row] != RUNNING:
             pass
@@ -373,11 +369,7 @@ class Recording:
         self.drained.append(drained)
 
     def changed_kind(self, now_s: float, node: int, kind: int) -> None:
-        """Record that a node changed its kind.
-
-        Args:
-            kind: the new kind, an index into `Cluster.kinds`.
-        """
+        """Record that a node changed its kind."""
         self.kind_at.append(len(self.changes))
         self.kind_s.append(now_s)
         self.kind_node.append(node)

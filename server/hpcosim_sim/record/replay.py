@@ -14,11 +14,7 @@ from hpcosim_sim.record.recording import POWER_STATES, Recording
 
 
 class JobChange(NamedTuple):
-    """The tasks of a job began or stopped to compute: a computing period began or ended.
-
-    Attributes:
-        starts: True if the period began, False if it ended.
-    """
+    """The tasks of a job began or stopped to compute: a computing period began or ended."""
 
     time_s: float
     row: int
@@ -27,11 +23,7 @@ class JobChange(NamedTuple):
 
 
 class PowerChange(NamedTuple):
-    """Nodes entered a power state at the same instant.
-
-    Attributes:
-        nodes: node numbers, in the order of their changes.
-    """
+    """Nodes entered a power state at the same instant."""
 
     time_s: float
     nodes: list[int]

@@ -402,11 +402,7 @@ class JobLines:
         self._linked: dict[int, LinkedLine] = {}
 
     def add(self, line: JobLine, place: int = 0) -> None:
-        """Add a job, or the tasks of an array.
-
-        Args:
-            place: place of the line, for errors that `table` finds.
-        """
+        """Add a job, or the tasks of an array."""
         if line.job_id in self._jobs:
             raise LineError(f"a second job has the number {line.job_id}", "job_id")
         job = self._job(line)

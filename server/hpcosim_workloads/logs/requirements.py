@@ -132,11 +132,7 @@ def request_of(
     own: Mapping[str, Any] = NO_VALUES,
     nodes_of: NodesOf | None = None,
 ) -> JobRequest | None:
-    """Return the request of a job; None: the job requires only cores and time.
-
-    Args:
-        nodes_of: returns the nodes of a host list; None: nodes have no names.
-    """
+    """Return the request of a job; None: the job requires only cores and time."""
     if not own and stated(line) == NOTHING == stated(profile):  # fast path: most jobs
         return None
     values = dict(own)
@@ -166,11 +162,7 @@ def request_of(
 
 
 def memory_per_core_mb(line: Requirements, profile: Requirements, cores: int) -> float:
-    """Return the requested memory of each core, MB; 0: unknown, or stated otherwise.
-
-    Raises:
-        LineError: the line or the profile states the memory twice.
-    """
+    """Return the requested memory of each core, MB; 0: unknown, or stated otherwise."""
     if stated(line) == NOTHING == stated(profile):  # fast path: most jobs
         own_mb = getattr(line, "memory_mb", None)
         return float(getattr(profile, "memory_mb", None) or 0.0 if own_mb is None else own_mb)

@@ -198,11 +198,7 @@ def along(size: int) -> int:
 
 
 class DeepEasMetadata(msgspec.Struct, frozen=True, kw_only=True):
-    """Metadata of a network's file.
-
-    Attributes:
-        training: settings and results of the training, for information.
-    """
+    """Metadata of a network's file."""
 
     settings: DeepEas
     training: Mapping[str, str | int | float | bool] = {}

@@ -103,11 +103,7 @@ class SampledEpisodes(NamedTuple):
 
 
 class DeepEasLearner(Learner):
-    """Learner of Deep-EAS.
-
-    Attributes:
-        esjf_runs: their runs under energy-aware shortest job first.
-    """
+    """Learner of Deep-EAS."""
 
     settings: DeepEasTraining
     measures = ("normalised_edp",)
@@ -304,11 +300,7 @@ def _check_against_simulator(scenario: Scenario, learner: DeepEasLearner, path: 
 
 
 class BindingRuns:
-    """A vector environment as `rollout.Runs`. The constructor resets it.
-
-    Args:
-        for_critic: include the critic's observation.
-    """
+    """A vector environment as `rollout.Runs`. The constructor resets it."""
 
     def __init__(self, env: StepBindingVectorEnv, *, for_critic: bool = True) -> None:
         env.reset()

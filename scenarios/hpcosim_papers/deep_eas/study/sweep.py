@@ -48,11 +48,7 @@ Points = Sequence[tuple[float, float]]
 
 
 class CaseComparison(NamedTuple):
-    """A scenario of a sweep, with the mean normalised energy-delay products on it.
-
-    Attributes:
-        values: by heuristic, and that of `TRANSFERRED`.
-    """
+    """A scenario of a sweep, with the mean normalised energy-delay products on it."""
 
     case: cases.Case
     values: dict[str, float]
@@ -68,11 +64,7 @@ class CaseComparison(NamedTuple):
 
 
 def study_of(name: str, sweep: cases.Sweep, agents: Rows, busiest: Path) -> Study:
-    """Return the study of a sweep.
-
-    Args:
-        busiest: the file of our agent of the busiest scenario.
-    """
+    """Return the study of a sweep."""
 
     def found(rows: Rows) -> list[CaseComparison]:
         return [compared(case, where(rows, case=case.label), agents) for case in sweep.cases]

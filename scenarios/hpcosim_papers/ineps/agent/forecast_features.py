@@ -63,11 +63,7 @@ NONE = Option(np.inf, np.inf, np.inf, np.inf)
 
 
 class Waiting(NamedTuple):
-    """The waiting jobs of a kind.
-
-    Attributes:
-        job: the first of the jobs, in submission order.
-    """
+    """The waiting jobs of a kind."""
 
     kind: Kind
     job: Job

@@ -48,11 +48,7 @@ def cost_of(
     began_s: float,
     mean_run_s: float,
 ) -> tuple[Cost, float]:
-    """Return the cost of plans, and the energy of the running jobs from now on.
-
-    Args:
-        mean_run_s: mean run time of the jobs so far on the fastest node, in seconds.
-    """
+    """Return the cost of plans, and the energy of the running jobs from now on."""
     now_s, idle_w, nodes = view.now_s, forecast.idle_w, plan.problem.nodes
     running_j = sum(plan.problem.run(node, ()).extra_j for node in range(len(nodes)))
     spent_j = forecast.committed_j - running_j

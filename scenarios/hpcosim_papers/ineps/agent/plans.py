@@ -57,11 +57,7 @@ class PlanNode(NamedTuple):
 
 
 class Problem:
-    """Waiting jobs, nodes, and the cost of plans.
-
-    Args:
-        works: the jobs on each type of node, works[group][job].
-    """
+    """Waiting jobs, nodes, and the cost of plans."""
 
     def __init__(
         self,
@@ -175,11 +171,7 @@ def anneal(plan: Plan, steps: int, hot: float, cold: float, rng: np.random.Gener
 
 
 class _Moves:
-    """The moves of a plan.
-
-    Attributes:
-        homes: node of each planned job, in any order.
-    """
+    """The moves of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

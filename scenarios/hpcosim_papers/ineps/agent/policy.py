@@ -95,11 +95,7 @@ def actor_shapes(pairing: Pairing) -> networks.Shapes:
 
 
 def logits_of(pairing: Pairing, weights: networks.Weights, rows: networks.Rows) -> networks.Rows:
-    """Return the logit of each choice, float32[choices].
-
-    Args:
-        rows: float32[choices, features], see `Choices`.
-    """
+    """Return the logit of each choice, float32[choices]."""
     if pairing.sees != "foreseen":
         return networks.dense(weights, "score", rows, networks.selu)[:, 0]
     # Each row is scored together with mean and maximum over all rows.

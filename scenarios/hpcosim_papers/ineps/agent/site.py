@@ -211,22 +211,14 @@ class NodeType(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A job on a type of nodes.
-
-    Attributes:
-        alone_s: run time without contention, in seconds.
-    """
+    """A job on a type of nodes."""
 
     load: Load
     alone_s: float
 
 
 class Running(NamedTuple):
-    """A job that runs, the head of a lane.
-
-    Attributes:
-        left_s: remaining work, in seconds at full speed.
-    """
+    """A job that runs, the head of a lane."""
 
     load: Load
     left_s: float
@@ -410,11 +402,7 @@ def job_at(lanes: Lanes, place: int) -> int:
 
 
 class Load(NamedTuple):
-    """Cores and bandwidth that a running job needs.
-
-    Attributes:
-        mbps: bandwidth of each task, in MB/s.
-    """
+    """Cores and bandwidth that a running job needs."""
 
     cores: int
     mbps: float

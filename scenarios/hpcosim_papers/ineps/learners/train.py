@@ -157,11 +157,7 @@ PART_DEMONSTRATIONS = 32  # demonstrations if episodes are windows of it
 
 
 class EpisodeSource(NamedTuple):
-    """The distribution of training episodes.
-
-    Attributes:
-        teacher: rewards are relative to this teacher's objective.
-    """
+    """The distribution of training episodes."""
 
     task: PairingTask
     jobs: JobTable
@@ -399,10 +395,6 @@ def play_greedy(actor: PairingActor, envs: Sequence[JobNodePairingEnv]) -> None:
 def play_sampled(
     actor: PairingActor, envs: Sequence[JobNodePairingEnv], rngs: Sequence[np.random.Generator]
 ) -> None:
-    """Run each environment to its end with sampled choices.
-
-    Args:
-        envs: the environments; all are reset.
-    """
+    """Run each environment to its end with sampled choices."""
     sample = make_sampler(actor, rngs)
     play(side_by_side(envs), lambda batch, runs: sample(batch, runs)[0])

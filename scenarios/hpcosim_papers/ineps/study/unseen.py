@@ -140,11 +140,7 @@ COLUMNS = ("experiment", "number", "load", "resampled", "policy", "energy_j")
 
 
 class Task(NamedTuple):
-    """A run.
-
-    Attributes:
-        policy: one of `POLICIES`.
-    """
+    """A run."""
 
     workload: Unseen
     policy: str
@@ -251,11 +247,7 @@ def _cell(found: Estimate) -> str:
 
 
 class Unseen(NamedTuple):
-    """A workload drawn from a scenario's.
-
-    Attributes:
-        number: number of the workload, from 0.
-    """
+    """A workload drawn from a scenario's."""
 
     kind: str
     split: Split

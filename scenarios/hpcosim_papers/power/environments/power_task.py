@@ -123,11 +123,7 @@ def task_of(changes: Mapping[str, Any], scenario: Scenario) -> PowerTask:
 
 
 def check_task(task: PowerTask) -> None:
-    """Check the settings of a task.
-
-    Raises:
-        ValueError: a setting is of the wrong type or out of range.
-    """
+    """Check the settings of a task."""
     if not _is_number(task.interval_s) or not 0.0 < task.interval_s < math.inf:
         raise ValueError(f"interval_s: expected a finite number > 0, got {task.interval_s!r}")
     origin_s = task.origin_s

@@ -44,11 +44,7 @@ WORKLOADS = 1  # random number stream, separate from that of the training
 
 
 class CurriculumWorkload(NamedTuple):
-    """A training workload.
-
-    Attributes:
-        origin_s: second of the week, from Monday 00:00, at its time 0.
-    """
+    """A training workload."""
 
     name: str
     jobs: JobTable

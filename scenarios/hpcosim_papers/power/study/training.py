@@ -26,11 +26,7 @@ LEARNING_RATE = 1e-3
 
 
 class CurriculumTask(NamedTuple):
-    """A training.
-
-    Attributes:
-        curriculum: a key of `CURRICULA`, or `untrained`.
-    """
+    """A training."""
 
     curriculum: str
     seed: int

@@ -61,11 +61,7 @@ LEARNED, LAW, FUTURE = "predictive", "true law", "true future"
 
 
 class KnownLaw(KnownFuture):
-    """Samples of the law of submissions, given those so far.
-
-    Args:
-        jobs: all jobs, in order of submission, on whole nodes.
-    """
+    """Samples of the law of submissions, given those so far."""
 
     def __init__(self, jobs: JobTable, node_cores: int, law: Law, generator: Generator) -> None:
         super().__init__(jobs, node_cores)

@@ -153,11 +153,7 @@ def exponential(jobs: int, nodes: int, seed: int = 1) -> JobTable:
 
 
 def run(setting: Setting, jobs: JobTable, group: NodeGroup, seed: int) -> Outcome:
-    """Simulate a workload; jobs that overrun their requests go on.
-
-    Args:
-        seed: seed of the switching times.
-    """
+    """Simulate a workload; jobs that overrun their requests go on."""
     platform = Platform((group,))
     rules = Rules(initial_time_s=0.0)
     simulation = Simulation(platform, jobs, rules, rng=np.random.default_rng(seed))
