@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -290,7 +290,6 @@ class Limits:
         self._usage_falls = resets or bool(settings.decay_half_life_s)
         self._given_up: set[int] = set()
         self._groups = Groups()
-        self._counted: set[int] = set()
         self._running: set[int] = set()
 
     def update(self, view: View) -> None:
@@ -303,7 +302,7 @@ class Limits:
             if job.allocation is None and job.start_s != job.start_s:  # it waits again
                 self._groups.stop(job.job_id)
             else:
-                self._leave(job.job_id)
+                self._groups.leave(job.job_id)
         present = view.running.keys()
         for job_id in self._running - present:  # starts that were rejected, and suspended jobs
             if job_id in view.queue:
@@ -337,8 +336,7 @@ class Limits:
 
     def submit(self, job: Job) -> None:
         """Count a job that was not refused; a job that is counted already is not again."""
-        if self._active and job.job_id not in self._counted:
-            self._counted.add(job.job_id)
+        if self._active and job.job_id not in self._groups.jobs:
             self._groups.submit(job.job_id, self._keys(job, ""))
 
     def start(self, job: Job) -> None:
@@ -547,15 +545,11 @@ class Limits:
         allowed = self._charges.associations.effective(association).qos
         return "qos" in self._site.enforce and allowed is not None and name not in allowed
 
-    def _leave(self, job_id: int) -> None:
-        self._groups.leave(job_id)
-        self._counted.discard(job_id)
-
     def _forget_cancelled(self, view: View) -> None:
         """Count no more the jobs that were cancelled while they waited."""
         present = {*view.queue, *view.running, *view.suspended, *view.pending}
-        for job_id in self._counted - present:
-            self._leave(job_id)
+        for job_id in self._groups.jobs - present:
+            self._groups.leave(job_id)
 
 
 def counted_tres(site: SiteSettings) -> tuple[str, ...]:
@@ -604,13 +598,13 @@ class Groups:
         self._groups: defaultdict[GroupKey, Group] = defaultdict(Group)
         self._keys_of: dict[int, tuple[GroupKey, ...]] = {}
 
+    @property
+    def jobs(self) -> KeysView[int]:
+        """Numbers of all jobs that are counted."""
+        return self._keys_of.keys()
+
     def __getitem__(self, key: GroupKey) -> Group:
         return self._groups[key]
-
-    @property
-    def jobs(self) -> set[int]:
-        """Numbers of all jobs that are counted."""
-        return set(self._keys_of)
 
     def submit(self, job_id: int, keys: Iterable[GroupKey]) -> None:
         """Count a waiting job."""

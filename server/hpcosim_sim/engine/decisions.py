@@ -2,8 +2,6 @@
 
 The function validates the decision. If it is invalid, the function raises a `Rejection` before it
 changes the engine. Otherwise it changes the engine, which adds the resulting events to its outbox.
-
-An invalid decision is a `Rejection`.
 """
 
 from __future__ import annotations

@@ -429,15 +429,10 @@ def _fits_somewhere(
         for choice in choices(request.features):
             types = list(_node_types(site, request, partition, closed, choice, rooms))
             counts = tuple(count for _, count in choice.counts)
-            wanted = Wanted(job.cores, counts, _per_job(request))
+            wanted = Wanted(job.cores, counts, tuple(map(ceil, request.gres_per_job.values())))
             if can_choose(types, wanted, least=max(request.nodes_min, 1), most=most, tasks=tasks):
                 return True
     return False
-
-
-def _per_job(request: JobRequest) -> tuple[int, ...]:
-    """Return how many devices the job needs on all nodes together, by resource."""
-    return tuple(ceil(amount) for amount in request.gres_per_job.values())
 
 
 def _empty_node(site: SiteRules, number: int) -> NodeRoom:

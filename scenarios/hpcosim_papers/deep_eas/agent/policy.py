@@ -231,7 +231,8 @@ class DeepEasRounds:
         Args:
             action: machine * queue + slot; machines * queue: hold.
         """
-        if self._is_stuck(view):
+        settings = self._settings
+        if view.now_s - self._idle_s >= settings.horizon * settings.step_s:  # it is stuck
             action = self._esjf_action(view)
         machine, slot = divmod(action, self._settings.queue)
         if machine == self._machines or scene.rows[0, machine, slot] == NEVER:
@@ -274,9 +275,6 @@ class DeepEasRounds:
             np.array([_capped(since)], dtype=np.int16),
             *self._queue.figures(view, jobs),
         )
-
-    def _is_stuck(self, view: View) -> bool:
-        return view.now_s - self._idle_s >= self._settings.horizon * self._settings.step_s
 
     def _esjf_action(self, view: View) -> int:
         """Return the action of energy-aware shortest job first."""

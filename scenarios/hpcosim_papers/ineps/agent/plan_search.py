@@ -261,7 +261,9 @@ class PlanSearch:
         self._follows = None if choice is None else (view.now_s, len(view.queue) - 1)
         if choice is not None:
             return choice
-        if may_wait and (self._holds or not _limited(choices)):
+        # Plans do not know where a job whose energy is limited may start.
+        limited = any(job.max_energy_j < math.inf for job in choices.jobs)
+        if may_wait and (self._holds or not limited):
             return len(choices.actions) - 1
         return rules
 
@@ -306,11 +308,6 @@ class PlanSearch:
             return False
         self._alarm.set(view, since_s + allowed_s)
         return True
-
-
-def _limited(choices: Choices) -> bool:
-    """Return whether the energy of a job is limited: plans do not know where it may start."""
-    return any(job.max_energy_j < math.inf for job in choices.jobs)
 
 
 def pairing_search(objective: Objective, settings: Searching = USUAL) -> Policy:
