@@ -372,10 +372,7 @@ class Exchange:
         LOG.warning(text, self._address, left_s, self._because())
 
     def _wait(self, seq: int, after: int, until_s: float) -> ServerMessage | None:
-        """Return the reply to request `seq`; None: none came in time.
-
-        Late replies to earlier requests are skipped. `_held` says whether `held` came instead.
-        """
+        """Return the reply to request `seq`; None: none came in time."""
         self._held = False
         while True:
             data = self._link.receive(max(until_s - self._link.clock_s(), 0.0))

@@ -444,10 +444,7 @@ class _Draw:
     def _effects(
         self, sample: Ints, cause_s: Floats, user: Ints, row: Ints, upto: Floats
     ) -> Events:
-        """Return the effects of causes.
-
-        Effects are drawn up to one horizon after their cause; those after the end are left out.
-        """
+        """Return the effects of causes."""
         counts = self._generator.poisson(upto[:, -1])
         cause = np.repeat(np.arange(len(counts)), counts)
         drawn = self._generator.random(len(cause)) * upto[cause, -1]

@@ -243,10 +243,7 @@ def job_node(
 
 
 def _one_at_a_time(ordered: Callable[[Start], Policy], start: Start) -> Policy:
-    """Return the policy that starts at most one job at each call.
-
-    Jobs may wait although they fit; a running job then ends and causes the next call.
-    """
+    """Return the policy that starts at most one job at each call."""
     has_started = False
 
     def start_first(view: View, job: Job) -> bool:

@@ -187,10 +187,7 @@ def _wake_ahead(view: View, reservations: Iterable[Reservation]) -> float:
 
 
 def _leave_on(view: View, reservations: Iterable[Reservation]) -> None:
-    """Mark the nodes of reservations as planned, so that power managers leave them on.
-
-    Nodes that can be switched off and on again before the reservation begins are not marked.
-    """
+    """Mark the nodes of reservations as planned, so that power managers leave them on."""
     nodes, planned = view.nodes, view.power_exchange.planned
     planned[:] = False
     back_s = view.now_s + nodes.switch_off_s + nodes.switch_on_s

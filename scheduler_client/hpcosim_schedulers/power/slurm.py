@@ -232,10 +232,7 @@ class PowerSaving:
         return may_stop
 
     def _next_s(self, view: View, found: bool) -> float | None:
-        """Return the second of the next scan with an effect, or of the next scheduling.
-
-        The latter is the next second if a scan `found` nodes for waiting jobs.
-        """
+        """Return the second of the next scan with an effect, or of the next scheduling."""
         due = min(self._due(view), default=math.inf)
         self._alarm_s = self._scans.first(int(due)) if due < math.inf else math.inf
         next_s = math.floor(view.now_s + view.elapsed_s) + 1

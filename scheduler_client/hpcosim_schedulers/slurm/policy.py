@@ -348,10 +348,7 @@ class SlurmPolicy:
         return self._running.any_beyond_limit(self._clock.second(view.now_s))
 
     def _wakes_main(self, view: View) -> bool:
-        """Return whether a job ended, was submitted or changed.
-
-        A job whose begin time or delay is over waits for a pass that runs anyway.
-        """
+        """Return whether a job ended, was submitted or changed."""
         newest = next(reversed(view.pending.values()), None)
         if newest is not None and newest.submit_s >= view.now_s - timers.ROUNDING_S:
             return True

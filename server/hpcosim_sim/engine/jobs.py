@@ -392,10 +392,7 @@ class Progress:
 
     @property
     def _checkpoints(self) -> int:
-        """Number of checkpoints that the current run writes if it is not interrupted.
-
-        The job writes none at its end.
-        """
+        """Number of checkpoints that the current run writes if it is not interrupted."""
         intervals = self._alone_s * (1.0 - self.saved) / self.interval_s
         return max(math.ceil(intervals * (1.0 - TOLERANCE)) - 1, 0)
 

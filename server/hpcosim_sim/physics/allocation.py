@@ -107,10 +107,7 @@ def infeasibility(cluster: Cluster, job: JobSpec) -> str:
 
 
 def _least_estimate_j(platform: Platform, job: JobSpec) -> float:
-    """Return the lowest energy estimate of the job, alone on one node, J.
-
-    Infinity: no node has enough cores.
-    """
+    """Return the lowest energy estimate of the job, alone on one node, J."""
     return min(
         (
             energy_estimate_j(platform, group, job.cores, job.requested_s, 0)

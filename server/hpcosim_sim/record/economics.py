@@ -115,10 +115,7 @@ def _metered(record: RunRecord, clock: Series) -> dict[NodeState, float]:
 
 
 def _gaps(name: str, series: Series | None, record: RunRecord) -> Iterator[str]:
-    """Yield a warning if a series begins after the run or ends before it.
-
-    The last value of a series holds as long as the one before it.
-    """
+    """Yield a warning if a series begins after the run or ends before it."""
     if series is None or series.repeat_s is not None or len(series.times_s) == 1:
         return
     first_s, before_s, last_s = (series.times_s[[0, -2, -1]] - series.origin_s).tolist()

@@ -487,10 +487,7 @@ def errors_by_lead(error_s: Floats, lead_s: Floats) -> dict[str, int | float]:
 
 
 def _errors(error_s: Floats, lead: str = "") -> dict[str, int | float]:
-    """Return number, mean and mean absolute value of errors, with the lead time in the names.
-
-    Without errors there are no metrics: an error of 0 is that of a perfect forecast.
-    """
+    """Return number, mean and mean absolute value of errors, with the lead time in the names."""
     if not len(error_s):
         return {}
     of = f"_{lead}" if lead else ""

@@ -164,10 +164,7 @@ def mask_logits(settings: DeepEas, scene: Scene, logits: Rows) -> Rows:
 
 
 def _of_picture(settings: DeepEas, weights: Weights, scene: Scene) -> Rows:
-    """Return the logits of the paper's network (section III-C).
-
-    A convolution of eight filters of 3 x 3 with stride 2, ReLU, and a dense layer to the actions.
-    """
+    """Return the logits of the paper's network (section III-C)."""
     picture = pictures(settings, scene).astype(np.float32)
     windows = sliding_window_view(picture, (SIDE, SIDE), axis=(1, 2))[:, ::STRIDE, ::STRIDE]
     patches = windows.reshape(scene.moments, -1, SIDE * SIDE)
@@ -177,11 +174,7 @@ def _of_picture(settings: DeepEas, weights: Weights, scene: Scene) -> Rows:
 
 
 def _of_pairs(settings: DeepEas, weights: Weights, scene: Scene) -> Rows:
-    """Return the logits of a network with the same layers for every pair of machine and slot.
-
-    The layers also get the mean over all pairs. The logit of holding depends on the mean alone. The
-    network takes any number of machines.
-    """
+    """Return the logits of a network with the same layers for every pair of machine and slot."""
     of_pairs, of_queue = pairs(settings, scene), queues(settings, scene)
     each = relu(dense(weights, "pair", of_pairs, relu))
     mean = (each * of_pairs[:, :, :1]).mean(axis=1)

@@ -258,11 +258,7 @@ def _demonstrated_parts(jobs: JobTable, windows: Windows) -> list[JobTable]:
 def _choose_teachers(
     task: PairingTask, parts: Sequence[JobTable], training: PairingTraining
 ) -> TeacherAssignment:
-    """Return the teacher of each demonstration.
-
-    Evaluating all teachers on many windows takes a minute, so this is done only for behaviour
-    cloning.
-    """
+    """Return the teacher of each demonstration."""
     if training.windows != Windows() and not training.cloning_epochs:
         return TeacherAssignment(RULES[0], [RULES[0]] * len(parts))
     pairing = msgspec.structs.replace(training.pairing, sees="foreseen", wait=True, wait_s=None)

@@ -142,10 +142,7 @@ def _scale(axes: Axes) -> None:
 
 
 def _draw_lines(axes: Axes, rows: Rows) -> None:
-    """Connect the runs of each family with the same job scheduler, and label them.
-
-    Families are the timeouts, the numbers of idle nodes, and the timeouts of one price of waiting.
-    """
+    """Connect the runs of each family with the same job scheduler, and label them."""
     timeouts = where(rows, kind=TIMEOUT)
     _join(axes, timeouts, "-", 1.5)
     for row in timeouts:

@@ -168,10 +168,7 @@ class SceneMaker:
 
 
 def _releases(view: View) -> tuple[Floats, Floats]:
-    """Return when cores become free by requested times, ascending, and how many are free then.
-
-    The first time is now. A job that overruns its request ends now.
-    """
+    """Return when cores become free by requested times, ascending, and how many are free then."""
     now_s = view.now_s
     releases = [(now_s, view.nodes.free_cores)]
     for job in view.running.values():
