@@ -7,7 +7,6 @@ An invalid file is a `PolicyError`.
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
@@ -20,8 +19,8 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Ints, Job
 from hpcosim_client.view import Policy, PolicyAlarm, View
 from hpcosim_protocol.errors import HostListError
-from hpcosim_protocol.files import open_table
 from hpcosim_protocol.hosts import NodeNames
+from hpcosim_schedulers.heuristics.scripted import table_rows
 
 COLUMNS = ("job_id", "submit_s", "start_s", "end_s", "nodes", "state")
 LATEST_S = 1e15
@@ -56,20 +55,10 @@ def recorded_path(jobs: Path) -> Path:
 def read_recorded(path: Path) -> dict[int, list[RecordedRun]]:
     """Return the runs of each job, by its number, from a file that `hpcosim import` wrote."""
     found: dict[int, list[RecordedRun]] = {}
-    try:
-        with open_table(path) as file:
-            rows = csv.DictReader(file)
-            missing = [name for name in COLUMNS[:5] if name not in (rows.fieldnames or ())]
-            if missing:
-                what = f"column {missing[0]} is missing; expected {','.join(COLUMNS)}"
-                raise PolicyError(f"{path}:1: {what}, as `hpcosim import sacct` writes them")
-            for row in rows:
-                job_id, run = _run(row, f"{path}:{rows.line_num}")
-                found.setdefault(job_id, []).append(run)
-    except OSError as error:
-        raise PolicyError(f"{path}: the recorded runs cannot be read: {error.strerror}") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise PolicyError(f"{path}: expected recorded runs in CSV format: {error}") from None
+    expected = f"{','.join(COLUMNS)}, as `hpcosim import sacct` writes them"
+    for where, row in table_rows(path, "recorded runs", COLUMNS[:5], expected):
+        job_id, run = _run(row, where)
+        found.setdefault(job_id, []).append(run)
     for runs in found.values():
         runs.sort()
     return found

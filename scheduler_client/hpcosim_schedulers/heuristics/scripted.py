@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple
@@ -50,29 +50,36 @@ def read_schedule(path: Path) -> dict[int, Start]:
     order of time. Other columns are ignored.
     """
     lines: dict[int, list[Start]] = {}
+    rows = table_rows(path, "a schedule", COLUMNS[:3], ",".join(COLUMNS))
+    for order, (where, row) in enumerate(rows):
+        job_id, start = _start(row, order, where)
+        runs = lines.setdefault(job_id, [])
+        if runs and not runs[-1].at_s < start.at_s:
+            raise PolicyError(
+                f"{where}: job {job_id} has a line already; expected a later start_s, of "
+                "the run after a requeue"
+            )
+        runs.append(start)
+    return {job_id: _chained(runs) for job_id, runs in lines.items()}
+
+
+def table_rows(
+    path: Path, what: str, columns: Sequence[str], expected: str
+) -> Iterator[tuple[str, Mapping[str, str | None]]]:
+    """Yield place and fields of the rows of a CSV file that has at least some columns."""
     try:
         with open_table(path) as file:
             rows = csv.DictReader(file)
-            missing = [name for name in COLUMNS[:3] if name not in (rows.fieldnames or ())]
-            if missing:
-                raise PolicyError(
-                    f"{path}:1: column {missing[0]} is missing; expected {','.join(COLUMNS)}"
-                )
-            for order, row in enumerate(rows):
-                where = f"{path}:{rows.line_num}"
-                job_id, start = _start(row, order, where)
-                runs = lines.setdefault(job_id, [])
-                if runs and not runs[-1].at_s < start.at_s:
-                    raise PolicyError(
-                        f"{where}: job {job_id} has a line already; expected a later start_s, of "
-                        "the run after a requeue"
-                    )
-                runs.append(start)
+            for name in columns:
+                if name not in (rows.fieldnames or ()):
+                    raise PolicyError(f"{path}:1: column {name} is missing; expected {expected}")
+            for row in rows:
+                yield f"{path}:{rows.line_num}", row
     except OSError as error:
-        raise PolicyError(f"{path}: the schedule cannot be read: {error.strerror}") from None
+        of = what.removeprefix("a ")
+        raise PolicyError(f"{path}: the {of} cannot be read: {error.strerror}") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise PolicyError(f"{path}: expected a schedule in CSV format: {error}") from None
-    return {job_id: _chained(runs) for job_id, runs in lines.items()}
+        raise PolicyError(f"{path}: expected {what} in CSV format: {error}") from None
 
 
 def _chained(runs: list[Start]) -> Start:
