@@ -27,7 +27,7 @@ from hpcosim_sim.engine.site_events import JobAction, JobActionKind
 from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
 from hpcosim_slurm.worlds import difference
-from hpcosim_slurm.worlds import specs as jobspecs
+from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.live_engine import KnownRun, LiveEngine, place
 from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 
@@ -84,7 +84,7 @@ class ClusterCopy(ABC):
         present = [job for job in state.jobs.values() if job.state != "over"]
         start_s = min((min(job.submitted_s, state.at_s) for job in present), default=state.at_s)
         platform = platform_of(state, site)
-        self._shown = jobspecs.Shown(state, platform)
+        self._shown = specs.Shown(state, platform)
         self._reserved: frozenset[str] = frozenset()  # nodes of reservations that are not shown
         self.engine = self._make_engine(platform, start_s)
         self._adopt(present)
@@ -96,7 +96,7 @@ class ClusterCopy(ABC):
     def note(self, change: difference.Change) -> None:
         """Note changes: first jobs end, then nodes change, then jobs are submitted and changed."""
         before, after = self.state, difference.applied(self.state, change)
-        self.state, self._shown = after, jobspecs.Shown(after, self._shown.platform)
+        self.state, self._shown = after, specs.Shown(after, self._shown.platform)
         self.engine.pass_to(change.at_s)
         for job_id in change.gone:
             if job_id in before.jobs and before.jobs[job_id].state != "over":
@@ -124,7 +124,7 @@ class ClusterCopy(ABC):
         for name in self._returned:
             change_node(self.engine, "fail", self._number[name])
             change_node(self.engine, "repair", self._number[name])
-        reserved = jobspecs.newly_reserved(self.state, self._shown.platform, self._number)
+        reserved = specs.newly_reserved(self.state, self._shown.platform, self._number)
         changed = {node.name for node in change.nodes} | (reserved ^ self._reserved)
         self._reserved = reserved
         for name, node in self.state.nodes.items():
@@ -182,12 +182,12 @@ class ClusterCopy(ABC):
 
     def _submit(self, job: LiveJob, at_s: float) -> None:
         shown = replace(self._where_it_starts(job), is_held=self._is_held(job))
-        self.engine.submit(jobspecs.spec_of(shown, at_s, self._shown))
+        self.engine.submit(specs.spec_of(shown, at_s, self._shown))
 
     def _submit_with_nodes(self, job: LiveJob, at_s: float) -> None:
         """Submit a job that has its nodes already: what it waited for does not matter any more."""
         self.engine.submit(
-            jobspecs.spec_with_nodes(job, at_s, self._shown, self.engine.admission_error)
+            specs.spec_with_nodes(job, at_s, self._shown, self.engine.admission_error)
         )
 
     def _ended(self, job: LiveJob) -> None:
@@ -196,7 +196,7 @@ class ClusterCopy(ABC):
             self._over(job)
         elif (found := self.engine.jobs.find(job.id)) is not None:
             self.engine.end(
-                found, "cancelled" if jobspecs.is_cancelled(job) else jobspecs.final_state_of(job)
+                found, "cancelled" if specs.is_cancelled(job) else specs.final_state_of(job)
             )
 
     def _where_it_starts(self, job: LiveJob) -> LiveJob:
@@ -241,8 +241,8 @@ class ClusterCopy(ABC):
             self._hold_or_release(found, job)
             if 0 < job.array_limit != before.array_limit:
                 self._act(job.id, "update", array_limit=job.array_limit)
-        limit_s = jobspecs.requested_s(self._where_it_starts(job), self.state)
-        if limit_s != jobspecs.requested_s(self._where_it_starts(before), self.state):
+        limit_s = specs.requested_s(self._where_it_starts(job), self.state)
+        if limit_s != specs.requested_s(self._where_it_starts(before), self.state):
             self._act(job.id, "update", requested_s=limit_s)
         if job.state == "suspended" and before.state == "running":
             self._act(job.id, "suspend")
@@ -278,7 +278,7 @@ class ClusterCopy(ABC):
 
     def _is_held(self, job: LiveJob) -> bool:
         """Return whether a waiting job may not start."""
-        return job.is_held or jobspecs.waits_for_more(job, self._shown)
+        return job.is_held or specs.waits_for_more(job, self._shown)
 
     def _act(self, job_id: int, kind: JobActionKind, **changes: Any) -> None:
         action = JobAction(at_s=self.engine.now_s, job_id=job_id, kind=kind, **changes)
@@ -302,7 +302,7 @@ class ShadowWorld(ClusterCopy):
         engine, found = self.engine, self.engine.jobs.find(job.id)
         if found is None:
             return
-        if jobspecs.is_cancelled(job):
+        if specs.is_cancelled(job):
             engine.end(found, "cancelled")
             return
         if job.slurm_state.startswith("DEADLINE"):
@@ -312,4 +312,4 @@ class ShadowWorld(ClusterCopy):
         if run_s is None:  # Slurm has ended it without a run, such as BOOT_FAIL
             engine.end(found, "cancelled", f"Slurm: {job.slurm_state}"[:200])
             return
-        engine.end_timers.learn(job.id, KnownRun(run_s, jobspecs.final_state_of(job)))
+        engine.end_timers.learn(job.id, KnownRun(run_s, specs.final_state_of(job)))
