@@ -26,8 +26,7 @@ from hpcosim_sim.engine.jobs import HELD, SimulatedJob
 from hpcosim_sim.engine.site_events import JobAction, JobActionKind
 from hpcosim_sim.errors import Rejection
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode
-from hpcosim_slurm.worlds import difference
-from hpcosim_slurm.worlds import specs
+from hpcosim_slurm.worlds import difference, specs
 from hpcosim_slurm.worlds.live_engine import KnownRun, LiveEngine, place
 from hpcosim_slurm.worlds.site import Site, platform_of, starts_in
 
