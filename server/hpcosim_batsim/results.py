@@ -108,11 +108,8 @@ class BatsimOutcome(Struct, kw_only=True):
             was not simulated.
         energy: energy over time; None: energy was not simulated.
         energy_before_j: energy before the first submission, J.
-        grouped_switches: number of requests to change pstates.
-        machine_switches: number of hosts of these requests together.
         scheduling_s: wall-clock time of the scheduler, s; None: not measured.
         simulation_s: wall-clock time of the run, s; None: not measured.
-        version: name and version of the simulator.
     """
 
     hosts: int

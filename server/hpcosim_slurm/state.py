@@ -27,7 +27,6 @@ class LiveJob:
         eligible_s: time from which it may start; None: it may not start yet, or is held.
         time_limit_s: its time limit, s; None: unlimited.
         nodes: names of its nodes, in Slurm's order; empty: it has none.
-        nodes_min: fewest nodes that it asks for.
         nodes_max: most nodes that it asks for; 0: no limit.
         memory_mb: memory that it asks for on each node, MiB; None: no limit, so it gets all
             that there is if the cluster counts memory (`ClusterConfig.is_memory_counted`).
@@ -35,8 +34,6 @@ class LiveJob:
             `{"gpu:a100": 2}`, or `{"gpu": 2}` if the job names no type.
         devices_together: number of further ones on all nodes together.
         features: Slurm's expression of the features that its nodes must have; empty: any node.
-        dependency: Slurm's text of its dependencies; empty: none.
-        reservation: the reservation that it uses; empty: none.
         exit_code: exit code of the batch script, or 128 and the number of the signal that ended
             it; None: it has not ended.
         heterogeneous: number of the heterogeneous job of which it is a component; None: it is none.

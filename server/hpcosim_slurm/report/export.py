@@ -81,10 +81,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         scheduler: name of the scheduler.
         start_s, end_s: begin and end of the session, Unix time, s.
         jobs: number of jobs on which the scheduler could decide.
-        running_at_start: number of jobs that ran already at the begin.
         not_copied: number of those that could not be copied.
-        requests, decisions: number of requests and of decisions of the scheduler.
-        started_by_both: number of jobs that both sides have started.
         tolerance_s: largest difference of two starts that match, s.
         start_match: part of the jobs that either side has started whose starts match, 0 to 1;
             null: there are none.
@@ -468,18 +465,13 @@ class ActingFigures(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         start_s, end_s: begin of the first session, and end, Unix time, s.
         jobs: number of jobs on which a scheduler could decide.
-        running_at_start: number of jobs that ran already at the begin.
-        requests, decisions: number of requests, and of decisions of all kinds.
         outcomes: what became of the decisions, by kind.
         tolerance_s: largest delay of a start that is in time, s.
         in_time: part of the decided starts that Slurm carried out in time, 0 to 1; null: none.
         node_match: part of the starts that Slurm carried out that had the nodes of the decision,
             0 to 1; null: none.
-        not_decided: number of jobs that have started without a decision.
-        slurm: figures of the real run.
         power: how the energy is calculated.
         failures: why decisions failed, the most frequent reason first.
-        fell_back: the fall-back to shadow; null: there was none.
     """
 
     cluster: str

@@ -49,10 +49,8 @@ class SideFigures(msgspec.Struct, frozen=True, kw_only=True):
     """The figures of one run.
 
     Attributes:
-        started: number of jobs that have started since the begin of the session.
         wait_s: waits of jobs, s; in a comparison, of those that both sides have started.
         utilization: part of the core-seconds of the cluster that jobs had, 0 to 1.
-        energy_kwh: energy of the nodes, kWh: a model, see `power`.
         energy_kwh_per_day: the same for each day of 24 h since the begin; the last may be shorter.
         not_shown: number of starts for which the copy of the cluster has no room.
     """

@@ -124,7 +124,6 @@ class Score(NamedTuple):
     """The score of forecasts.
 
     Attributes:
-        error_s: median absolute error of the medians, s.
         coverage: share of the starts that lie in the range.
         compared: number of forecasts of jobs for which Slurm said something.
         compared_error_s: median absolute error of these, s; NaN: there are none.

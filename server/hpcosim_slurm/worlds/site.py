@@ -65,12 +65,8 @@ class PowerModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     job has.
 
     Attributes:
-        idle_w: power of a node without jobs, W.
         busy_w: power of a node whose CPUs all have jobs, W.
         off_w: power of a node that is switched off or down, W.
-        switch_w: power of a node that is being switched on or off, W.
-        switch_on_s: time to switch a node on, s.
-        switch_off_s: time to switch a node off, s.
         switches: whether the scheduler may switch nodes off.
     """
 
