@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import hpcosim_protocol as protocol
 from hpcosim_server.errors import SessionRefused
@@ -19,26 +20,17 @@ JOBS = "workload.synthetic.jobs"
 MIB = 2**20
 
 
+@dataclass(slots=True)
 class Admission:
     """Refuses new sessions for which there is no room."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        sessions: OpenSessions,
-        left: Countdown,
-        new_session: SessionFactory,
-        totals: Totals | None = None,
-        available: Callable[[], float] = available_bytes,
-        used: Callable[[], float] = used_bytes,
-    ) -> None:
-        self._limits = limits
-        self._open = sessions
-        self._left = left
-        self._new_session = new_session
-        self._totals = totals or Totals()
-        self._available = available
-        self._used = used
+    limits: Limits
+    sessions: OpenSessions
+    left: Countdown
+    new_session: SessionFactory
+    totals: Totals = field(default_factory=Totals)
+    available: Callable[[], float] = available_bytes
+    used: Callable[[], float] = used_bytes
 
     def open(self, hello: protocol.Hello) -> Opened:
         """Return the simulation of a new session.
@@ -47,48 +39,48 @@ class Admission:
             SessionRefused: there is no room, or the hello is invalid.
         """
         self._check(hello)
-        if not self._left.take():
+        if not self.left.take():
             what = "the server has opened all the sessions it was started for"
             raise SessionRefused("too_many_sessions", what)
         try:
-            opened = self._new_session(hello)
-            with self._totals.decision():
+            opened = self.new_session(hello)
+            with self.totals.decision():
                 self._check_sessions()
                 self._check_jobs(opened.jobs)
-                self._totals.state(Part.SESSIONS, len(self._open) + 1)
-                self._totals.state(Part.JOBS, self._open.jobs + opened.jobs)
+                self.totals.state(Part.SESSIONS, len(self.sessions) + 1)
+                self.totals.state(Part.JOBS, self.sessions.jobs + opened.jobs)
         except BaseException:
-            self._left.put_back()
+            self.left.put_back()
             raise
         self.note_memory()
         return opened
 
     def put_back(self) -> None:
         """Take back an admission: its session was not opened."""
-        self._left.put_back()
-        self._open.state()
+        self.left.put_back()
+        self.sessions.state()
 
     def note_memory(self) -> int:
         """Measure the memory of this process, and state it for the others; return it, bytes."""
-        used = int(self._used()) if self._limits.memory_bytes else 0
-        self._totals.state(Part.MEMORY_BYTES, used)
+        used = int(self.used()) if self.limits.memory_bytes else 0
+        self.totals.state(Part.MEMORY_BYTES, used)
         return used
 
     def _check(self, hello: protocol.Hello) -> None:
         """Check what is known before the scenario is loaded."""
-        limits = self._limits
+        limits = self.limits
         self._check_sessions()
         jobs = hello.overrides.get(JOBS, 1)
         if isinstance(jobs, int) and jobs <= limits.jobs:  # otherwise it is an invalid override
             self._check_jobs(jobs)
-        available = self._available()
+        available = self.available()
         if available < limits.free_bytes:
             _refuse(
                 f"{max(0.0, available) // MIB:g} MiB of memory are available and a new session "
                 f"needs {limits.free_bytes // MIB}",
                 "min_free_mb",
             )
-        used = self.note_memory() + self._totals.of_others(Part.MEMORY_BYTES)
+        used = self.note_memory() + self.totals.of_others(Part.MEMORY_BYTES)
         if limits.memory_bytes and used > limits.memory_bytes:
             _refuse(f"its sessions use {limits.memory_bytes // MIB} MiB of memory", "max_memory_mb")
 
@@ -98,15 +90,15 @@ class Admission:
         A front refuses a hello that is one too many, but not one that it has given to a worker
         before: only the worker knows whether that session is still open.
         """
-        if len(self._open) + self._totals.of_others(Part.SESSIONS) >= self._limits.sessions:
-            raise SessionRefused("too_many_sessions", too_many(self._limits.sessions))
+        if len(self.sessions) + self.totals.of_others(Part.SESSIONS) >= self.limits.sessions:
+            raise SessionRefused("too_many_sessions", too_many(self.limits.sessions))
 
     def _check_jobs(self, jobs: int) -> None:
-        total = self._open.jobs + self._totals.of_others(Part.JOBS)
-        if total + jobs > self._limits.total_jobs:
+        total = self.sessions.jobs + self.totals.of_others(Part.JOBS)
+        if total + jobs > self.limits.total_jobs:
             _refuse(
                 f"the open sessions have {total} jobs and this one has {jobs}; expected at most "
-                f"{self._limits.total_jobs}",
+                f"{self.limits.total_jobs}",
                 "max_total_jobs",
             )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hpcosim_server import log
@@ -48,6 +48,7 @@ class _Unwritten:
     error: str = ""
 
 
+@dataclass(slots=True)
 class Outcomes:
     """Writes the results of closed sessions, between requests.
 
@@ -56,28 +57,17 @@ class Outcomes:
             results.
     """
 
-    def __init__(
-        self,
-        report: Callable[[Status], None],
-        out: Path | None = None,
-        *,
-        folder_per_session: bool = True,
-        also: Sequence[Also] = (),
-        limits: Limits | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        folders: Countdown | None = None,
-    ) -> None:
-        self.failures: list[Failure] = []
-        self._report = report
-        self._out = out
-        self._folder_per_session = folder_per_session
-        self._also = also
-        self._limits = limits or Limits()
-        self._clock = clock
-        self._unwritten: list[_Unwritten] = []
-        self._have_lost = False
-        self._folders = folders or Countdown(self._limits.partial_results)
-        self._has_warned = False
+    report: Callable[[Status], None]
+    out: Path | None = None
+    folder_per_session: bool = True
+    also: Sequence[Also] = ()
+    limits: Limits = field(default_factory=Limits)
+    clock: Callable[[], float] = time.monotonic
+    folders: Countdown = field(default_factory=lambda: Countdown(Limits().partial_results))
+    failures: list[Failure] = field(default_factory=list)
+    _unwritten: list[_Unwritten] = field(default_factory=list)
+    _have_lost: bool = False
+    _has_warned: bool = False
 
     def __len__(self) -> int:
         """Return the number of sessions whose results are not written yet."""
@@ -103,7 +93,7 @@ class Outcomes:
         if len(self.failures) < REMEMBERED or first_lost:
             self.failures.append(failure)
         self._have_lost = self._have_lost or first_lost
-        self._report(failure)
+        self.report(failure)
 
     def write(self, *, last: bool = False) -> Sequence[Session]:
         """Write the results of the sessions that are over.
@@ -111,7 +101,7 @@ class Outcomes:
         Returns:
             The sessions whose results are written or lost.
         """
-        now_s = self._clock()
+        now_s = self.clock()
         due = [each for each in self._unwritten if last or each.due_s <= now_s]
         settled = [each for each in due if each.is_settled or self._write(each, last=last)]
         self._unwritten = [each for each in self._unwritten if each not in settled]
@@ -120,18 +110,18 @@ class Outcomes:
     def _write(self, unwritten: _Unwritten, *, last: bool) -> bool:
         """Write the results of a session; return False if there will be another attempt."""
         session = unwritten.session
-        if self._out is None or (self._folder_per_session and not self._is_kept(unwritten)):
+        if self.out is None or (self.folder_per_session and not self._is_kept(unwritten)):
             session.results_written = True
             return True
-        folder = self._out / folder_name(session) if self._folder_per_session else self._out
-        error = write_session(folder, session, self._also, again=unwritten.until_s is not None)
+        folder = self.out / folder_name(session) if self.folder_per_session else self.out
+        error = write_session(folder, session, self.also, again=unwritten.until_s is not None)
         if error is None:
             session.results_written = True
             return True
         why = "its disk is full" if error.disk_full else "see results_not_written in its log"
         unwritten.error = f"the server has not written the results of {session.label}: {why}"
         if error.disk_full and not last and self._postpone(unwritten):
-            unwritten.error += f"; it tries again for up to {self._limits.results_retry_s:g} s"
+            unwritten.error += f"; it tries again for up to {self.limits.results_retry_s:g} s"
             wait_s = unwritten.wait_s
             log.warning(
                 "results_wait", **names_of(session), error=str(error), next_attempt_in_s=wait_s
@@ -143,10 +133,10 @@ class Outcomes:
 
     def _postpone(self, unwritten: _Unwritten) -> bool:
         """Plan the next attempt; return False if there is none."""
-        now_s, retry_s = self._clock(), self._limits.results_retry_s
+        now_s, retry_s = self.clock(), self.limits.results_retry_s
         if unwritten.until_s is None:
             waiting = sum(each.until_s is not None for each in self._unwritten)
-            if waiting >= self._limits.sessions:  # each of them keeps its simulation in memory
+            if waiting >= self.limits.sessions:  # each of them keeps its simulation in memory
                 return False
             unwritten.until_s = now_s + retry_s
         else:
@@ -161,7 +151,7 @@ class Outcomes:
         session = unwritten.session
         if session.opened.run.complete or unwritten.until_s is not None:
             return True
-        if self._folders.take():
+        if self.folders.take():
             return True
         if not self._has_warned:
             log.warning("results_no_longer_written", of="partial sessions", hint=LIMIT_HINT)

@@ -115,7 +115,7 @@ class Service:
             also=also,
             limits=self.limits,
             clock=clock,
-            folders=folders,
+            folders=folders or Countdown(self.limits.partial_results),
         )
         self._clock = clock
         self._idle_clock = IdleClock(clock)

@@ -123,7 +123,7 @@ class Host(Recorder):
             name=self._name,
             journals=self.journals,
         )
-        self.service._admission._available = self._available
+        self.service._admission.available = self._available
         if self.journals is not None:
             restore(self.service, self.journals)
         self._ahead_s, self._serves = 0.0, True
