@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from operator import ne
 from typing import TypeVar
 
 import msgspec
@@ -66,22 +67,14 @@ def difference(before: ClusterState, after: ClusterState, at_s: float) -> Change
     Args:
         before: the state before; `NO_STATE`: everything is new.
     """
+    jobs, gone = _changes(before.jobs, dict(sorted(after.jobs.items())), _job_differs)
     return Change(
         at_s,
-        tuple(
-            job
-            for job_id, job in sorted(after.jobs.items())
-            if _job_differs(before.jobs.get(job_id), job)
-        ),
-        tuple(sorted(before.jobs.keys() - after.jobs.keys())),
-        tuple(
-            node
-            for name, node in after.nodes.items()
-            if _node_differs(before.nodes.get(name), node)
-        ),
-        tuple(name for name in before.nodes if name not in after.nodes),
-        *_changes(before.partitions, after.partitions),
-        *_changes(before.reservations, after.reservations),
+        jobs,
+        tuple(sorted(gone)),
+        *_changes(before.nodes, after.nodes, _node_differs),
+        *_changes(before.partitions, after.partitions, ne),
+        *_changes(before.reservations, after.reservations, ne),
         after.licenses if after.licenses != before.licenses else None,
     )
 
@@ -90,16 +83,16 @@ def applied(before: ClusterState, change: Change) -> ClusterState:
     """Return the state after a change."""
     return ClusterState(
         change.at_s,
-        _merged(before.jobs, {job.id: job for job in change.jobs}, change.gone),
-        _merged(before.nodes, {node.name: node for node in change.nodes}, change.lost_nodes),
+        _merged(before.jobs, ((job.id, job) for job in change.jobs), change.gone),
+        _merged(before.nodes, ((node.name, node) for node in change.nodes), change.lost_nodes),
         _merged(
             before.partitions,
-            {each.name: each for each in change.partitions},
+            ((each.name, each) for each in change.partitions),
             change.lost_partitions,
         ),
         _merged(
             before.reservations,
-            {each.name: each for each in change.reservations},
+            ((each.name, each) for each in change.reservations),
             change.lost_reservations,
         ),
         before.licenses if change.licenses is None else change.licenses,
@@ -107,17 +100,19 @@ def applied(before: ClusterState, change: Change) -> ClusterState:
 
 
 def _changes(
-    before: Mapping[str, Value], after: Mapping[str, Value]
-) -> tuple[tuple[Value, ...], tuple[str, ...]]:
-    """Return the values that are new or changed, and the names that are gone."""
-    changed = tuple(each for name, each in after.items() if each != before.get(name))
-    return changed, tuple(name for name in before if name not in after)
+    before: Mapping[Key, Value],
+    after: Mapping[Key, Value],
+    differs: Callable[[Value | None, Value], bool],
+) -> tuple[tuple[Value, ...], tuple[Key, ...]]:
+    """Return the values that are new or changed, and the keys that are gone."""
+    changed = tuple(each for key, each in after.items() if differs(before.get(key), each))
+    return changed, tuple(key for key in before if key not in after)
 
 
 def _merged(
-    before: Mapping[Key, Value], new: Mapping[Key, Value], lost: tuple[Key, ...]
+    before: Mapping[Key, Value], new: Iterable[tuple[Key, Value]], lost: tuple[Key, ...]
 ) -> dict[Key, Value]:
-    merged = {**before, **new}
+    merged = {**before, **dict(new)}
     for key in lost:
         merged.pop(key, None)
     return merged
@@ -210,18 +205,14 @@ def _lost_node(job: LiveJob | None) -> bool:
 
 def note_node(engine: LiveEngine, number: int, node: LiveNode) -> None:
     """Let a node of a copy fail, be drained or return, as the real one did."""
-    has_failed, is_drained = (
-        number in engine.availability.failed,
-        number in engine.availability.drained,
-    )
     if node.is_available:
         change_node(engine, "repair", number)
     elif is_down(node):
         change_node(engine, "fail", number)
-    elif has_failed:  # it runs again, but is still drained
+    elif number in engine.availability.failed:  # it runs again, but is still drained
         change_node(engine, "repair", number)
         change_node(engine, "drain", number)
-    elif not is_drained:
+    elif number not in engine.availability.drained:
         change_node(engine, "drain", number)
 
 

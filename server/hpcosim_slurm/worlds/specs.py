@@ -35,6 +35,11 @@ FLAGS: Mapping[str, ReservationFlag] = {
 
 UNLIMITED_S = 365 * 86_400.0
 """Requested time of jobs without a limit, s: Slurm's planning counts them as a year."""
+WITH_NODES = (
+    *("name", "array_id", "array_index", "array_limit", "memory_per_node_mb", "all_memory"),
+    *("gres_per_node", "gres_per_job", "licenses", "requeue"),
+)
+"""What a job still requests when it has its nodes."""
 MAX_TEXT = 200  # characters of a name in the protocol
 MAX_EXPRESSION = 1000  # characters of an expression of features
 FINAL_STATES: Mapping[str, protocol.JobState] = {"COMPLETED": "completed", "TIMEOUT": "timeout"}
@@ -133,18 +138,7 @@ def spec_with_nodes(
     free = dataclasses.replace(job, is_held=False, dependency="", eligible_s=None)
     spec = spec_of(free, submit_s, shown)
     asked = spec.request or protocol.JobRequest()
-    held = protocol.JobRequest(
-        name=asked.name,
-        array_id=asked.array_id,
-        array_index=asked.array_index,
-        array_limit=asked.array_limit,
-        memory_per_node_mb=asked.memory_per_node_mb,
-        all_memory=asked.all_memory,
-        gres_per_node=asked.gres_per_node,
-        gres_per_job=asked.gres_per_job,
-        licenses=asked.licenses,
-        requeue=asked.requeue,
-    )
+    held = protocol.JobRequest(**{name: getattr(asked, name) for name in WITH_NODES})
     fewest = protocol.JobRequest(name=asked.name, requeue=asked.requeue)
     specs = [spec, *(spec._replace(request=request) for request in (held, fewest))]
     return next((each for each in specs if not error_of(each)), spec)
