@@ -41,10 +41,37 @@ from hpcosim_protocol import (
 )
 
 
-class JobStates:
-    """The jobs and what they hold, updated by events. `SchedulerState` has all attributes."""
+class SchedulerState:
+    """The state of the cluster, updated by events. `View` adds the decisions.
 
-    def __init__(self, platform: Platform) -> None:
+    Args:
+        platform: the cluster's description.
+        wake_on_allocation: whether an allocation switches its sleeping nodes on. If not, only nodes
+            that are on can be allocated.
+
+    Attributes:
+        now_s: simulated time, in seconds.
+        queue: waiting jobs that may start, by number, in submission order; safe to iterate while
+            jobs start.
+        pending: the other waiting jobs by number: their begin time is not reached, dependencies are
+            not met, or somebody holds them.
+        running: running jobs by number, including those just started and those whose nodes boot.
+        suspended: suspended jobs by number; they hold resources other than cores.
+        nodes: free resources and power states of the nodes.
+        arrived: jobs that joined the queue since the last decisions, in that order; also jobs of
+            the queue whose request changed.
+        left: jobs that stopped running since the last decisions; also those that wait again.
+        alarms: numbers of the alarms that went off since the last decisions.
+        pending_alarms: simulated second of each alarm that is set, by number.
+        rejected: decisions that the server rejected since the last decisions.
+        placements: the kinds of placement that jobs have requested so far.
+        is_plain: whether all jobs so far only need cores (`Job.demand` is None), and no node has
+            failed or been drained.
+        signals: value and forecast of each signal, by name, such as `power_cap_w`.
+        no_more_jobs: whether the last job of the workload has been submitted.
+    """
+
+    def __init__(self, platform: Platform, *, wake_on_allocation: bool = True) -> None:
         self.platform = platform
         self.now_s = 0.0
         self.queue = JobQueue()
@@ -59,6 +86,28 @@ class JobStates:
         self._is_plain_platform = self.nodes.demands.is_plain
         self._suspended_at_s: dict[int, float] = {}
         self._submissions = 0
+        self.wake_on_allocation = wake_on_allocation
+        self.alarms: list[int] = []
+        self.pending_alarms: dict[int, float] = {}
+        self.rejected: list[DecisionRejected] = []
+        self.signals: dict[str, Signal] = {}
+        self.no_more_jobs = False
+        # Node of each decision to switch, by the index of the decision in the message.
+        self._switched: dict[int, int] = {}
+        # Power state of these nodes as the server last reported it, and since when.
+        self._reported: dict[int, tuple[PowerState, float]] = {}
+        self._any_off = False  # whether any node was ever off
+
+    def apply(self, now_s: float, events: Iterable[Event]) -> None:
+        """Apply the events up to `now_s`, and clear what earlier events left in the attributes."""
+        self.now_s = self.nodes.now_s = now_s
+        self.arrived, self.left, self.alarms, self.rejected = [], [], [], []
+        for event in events:
+            handler = _HANDLERS.get(type(event))
+            if handler is not None:
+                handler(self, event)
+        if self._reported:
+            self._switched, self._reported = {}, {}
 
     def _on_submitted(self, event: JobSubmitted) -> None:
         job = Job(
@@ -225,77 +274,6 @@ class JobStates:
         """Return when the last node of an allocation made at `at_s` is expected to be on."""
         return float(self.nodes.expected_on_s(at_s)[allocation.nodes].max())
 
-
-JOB_HANDLERS: dict[type, Callable[[Any, Any], None]] = {
-    JobSubmitted: JobStates._on_submitted,
-    JobAllocated: JobStates._on_allocated,
-    JobStarted: JobStates._on_started,
-    JobCompleted: JobStates._on_completed,
-    JobEligible: JobStates._on_eligible,
-    JobHeld: JobStates._on_held,
-    JobUpdated: JobStates._on_updated,
-    JobSuspended: JobStates._on_suspended,
-    JobResumed: JobStates._on_resumed,
-    JobRequeued: JobStates._on_requeued,
-}
-"""What to do with an event of a job, by its type."""
-
-
-class SchedulerState(JobStates):
-    """The state of the cluster, updated by events. `View` adds the decisions.
-
-    Args:
-        platform: the cluster's description.
-        wake_on_allocation: whether an allocation switches its sleeping nodes on. If not, only nodes
-            that are on can be allocated.
-
-    Attributes:
-        now_s: simulated time, in seconds.
-        queue: waiting jobs that may start, by number, in submission order; safe to iterate while
-            jobs start.
-        pending: the other waiting jobs by number: their begin time is not reached, dependencies are
-            not met, or somebody holds them.
-        running: running jobs by number, including those just started and those whose nodes boot.
-        suspended: suspended jobs by number; they hold resources other than cores.
-        nodes: free resources and power states of the nodes.
-        arrived: jobs that joined the queue since the last decisions, in that order; also jobs of
-            the queue whose request changed.
-        left: jobs that stopped running since the last decisions; also those that wait again.
-        alarms: numbers of the alarms that went off since the last decisions.
-        pending_alarms: simulated second of each alarm that is set, by number.
-        rejected: decisions that the server rejected since the last decisions.
-        placements: the kinds of placement that jobs have requested so far.
-        is_plain: whether all jobs so far only need cores (`Job.demand` is None), and no node has
-            failed or been drained.
-        signals: value and forecast of each signal, by name, such as `power_cap_w`.
-        no_more_jobs: whether the last job of the workload has been submitted.
-    """
-
-    def __init__(self, platform: Platform, *, wake_on_allocation: bool = True) -> None:
-        super().__init__(platform)
-        self.wake_on_allocation = wake_on_allocation
-        self.alarms: list[int] = []
-        self.pending_alarms: dict[int, float] = {}
-        self.rejected: list[DecisionRejected] = []
-        self.signals: dict[str, Signal] = {}
-        self.no_more_jobs = False
-        # Node of each decision to switch, by the index of the decision in the message.
-        self._switched: dict[int, int] = {}
-        # Power state of these nodes as the server last reported it, and since when.
-        self._reported: dict[int, tuple[PowerState, float]] = {}
-        self._any_off = False  # whether any node was ever off
-
-    def apply(self, now_s: float, events: Iterable[Event]) -> None:
-        """Apply the events up to `now_s`, and clear what earlier events left in the attributes."""
-        self.now_s = self.nodes.now_s = now_s
-        self.arrived, self.left, self.alarms, self.rejected = [], [], [], []
-        for event in events:
-            handler = _HANDLERS.get(type(event))
-            if handler is not None:
-                handler(self, event)
-        if self._reported:
-            self._switched, self._reported = {}, {}
-
     def _on_rejected(self, event: DecisionRejected) -> None:
         self.rejected.append(event)
         if event.decision == "set_node_power" and event.index in self._switched:
@@ -361,7 +339,16 @@ class SchedulerState(JobStates):
 _JOB_DID_NOT_WAIT = frozenset({"unknown_job", "job_not_waiting"})
 
 _HANDLERS: dict[type, Callable[[Any, Any], None]] = {
-    **JOB_HANDLERS,
+    JobSubmitted: SchedulerState._on_submitted,
+    JobAllocated: SchedulerState._on_allocated,
+    JobStarted: SchedulerState._on_started,
+    JobCompleted: SchedulerState._on_completed,
+    JobEligible: SchedulerState._on_eligible,
+    JobHeld: SchedulerState._on_held,
+    JobUpdated: SchedulerState._on_updated,
+    JobSuspended: SchedulerState._on_suspended,
+    JobResumed: SchedulerState._on_resumed,
+    JobRequeued: SchedulerState._on_requeued,
     NodeFailed: SchedulerState._on_node_failed,
     NodeDrained: SchedulerState._on_node_drained,
     NodeRepaired: SchedulerState._on_node_repaired,

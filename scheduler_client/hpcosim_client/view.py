@@ -64,23 +64,218 @@ class PowerExchange:
         self.switches = False
 
 
-# Decisions that end, suspend or requeue jobs.
-
 MAX_TIME_S = 1e15  # of the protocol
 
 
-class JobDecisions(SchedulerState):
-    """The decisions of a policy about jobs that it does not start. `View` has all attributes.
+def _check_state(what: str, job: Job, state: str, known: Sequence[str]) -> None:
+    if state not in known:
+        raise PolicyError(
+            f"job {job.job_id} cannot be {what} with the state {state!r:.80}: expected "
+            f"{', '.join(known)}"
+        )
+
+
+def _check_grace(what: str, job: Job, grace_s: float) -> None:
+    if not 0.0 <= grace_s <= MAX_TIME_S:
+        raise PolicyError(
+            f"job {job.job_id} cannot be {what}: grace_s is {grace_s}; expected seconds >= 0"
+        )
+
+
+SHOWN = 80  # characters of a wrong value in a message
+
+
+def check_nodes(job: Job, nodes: Sequence[int], count: int) -> None:
+    """Check the nodes for a job."""
+    if not all(_is_whole(node) and 0 <= node < count for node in nodes):
+        raise _wrong(job, f"nodes {_shown(nodes)}: expected numbers from 0 to {count - 1}")
+    if len(set(nodes)) < len(nodes):
+        raise _wrong(job, f"nodes {_shown(nodes)}: expected each node once")
+
+
+def check_stated(
+    job: Job,
+    nodes: Sequence[int] | None,
+    cores: Sequence[int] | None,
+    gres: Devices,
+    platform: Platform,
+) -> None:
+    """Check the cores and devices for a job.
 
     Args:
-        platform: see `SchedulerState`.
-        wake_on_allocation: see `SchedulerState`.
+        nodes: the nodes of the job; None: not stated.
+        cores: cores on each node; None: not stated.
+        gres: numbers of the devices on each node, by name of the resource; empty: not stated.
+    """
+    if cores is None:
+        raise _wrong(job, "stated devices without cores: expected nodes=, cores= and gres=")
+    if nodes is None:
+        raise _wrong(job, "stated cores without nodes: expected nodes= and cores=")
+    if len(cores) != len(nodes):
+        raise _wrong(job, f"cores {_shown(cores)}: expected {len(nodes)} numbers, one per node")
+    if not all(_is_whole(count) and count > 0 for count in cores) or sum(cores) != job.cores:
+        what = f"expected numbers above 0 that add up to {job.cores}"
+        raise _wrong(job, f"cores {_shown(cores)}: {what}")
+    if gres and len(gres) != len(nodes):
+        raise _wrong(job, f"gres of {len(gres)} nodes: expected {len(nodes)}, one per node")
+    known = {name for group in platform.nodes for name in group.gres}
+    for name in (name for devices in gres for name in devices):
+        if name not in known:
+            names = ", ".join(sorted(known)) or "none"
+            raise _wrong(job, f"gres {name!r:.{SHOWN}}: the nodes have {names:.{SHOWN}}")
+
+
+def _is_whole(number: object) -> bool:
+    """Return whether a number is an integer, of Python or of NumPy."""
+    try:
+        index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return False
+    return True
+
+
+def _shown(numbers: Sequence[object]) -> str:
+    text = str([*numbers[:SHOWN]])
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _wrong(job: Job, what: str) -> PolicyError:
+    return PolicyError(f"job {job.job_id} cannot start on {what}")
+
+
+def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> None:
+    """Check an explanation, so that the server accepts it."""
+    if not isinstance(reason, str) or REASON.fullmatch(reason) is None:
+        raise PolicyError(
+            f"job {job.job_id}: the reason {reason!r:.80} is malformed: expected a letter, then up "
+            "to 63 letters, digits and _, such as Resources"
+        )
+    if expected_start_s is not None and not expected_start_s <= MAX_TIME_S:
+        raise PolicyError(
+            f"job {job.job_id}: the expected start is {expected_start_s} s: expected at most "
+            f"{MAX_TIME_S:g} s, or None if it is unknown"
+        )
+
+
+POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
+
+FIRST_ALLOCATED_ALARM = 2**62
+"""The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
+
+
+class View(SchedulerState):
+    """The state of the cluster (see `SchedulerState`) and the decisions of a policy.
+
+    Decisions take effect in the view immediately: a started job leaves the queue and occupies its
+    cores. If the server rejects the start, the job is requeued and its cores are free again.
+
+    Args:
+        platform, wake_on_allocation: see `SchedulerState`.
+        seed: seed of the simulation; the policy's random numbers derive from it.
+        explains: whether `explain` sends explanations.
+
+    Attributes:
+        rng: the policy's random number generator.
+        power_exchange: shared state of job scheduler and power manager.
+        wake_on: kinds of events for which the policy is called next; None: the protocol's default.
+            None before each call. For example, `("job_completed",)` skips submissions. The policy
+            still sees the skipped events at its next call.
+        elapsed_s: simulated seconds that the policy needs for this call, 0 before each call.
+        explains: whether `explain` sends explanations. A policy that needs time to find reasons
+            can leave them out if it is false.
+        head: the job that `heuristics.reasons.explain_queue` explained last as the head of the
+            queue; None: none.
+
+    Example:
+        >>> def first_come_first_served(view: View) -> None:
+        ...     for job in view.queue.values():
+        ...         if not view.start(job):
+        ...             break
     """
 
-    def __init__(self, platform: Platform, *, wake_on_allocation: bool = True) -> None:
+    def __init__(
+        self,
+        platform: Platform,
+        seed: int = 0,
+        *,
+        wake_on_allocation: bool = True,
+        explains: bool = False,
+    ) -> None:
         super().__init__(platform, wake_on_allocation=wake_on_allocation)
         self.decisions: list[Decision] = []
         self._rejected_now: set[int] = set()
+        self.rng = np.random.default_rng([seed, POLICY])
+        self.power_exchange = PowerExchange(len(self.nodes.free))
+        self.wake_on: Collection[EventKind] | None = None
+        self.elapsed_s = 0.0
+        self.explains = explains
+        self.head: Job | None = None
+        self._next_alarm = FIRST_ALLOCATED_ALARM
+        self._window_alarm: int | None = None
+
+    def apply(self, now_s: float, events: Iterable[Event]) -> None:
+        """Apply the events up to `now_s`, and clear the last decisions."""
+        self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
+        if self._rejected_now:
+            self._rejected_now.clear()
+        super().apply(now_s, events)
+        if self.platform.reservations and self.queue:
+            self._wake_at_next_window()
+
+    def start(
+        self,
+        job: Job,
+        nodes: Sequence[int] | None = None,
+        *,
+        cores: Sequence[int] | None = None,
+        gres: Devices = (),
+    ) -> bool:
+        """Start a waiting job if its resources are free, and return whether it started.
+
+        Args:
+            nodes: node numbers, which the job fills in this order as its request permits; None: all
+                nodes in ascending order.
+            cores: cores of the job on each of `nodes`, above 0; None: as many as are free.
+            gres: with `cores`, numbers of the devices on each of `nodes`, by name of the resource
+                with its type; a device is named once for each part of it. Empty: those that the
+                server would choose.
+
+        Raises:
+            PolicyError: the job is not in the queue, a node does not exist or is named twice, or
+                `cores` and `gres` do not match the nodes.
+        """
+        if job.job_id not in self.queue:
+            raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
+        if cores is not None or gres:
+            check_stated(job, nodes, cores, gres, self.platform)
+        if nodes is None:
+            allocation = self.nodes.find(job)
+        elif cores is None:
+            allocation = self._place_on(job, nodes)
+        else:
+            check_nodes(job, nodes, len(self.nodes.free))
+            allocation = self.nodes.complete(job, np.array(nodes), np.array(cores), gres)
+        if allocation is None:
+            return False
+        self._start(job, allocation)
+        return True
+
+    def start_at(self, job: Job, allocation: Allocation) -> bool:
+        """Start a waiting job on given cores if they are free, and return whether it started.
+
+        Raises:
+            PolicyError: the job is not in the queue.
+        """
+        if job.demand is not None:
+            gres = () if allocation.held is None else allocation.held.gres
+            found = self.nodes.complete(job, allocation.nodes, allocation.tasks, gres)
+            if found is None:
+                return False
+            allocation = found
+        elif (self.nodes.free[allocation.nodes] < allocation.cores_per_node).any():
+            return False
+        self._start(job, allocation)
+        return True
 
     def reject(
         self, job: Job, *, state: RejectedAs = "rejected", reason: str = "", at_end: bool = False
@@ -195,222 +390,6 @@ class JobDecisions(SchedulerState):
     def _check_placed(self, what: str, job: Job) -> None:
         if job.job_id in self.queue or job.job_id in self.pending:
             raise PolicyError(f"job {job.job_id} cannot be {what}: it is not running")
-
-
-def _check_state(what: str, job: Job, state: str, known: Sequence[str]) -> None:
-    if state not in known:
-        raise PolicyError(
-            f"job {job.job_id} cannot be {what} with the state {state!r:.80}: expected "
-            f"{', '.join(known)}"
-        )
-
-
-def _check_grace(what: str, job: Job, grace_s: float) -> None:
-    if not 0.0 <= grace_s <= MAX_TIME_S:
-        raise PolicyError(
-            f"job {job.job_id} cannot be {what}: grace_s is {grace_s}; expected seconds >= 0"
-        )
-
-
-# Validation of the nodes, cores and devices that a policy states for a job.
-
-SHOWN = 80  # characters of a wrong value in a message
-
-
-def check_nodes(job: Job, nodes: Sequence[int], count: int) -> None:
-    """Check the nodes for a job."""
-    if not all(_is_whole(node) and 0 <= node < count for node in nodes):
-        raise _wrong(job, f"nodes {_shown(nodes)}: expected numbers from 0 to {count - 1}")
-    if len(set(nodes)) < len(nodes):
-        raise _wrong(job, f"nodes {_shown(nodes)}: expected each node once")
-
-
-def check_stated(
-    job: Job,
-    nodes: Sequence[int] | None,
-    cores: Sequence[int] | None,
-    gres: Devices,
-    platform: Platform,
-) -> None:
-    """Check the cores and devices for a job.
-
-    Args:
-        nodes: the nodes of the job; None: not stated.
-        cores: cores on each node; None: not stated.
-        gres: numbers of the devices on each node, by name of the resource; empty: not stated.
-    """
-    if cores is None:
-        raise _wrong(job, "stated devices without cores: expected nodes=, cores= and gres=")
-    if nodes is None:
-        raise _wrong(job, "stated cores without nodes: expected nodes= and cores=")
-    if len(cores) != len(nodes):
-        raise _wrong(job, f"cores {_shown(cores)}: expected {len(nodes)} numbers, one per node")
-    if not all(_is_whole(count) and count > 0 for count in cores) or sum(cores) != job.cores:
-        what = f"expected numbers above 0 that add up to {job.cores}"
-        raise _wrong(job, f"cores {_shown(cores)}: {what}")
-    if gres and len(gres) != len(nodes):
-        raise _wrong(job, f"gres of {len(gres)} nodes: expected {len(nodes)}, one per node")
-    known = {name for group in platform.nodes for name in group.gres}
-    for name in (name for devices in gres for name in devices):
-        if name not in known:
-            names = ", ".join(sorted(known)) or "none"
-            raise _wrong(job, f"gres {name!r:.{SHOWN}}: the nodes have {names:.{SHOWN}}")
-
-
-def _is_whole(number: object) -> bool:
-    """Return whether a number is an integer, of Python or of NumPy."""
-    try:
-        index(number)  # type: ignore[arg-type]
-    except TypeError:
-        return False
-    return True
-
-
-def _shown(numbers: Sequence[object]) -> str:
-    text = str([*numbers[:SHOWN]])
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
-
-
-def _wrong(job: Job, what: str) -> PolicyError:
-    return PolicyError(f"job {job.job_id} cannot start on {what}")
-
-
-# Validation of the explanations of a policy.
-
-MAX_START_S = 1e15  # of the protocol
-
-
-def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> None:
-    """Check an explanation, so that the server accepts it."""
-    if not isinstance(reason, str) or REASON.fullmatch(reason) is None:
-        raise PolicyError(
-            f"job {job.job_id}: the reason {reason!r:.80} is malformed: expected a letter, then up "
-            "to 63 letters, digits and _, such as Resources"
-        )
-    if expected_start_s is not None and not expected_start_s <= MAX_START_S:
-        raise PolicyError(
-            f"job {job.job_id}: the expected start is {expected_start_s} s: expected at most "
-            f"{MAX_START_S:g} s, or None if it is unknown"
-        )
-
-
-POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
-
-FIRST_ALLOCATED_ALARM = 2**62
-"""The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
-
-
-class View(JobDecisions):
-    """The state of the cluster (see `SchedulerState`) and the decisions of a policy.
-
-    Decisions take effect in the view immediately: a started job leaves the queue and occupies its
-    cores. If the server rejects the start, the job is requeued and its cores are free again.
-
-    Args:
-        platform, wake_on_allocation: see `SchedulerState`.
-        seed: seed of the simulation; the policy's random numbers derive from it.
-        explains: whether `explain` sends explanations.
-
-    Attributes:
-        rng: the policy's random number generator.
-        power_exchange: shared state of job scheduler and power manager.
-        wake_on: kinds of events for which the policy is called next; None: the protocol's default.
-            None before each call. For example, `("job_completed",)` skips submissions. The policy
-            still sees the skipped events at its next call.
-        elapsed_s: simulated seconds that the policy needs for this call, 0 before each call.
-        explains: whether `explain` sends explanations. A policy that needs time to find reasons
-            can leave them out if it is false.
-        head: the job that `heuristics.reasons.explain_queue` explained last as the head of the
-            queue; None: none.
-
-    Example:
-        >>> def first_come_first_served(view: View) -> None:
-        ...     for job in view.queue.values():
-        ...         if not view.start(job):
-        ...             break
-    """
-
-    def __init__(
-        self,
-        platform: Platform,
-        seed: int = 0,
-        *,
-        wake_on_allocation: bool = True,
-        explains: bool = False,
-    ) -> None:
-        super().__init__(platform, wake_on_allocation=wake_on_allocation)
-        self.rng = np.random.default_rng([seed, POLICY])
-        self.power_exchange = PowerExchange(len(self.nodes.free))
-        self.wake_on: Collection[EventKind] | None = None
-        self.elapsed_s = 0.0
-        self.explains = explains
-        self.head: Job | None = None
-        self._next_alarm = FIRST_ALLOCATED_ALARM
-        self._window_alarm: int | None = None
-
-    def apply(self, now_s: float, events: Iterable[Event]) -> None:
-        """Apply the events up to `now_s`, and clear the last decisions."""
-        self.decisions, self.wake_on, self.elapsed_s = [], None, 0.0
-        if self._rejected_now:
-            self._rejected_now.clear()
-        super().apply(now_s, events)
-        if self.platform.reservations and self.queue:
-            self._wake_at_next_window()
-
-    def start(
-        self,
-        job: Job,
-        nodes: Sequence[int] | None = None,
-        *,
-        cores: Sequence[int] | None = None,
-        gres: Devices = (),
-    ) -> bool:
-        """Start a waiting job if its resources are free, and return whether it started.
-
-        Args:
-            nodes: node numbers, which the job fills in this order as its request permits; None: all
-                nodes in ascending order.
-            cores: cores of the job on each of `nodes`, above 0; None: as many as are free.
-            gres: with `cores`, numbers of the devices on each of `nodes`, by name of the resource
-                with its type; a device is named once for each part of it. Empty: those that the
-                server would choose.
-
-        Raises:
-            PolicyError: the job is not in the queue, a node does not exist or is named twice, or
-                `cores` and `gres` do not match the nodes.
-        """
-        if job.job_id not in self.queue:
-            raise PolicyError(f"job {job.job_id} cannot start: it is not in the queue")
-        if cores is not None or gres:
-            check_stated(job, nodes, cores, gres, self.platform)
-        if nodes is None:
-            allocation = self.nodes.find(job)
-        elif cores is None:
-            allocation = self._place_on(job, nodes)
-        else:
-            check_nodes(job, nodes, len(self.nodes.free))
-            allocation = self.nodes.complete(job, np.array(nodes), np.array(cores), gres)
-        if allocation is None:
-            return False
-        self._start(job, allocation)
-        return True
-
-    def start_at(self, job: Job, allocation: Allocation) -> bool:
-        """Start a waiting job on given cores if they are free, and return whether it started.
-
-        Raises:
-            PolicyError: the job is not in the queue.
-        """
-        if job.demand is not None:
-            gres = () if allocation.held is None else allocation.held.gres
-            found = self.nodes.complete(job, allocation.nodes, allocation.tasks, gres)
-            if found is None:
-                return False
-            allocation = found
-        elif (self.nodes.free[allocation.nodes] < allocation.cores_per_node).any():
-            return False
-        self._start(job, allocation)
-        return True
 
     def submit(self, job: SubmitJob) -> None:
         """Submit a job, if the scenario has `dynamic_jobs: true`.
