@@ -127,8 +127,8 @@ def scheduled_by(
 ) -> Policy:
     """Return the policy of a model that was trained in `hpcosim/BatchScheduling-v1`.
 
-    The policy schedules as the environment does. An action without a visible job chooses the first
-    job, as in the environment.
+    The policy schedules as the environment does; `window_jobs` and `observation` are those of the
+    training. An action without a visible job chooses the first job, as in the environment.
 
     Args:
         model: the model, such as `stable_baselines3.PPO.load("model.zip")`.
