@@ -57,14 +57,14 @@ class LimitSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     idle_timeout_s: Seconds = 600.0
     first_request_timeout_s: Seconds = 60.0
-    results_retry_s: Annotated[float, Meta(ge=0.0)] = 600.0
+    results_retry_s: Annotated[float, Meta(ge=0)] = 600.0
     max_message_bytes: Annotated[int, Meta(ge=1024)] = 16 * MIB
     max_decisions: AtLeast1 = 100_000
     max_sessions: AtLeast1 = 64
     max_jobs: AtLeast1 = 2_000_000
     max_total_jobs: AtLeast1 = 8_000_000
-    max_elapsed_s: Annotated[float, Meta(ge=0.0)] = 1e6
-    max_simulated_s: Annotated[float, Meta(ge=0.0)] | None = None
+    max_elapsed_s: Annotated[float, Meta(ge=0)] = 1e6
+    max_simulated_s: Annotated[float, Meta(ge=0)] | None = None
     max_events_per_s: Annotated[float, Meta(ge=0.001)] | None = None
     max_memory_mb: AtLeast0 = 0
     min_free_mb: AtLeast0 = 128
