@@ -17,27 +17,17 @@ from hpcosim_protocol import JobState
 
 Ints = NDArray[np.intc]
 
-PeriodEnd = (
-    Literal[
-        "",
-        "suspended",
-        "requeued",
-        "requeued_node_failed",
-        "suspended_requeued",
-        "suspended_requeued_node_failed",
-    ]
-    | JobState
-)
-
-PERIOD_ENDS: tuple[PeriodEnd, ...] = (
+BeforeEnd = Literal[
     "",
     "suspended",
     "requeued",
     "requeued_node_failed",
     "suspended_requeued",
     "suspended_requeued_node_failed",
-    *get_args(JobState),
-)
+]
+PeriodEnd = BeforeEnd | JobState
+
+PERIOD_ENDS: tuple[PeriodEnd, ...] = (*get_args(BeforeEnd), *get_args(JobState))
 """Why a computing period ended.
 
 Empty: it has not ended. `requeued`: a decision or a user requeued the job;
@@ -46,7 +36,7 @@ Empty: it has not ended. `requeued`: a decision or a user requeued the job;
 `FIRST_FINAL` on: the job was over, in this final state.
 """
 
-FIRST_FINAL = 6
+FIRST_FINAL = len(get_args(BeforeEnd))
 
 PERIOD_CODES: Mapping[PeriodEnd, int] = {why: code for code, why in enumerate(PERIOD_ENDS)}
 """Index into `PERIOD_ENDS` of each of them."""
