@@ -231,11 +231,7 @@ def _labels(plan: Plan) -> dict[str, tuple[Label, ...]]:
 
 
 def _check_packages(table_format: Format, plan: Plan) -> None:
-    """Check that the packages that write tables and reports are installed.
-
-    Raises:
-        ExperimentError: one is not.
-    """
+    """Check that the packages that write tables and reports are installed."""
     needed = ["jinja2", "matplotlib"]
     if table_format == "parquet" or plan.experiment.jobs:
         needed.append("pyarrow")

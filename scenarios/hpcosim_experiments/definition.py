@@ -385,10 +385,7 @@ def _is_path(name: str) -> bool:
 
 
 def _expanded(path: str, values: Sequence[Any], place: str) -> tuple[list[Any], list[str]]:
-    """Return values and their places, with groups of schedulers replaced by their members.
-
-    A member of several groups is there once.
-    """
+    """Return values and their places, with groups of schedulers replaced by their members."""
     schedulers = path in ("scheduler", "scheduler.name")
     found: dict[bytes, tuple[Any, str]] = {}
     for number, value in enumerate(values):
@@ -527,10 +524,7 @@ def _check_count(lengths: Iterable[int], field: str) -> None:
 
 
 def _values(axis: ResolvedAxis, wanted: object, field: str) -> list[AxisValue]:
-    """Return the values that an item of `runs` or `exclude` names, in the order of the axis.
-
-    It names a label, a value, a pattern such as `timeout *`, or a list of these.
-    """
+    """Return the values that an item of `runs` or `exclude` names, in the order of the axis."""
     if isinstance(wanted, list) and _find(axis, wanted) is None:
         named = {id(value) for each in wanted for value in _values(axis, each, field)}
         return [value for value in axis.values if id(value) in named]

@@ -185,12 +185,7 @@ def _read(journals: Journals, name: str) -> tuple[str, list[Line]]:
 
 
 class _InstanceService(Service):
-    """A service whose sessions are the instances, one at a time.
-
-    Attributes:
-        stopwatches: measures the decisions for each instance, by name.
-        trouble: why the benchmark cannot go on; empty: it can.
-    """
+    """A service whose sessions are the instances, one at a time."""
 
     def __init__(
         self,
@@ -245,11 +240,7 @@ class _InstanceService(Service):
         return self.stopwatches[self._instances[opened - 1][0]]
 
     def _open_next(self, hello: Hello) -> Opened:
-        """Return the simulation of the next instance.
-
-        Raises:
-            SessionRefused: the client asks for another scenario, or for changes.
-        """
+        """Return the simulation of the next instance."""
         name, loaded = self._instances[self.counts.opened]
         if hello.overrides or hello.seed not in (None, loaded.scenario.seed):
             what = "overrides and seed: the instances of a suite are fixed; expected none"
@@ -274,11 +265,7 @@ class _Programs:
         self._started = 0
 
     def tend(self, over: int, sessions: int) -> str:
-        """Start the program for the next session when it has ended.
-
-        Returns:
-            Why it cannot be started again; empty: it runs.
-        """
+        """Start the program for the next session when it has ended."""
         if self._program is not None:
             status = self._program.status()
             if status is None:

@@ -209,11 +209,7 @@ def _about(path: Path, text: bytes) -> About:
 
 
 def _content(path: Path, archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    """Return the content of a file in an archive.
-
-    Raises:
-        VerificationError: the file is missing or too large.
-    """
+    """Return the content of a file in an archive."""
     try:
         file = archive.open(name)
     except KeyError:
@@ -257,12 +253,7 @@ class Verifier:
         self._loaded: dict[str, LoadedScenario] = {}
 
     def __call__(self, submission: Submission) -> Verified:
-        """Verify a submission that was read.
-
-        Raises:
-            VerificationError: it is not valid; says what and where.
-            BenchmarkError: this installation makes other instances.
-        """
+        """Verify a submission that was read."""
         path, about, suite = submission.path, submission.about, self._suite
         if about.suite != suite.file.name:
             raise VerificationError(

@@ -173,11 +173,7 @@ class RayExecutor:
         return ready.workers
 
     def _received(self, *kinds: type) -> Any:
-        """Return the next message of the driver, of one of some kinds.
-
-        Raises:
-            ExecutorError: the driver has failed or ended.
-        """
+        """Return the next message of the driver, of one of some kinds."""
         message = self._driver.receive()
         if isinstance(message, kinds):
             return message
@@ -335,11 +331,7 @@ class RayDriver:
                 self._report(reference, running.pop(reference), waiting)
 
     def _ready(self, running: list[Any]) -> list[Any]:
-        """Wait for completed tasks.
-
-        Raises:
-            ExecutorError: the cluster has had no CPU for the timeout of the settings.
-        """
+        """Wait for completed tasks."""
         since_s = time.monotonic()
         while True:
             ready, _ = self._ray.wait(running, num_returns=1, timeout=CHECK_EVERY_S)

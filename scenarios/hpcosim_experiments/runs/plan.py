@@ -336,16 +336,7 @@ def _with_line(error: ExperimentFileError, path: Path) -> ExperimentFileError:
 
 
 class _Planner:
-    """Plans the runs of an experiment; reads each file once.
-
-    Args:
-        path: the experiment file.
-        experiment: its content.
-        axes: its axes.
-        overrides: values of the command line.
-        warn: called with each warning.
-        measures: further metrics.
-    """
+    """Plans the runs of an experiment; reads each file once."""
 
     def __init__(
         self,
@@ -373,12 +364,7 @@ class _Planner:
         self._policy_files = cache(Chosen.files)
 
     def run(self, combination: Combination, labels: Mapping[str, Label]) -> PlannedRun:
-        """Return the run of a combination.
-
-        Raises:
-            ExperimentFileError: a setting is invalid; has the field.
-            ScenarioError, WorkloadError: as `plan_of`.
-        """
+        """Return the run of a combination."""
         settings = settings_of_run(self._common, combination, self._folder)
         values = dict(settings.values)
         name = values.pop(SCENARIO, self._experiment.scenario)
@@ -444,16 +430,7 @@ class _Planner:
 
 
 def _scenario_file(experiment: Path, name: str | None, field: str) -> Path:
-    """Return the file of a scenario that is named by its path or, if shipped, by its name.
-
-    Args:
-        experiment: the absolute path of the experiment file; relative paths start at its folder.
-        name: the path or name.
-        field: its place in the experiment file.
-
-    Raises:
-        ExperimentFileError: there is no such file or name.
-    """
+    """Return the file of a scenario that is named by its path or, if shipped, by its name."""
     if name is None:
         raise ExperimentFileError("the key `scenario` is missing", field="$")
     path = experiment.parent / name
@@ -540,11 +517,7 @@ def _counts(path: Path, runs: list[PlannedRun]) -> tuple[dict[str, int], set[str
 
 
 def _check_period(jobs: JobTable, run: PlannedRun, path: Path) -> None:
-    """Check that jobs of a run are submitted within its measured period.
-
-    Raises:
-        ExperimentFileError: none is.
-    """
+    """Check that jobs of a run are submitted within its measured period."""
     try:
         measured_period(jobs.submit_s, run.task.settings)
     except ExperimentError as error:

@@ -150,14 +150,7 @@ def _jackknife(strata: Strata, statistic: Statistic) -> Floats:
 def _bca_levels(
     levels: Sequence[float], value: float, drawn: Floats, left_out: Floats
 ) -> list[float]:
-    """Return the corrected levels of the quantiles: equations 14.9 to 14.15.
-
-    Args:
-        levels: the levels without correction.
-        value: the statistic of the sample.
-        drawn: the statistic of the bootstrap samples.
-        left_out: the statistic of the jackknife samples.
-    """
+    """Return the corrected levels of the quantiles: equations 14.9 to 14.15."""
     normal = NormalDist()
     share = float(np.mean(drawn < value) + np.mean(drawn <= value)) / 2  # ties count half
     deviations = left_out.mean() - left_out

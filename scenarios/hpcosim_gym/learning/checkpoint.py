@@ -131,10 +131,7 @@ def read_checkpoint(
 
 
 def _differences(stored: str, expected: str) -> str:
-    """Return how two trainings differ, such as `the checkpoint has --seed 1, the command 2`.
-
-    The text is empty if they are the same.
-    """
+    """Return how two trainings differ, such as `the checkpoint has --seed 1, the command 2`."""
     got, want = _with_form(json.loads(stored)), _with_form(json.loads(expected))
     names = [name for name in {**want, **got} if got.get(name) != want.get(name)]
     # Settings depend on options, some options on the observation, and the inputs on the scenario.

@@ -92,11 +92,7 @@ def located(error: ScenarioError, path: Path, overrides: Overrides | None = None
 
 
 def _scenario(tree: Any) -> Scenario:
-    """Convert plain data to a scenario.
-
-    Raises:
-        ScenarioError: the data are no scenario; has the field, not file and line.
-    """
+    """Convert plain data to a scenario."""
     if isinstance(tree, dict) and "platform" in tree:
         tree = tree | {"platform": with_node_numbers(tree["platform"])}
     try:

@@ -176,12 +176,7 @@ def _owners(kinds: Iterable[type[Struct]], place: str) -> dict[str, str]:
 
 
 def _structs(kind: Any, *, lists: bool = True) -> list[type[Struct]]:
-    """Return the structs in a type.
-
-    Args:
-        kind: the type.
-        lists: also return the structs of items of lists and of values of mappings.
-    """
+    """Return the structs in a type."""
     if isinstance(kind, type) and issubclass(kind, Struct):
         return [kind]
     if not lists and get_origin(kind) in (tuple, dict):

@@ -111,17 +111,7 @@ def _plain(name: object) -> str:
 
 
 def _key(branch: Any, name: str, path: str, place: str) -> Any:
-    """Return the key or position that a step of a path stands for.
-
-    Args:
-        branch: the mapping or list it is in.
-        name: the step.
-        path: the whole path.
-        place: the path of `branch`.
-
-    Raises:
-        ScenarioError: there is no such place.
-    """
+    """Return the key or position that a step of a path stands for."""
     where = place or "the scenario"
     if isinstance(branch, dict):
         return name

@@ -151,11 +151,7 @@ def check_dates(scenario: Scenario, series: Iterable[ScenarioSeries]) -> None:
 
 
 def _check_same_start(one: ScenarioSeries, other: ScenarioSeries) -> None:
-    """Check that time 0 of the simulation has the same date in two files.
-
-    Raises:
-        ScenarioError: it has not; has the field.
-    """
+    """Check that time 0 of the simulation has the same date in two files."""
     first, second = one.series.first_date, other.series.first_date
     assert first is not None
     assert second is not None
@@ -377,11 +373,7 @@ class SignalSource(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 def _check_times(times_s: Sequence[float], repeat_s: float | None) -> None:
-    """Check the times of a signal in a scenario.
-
-    Raises:
-        ValueError: they are not in ascending order, or outside the period.
-    """
+    """Check the times of a signal in a scenario."""
     for before_s, after_s in pairwise(times_s):
         if after_s <= before_s:
             what = f"expected times in ascending order, got {after_s:g} after {before_s:g}"

@@ -157,15 +157,7 @@ class LowerBound:
         coming: Instant,
         extra_j: float,
     ) -> float:
-        """Return the lower bound over all schedules that start no more jobs before `now_s`.
-
-        Args:
-            now_s: the time, s.
-            nodes: state of each node.
-            waiting: number of waiting jobs by kind.
-            coming: the next submissions.
-            extra_j: energy above idle power, past and future, if no more jobs start, J.
-        """
+        """Return the lower bound over all schedules that start no more jobs before `now_s`."""
         soonest_s, priced_j = now_s, extra_j
         for node, its in zip(nodes, self._prices, strict=True):
             if node.jobs:

@@ -174,16 +174,7 @@ def find_optimum(
 
 
 class _State(NamedTuple):
-    """A state with a decision to make. States sort by bound, lowest first.
-
-    Attributes:
-        bound: lower bound over all schedules that continue from here.
-        order: number of the state; breaks ties.
-        now_s: the time, s.
-        cluster: nodes and queue.
-        coming: index of the next submissions.
-        extra_j: energy above idle power, past and future, if no more jobs start, J.
-    """
+    """A state with a decision to make. States sort by bound, lowest first."""
 
     bound: float
     order: int

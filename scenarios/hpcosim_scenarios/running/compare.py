@@ -153,15 +153,7 @@ def _compared(
     base: str,
     by: Sequence[GroupedBy],
 ) -> Comparison:
-    """Run policies, and compare their results.
-
-    Args:
-        policies: policies, each with its results folder; None: it needs none.
-        run: runs a policy and returns its metrics.
-        on_result: as for `compare_policies`.
-        base: name of the policy with which the others are compared; empty: none.
-        by: as for `compare_policies`.
-    """
+    """Run policies, and compare their results."""
     metrics, outcomes, groups = {}, {}, {}
     for policy, folder in policies:
         try:
@@ -202,10 +194,7 @@ def _runner(
     *,
     keeps: bool,
 ) -> Run:
-    """Return the function that runs a policy and returns its metrics.
-
-    `keeps` states that the user has named a folder; with `inproc`, others are temporary.
-    """
+    """Return the function that runs a policy and returns its metrics."""
     if transport == "inproc":
         loaded = Library([path], overrides).default
         return partial(_run_in_process, loaded, formats, warn, keeps)
@@ -261,15 +250,7 @@ def _folders(
     force: bool,
     needed: bool,
 ) -> Iterator[list[Path] | list[None]]:
-    """Check and yield the results folder of each policy; None: no results are written.
-
-    Args:
-        policies: the policies.
-        out: the folder that contains those folders; None: the user named none.
-        transport: the transport.
-        force: accept folders with results.
-        needed: results must be written, at least to temporary folders.
-    """
+    """Check and yield the results folder of each policy; None: no results are written."""
     if out is None and transport == "inproc":
         if not needed:
             yield [None] * len(policies)
@@ -455,11 +436,7 @@ def compare_platforms(
 
 
 def _platform(path: Path) -> Any:
-    """Return the section `platform` of a scenario file, as plain data.
-
-    Raises:
-        ScenarioError: it has none.
-    """
+    """Return the section `platform` of a scenario file, as plain data."""
     tree = scenario_tree(path)
     if not isinstance(tree, dict) or "platform" not in tree:
         raise ScenarioError("expected a scenario file with the section `platform`", path)

@@ -241,11 +241,7 @@ def _check_agents(scheduler: Scheduler) -> None:
 
 
 def _check_settings(own: Scheduler, scheduler: str | None) -> None:
-    """Check the settings of the job scheduler. One that replaces the scenario's may ignore them.
-
-    Raises:
-        ScenarioError: one is invalid, or the scheduler takes none; has the field.
-    """
+    """Check the settings of the job scheduler. One that replaces the scenario's may ignore them."""
     name = canonical_name(scheduler or own.name)
     if not own.settings or (scheduler is not None and name not in SITES):
         return
@@ -259,11 +255,7 @@ def _check_settings(own: Scheduler, scheduler: str | None) -> None:
 
 
 def _check_switching(scenario: Scenario, name: str, power: Power, awareness: Awareness) -> None:
-    """Check that a power manager supports the scheduler, the platform and the rules.
-
-    Raises:
-        ScenarioError: it does not; has the field, not file and line.
-    """
+    """Check that a power manager supports the scheduler, the platform and the rules."""
     if isinstance(power, AlwaysOn):
         return
     if all(group.power_states is None for group in scenario.platform.nodes):
@@ -442,11 +434,7 @@ def baseline_warnings(baseline: str, policies: Sequence[ComparedPolicy]) -> list
 
 
 def _manager(text: str) -> Power:
-    """Return the power manager in a mapping.
-
-    Raises:
-        PolicyError: it is invalid.
-    """
+    """Return the power manager in a mapping."""
     settings, *others = parse_power_list(text)
     if others:
         raise PolicyError(f"--baseline: expected one power manager, got {text!r}")

@@ -129,17 +129,7 @@ def _free_tcp_address() -> str:
 
 
 class _Process:
-    """A process with a command of hpcosim. It ends at the end of the `with` block at the latest.
-
-    Args:
-        name: name in error messages.
-        command: the arguments of `hpcosim`.
-        keep_open: file descriptors that the process inherits.
-        environment: additional environment variables.
-        prints: whether its standard output, such as what a user's policy prints, becomes this
-            process's standard error; otherwise it is dropped.
-        fork: whether it may be a fork of this process.
-    """
+    """A process with a command of hpcosim. It ends at the end of the `with` block at the latest."""
 
     def __init__(
         self,
@@ -215,11 +205,7 @@ def _server(
 
 
 def _watch(server: _Process, status: StatusReader, client: _Process, report: Report) -> None:
-    """Wait until both processes have ended, and report progress.
-
-    Raises:
-        RunError, ScenarioError, ResultsError: as `run_processes`.
-    """
+    """Wait until both processes have ended, and report progress."""
     while not server.child.wait(0.0):
         progress = status.read(POLL_EVERY_S)
         if progress is not None:

@@ -151,12 +151,7 @@ def _least_w(group: NodeGroup, *, switches: bool) -> float:
 
 
 def _most_w(group: NodeGroup, *, ahead: bool) -> float:
-    """Return the greatest power of a node without a job, W.
-
-    Args:
-        group: the group of the node.
-        ahead: whether nodes are switched on without a job.
-    """
+    """Return the greatest power of a node without a job, W."""
     states = group.power_states
     if states is None:
         return group.idle_w

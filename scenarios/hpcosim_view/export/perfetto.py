@@ -82,14 +82,7 @@ class _Trace:
         self._cleared = False
 
     def track(self, name: str, parent: int = 0, rank: int = 0, **fields: Any) -> int:
-        """Write the description of a track and return its number.
-
-        Args:
-            name: name.
-            parent: number of the parent; 0: none.
-            rank: place among the tracks of the same parent.
-            fields: further fields of `TrackDescriptor`.
-        """
+        """Write the description of a track and return its number."""
         self._tracks += 1
         kind = self.protos.TrackDescriptor
         packet = self._packet()
@@ -249,12 +242,7 @@ def _last_reasons(frame: Frame) -> list[str | None]:
 
 
 class _Lanes:
-    """The lanes of nodes; a job on a node takes the lowest free one.
-
-    Args:
-        trace: the trace, to describe lanes when they are first used.
-        nodes: track of each node, which is its first lane.
-    """
+    """The lanes of nodes; a job on a node takes the lowest free one."""
 
     def __init__(self, trace: _Trace, nodes: list[int]) -> None:
         self._trace = trace

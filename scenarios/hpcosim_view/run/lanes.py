@@ -113,11 +113,7 @@ class Lanes:
         ]
 
     def _take_each(self, parts: list[tuple[int, int]]) -> tuple[list[tuple[int, int]], list[Box]]:
-        """Take cores of nodes: pairs of node and number of cores, in ascending order.
-
-        Returns:
-            The bits of the taken cores, by node, and the boxes.
-        """
+        """Take cores of nodes: pairs of node and number of cores, in ascending order."""
         held: list[tuple[int, int]] = []
         found: list[Box] = []
         for node, cores in parts:
