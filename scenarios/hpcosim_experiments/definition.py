@@ -293,7 +293,6 @@ def resolve(name: str, axis: Axis | Sequence[Any], field: str) -> ResolvedAxis:
     """Return an axis with its values.
 
     Args:
-        name: name of the axis.
         axis: the axis in the file.
         field: its place in the file.
 
@@ -348,7 +347,6 @@ def settings_of(path: str, value: Any, field: str) -> dict[str, Any]:
 
     Args:
         path: path of the axis; empty: the value is a mapping of paths to values.
-        value: the value.
         field: its place in the file.
 
     Raises:

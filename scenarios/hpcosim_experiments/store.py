@@ -63,7 +63,6 @@ class RunStore:
         """Return a stored result; None: there is none, or it is damaged.
 
         Args:
-            key: the key.
             jobs: the result must have a table of jobs.
 
         Raises:
@@ -167,7 +166,6 @@ def summary_of(plan: Plan, store: RunStore, results: Results, *, changed: bool =
 
     Args:
         plan: the experiment.
-        store: the store.
         results: the stored results that are used.
         changed: whether the experiment file has changed since the last start.
     """

@@ -52,7 +52,6 @@ class Rows(NamedTuple):
     """A table.
 
     Attributes:
-        columns: its columns.
         rows: its rows; they have all columns.
     """
 
@@ -96,7 +95,6 @@ def write_table(path: Path, table: Rows, about: Mapping[str, str]) -> None:
 
     Args:
         path: the file; its suffix is the format, `.parquet` or `.csv`.
-        table: the table.
         about: metadata of a Parquet file.
 
     Raises:

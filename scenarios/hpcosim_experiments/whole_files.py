@@ -15,7 +15,6 @@ def write_whole(path: Path, content: bytes) -> None:
 
     Args:
         path: the file; missing folders are created.
-        content: its content.
 
     Raises:
         StoreError: the file cannot be written.

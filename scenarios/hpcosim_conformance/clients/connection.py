@@ -124,7 +124,6 @@ def started(words: Sequence[str], address: str) -> Iterator[Program]:
 
     Args:
         words: the command; `{address}` is replaced by the address.
-        address: address of the server.
 
     Raises:
         CommandError: the program cannot be started.

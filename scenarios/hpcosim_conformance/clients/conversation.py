@@ -60,7 +60,6 @@ class Conversation:
     """The exchange of one script with one client.
 
     Args:
-        script: the script.
         connection: the connection to the client.
         timeout_s: timeout for each request, and for the exit after the last reply, wall s.
         delay_s: maximum delay of a withheld reply, wall s. A resent request ends the delay.
@@ -241,7 +240,6 @@ def repeats(message: ClientMessage, last: ClientMessage | None) -> bool:
     """Return whether a request is the last one, resent.
 
     Args:
-        message: the request.
         last: the last answered request; None: there is none.
 
     Raises:
@@ -263,7 +261,6 @@ def number_of(message: Hello | Decisions, last: ClientMessage | None, session: s
     """Return the number of a new request: 0 for a hello, otherwise its `seq`.
 
     Args:
-        message: the request.
         last: the last answered request; None: there is none.
         session: session name in the welcome.
 

@@ -45,7 +45,6 @@ class SmallScenario:
 
     Attributes:
         jobs: the jobs, in order of submission.
-        platform: the cluster.
         requests: requests of jobs, by job number.
         site_events: what happens without the client.
     """
@@ -209,7 +208,6 @@ class Script:
     Replies are numbered: the welcome is 0, the others have the `seq` of their request.
 
     Attributes:
-        name: name of the check.
         rule: id of the rule that the check tests. A client that does not complete the script
             broke this rule unless it broke another rule before.
         scenario: the cluster and the jobs to schedule.

@@ -20,7 +20,6 @@ class Check(NamedTuple):
     """A check of a server.
 
     Attributes:
-        name: name of the check.
         rule: id of the rule that the check tests. It can also find other broken rules.
         run: runs the check; raises BrokenRuleError or NotTriedError.
     """
@@ -98,7 +97,6 @@ def try_server(
     """Run the checks of a server and yield a verdict after each.
 
     Args:
-        address: address of the server.
         only: names of the checks to run; empty: all checks.
         scenario: name of a scenario of the server; empty: its first scenario.
         timeout_s: timeout for each reply, wall s.

@@ -121,7 +121,6 @@ class OpenSession:
         """Apply the reply to the next request and return its events.
 
         Args:
-            reply: the reply.
             by_default: whether the request had neither `wake_on` nor `elapsed_s`.
 
         Raises:
@@ -270,7 +269,6 @@ def connected(
     """Yield a connection to a server. At the end of the block, close its sessions.
 
     Args:
-        address: address of the server.
         scenario: name of a scenario of the server; empty: its first scenario.
         timeout_s: timeout for each reply, wall s.
         keys: the keys for a server with keys; None: the server has none.

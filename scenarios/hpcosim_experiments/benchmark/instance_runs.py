@@ -60,7 +60,6 @@ def run_policy(
     """Run a suite with a scheduler in this process; write and verify the submission.
 
     Args:
-        suite: the suite.
         scheduler: name of a scheduler, PATH.py:FUNCTION, or an agent of the instances' scenarios;
             `INSTANCE` in it is replaced by the name of the instance.
         power: the power manager, as in a scenario.
@@ -105,7 +104,6 @@ def run_served(
     """Run a suite with a scheduler in its own process; write and verify the submission.
 
     Args:
-        suite: the suite.
         address: address at which the instances are served.
         client: as `command` of `serve_instances`.
         access: who may connect.
@@ -135,7 +133,6 @@ def serve_instances(
     """Serve the instances of a suite to a scheduler, one after the other; return the runs.
 
     Args:
-        suite: the suite.
         instances: its instances by name, in the order in which they are served.
         address: address to listen at.
         command: words of a command that starts the scheduler for one session, in which `{address}`

@@ -227,7 +227,6 @@ def verified_in(paths: Iterable[Path], suite: str = "") -> Iterator[Verified]:
     """Verify submissions.
 
     Args:
-        paths: the submissions.
         suite: the suite that they must be of; empty: the shipped one that each names.
 
     Raises:

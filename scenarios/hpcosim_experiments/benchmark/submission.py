@@ -137,7 +137,6 @@ def write_submission(
 
     Args:
         path: the file; an existing one is replaced.
-        suite: the suite.
         author: what to say about the scheduler.
         runs: the runs by instance.
         transport: how the scheduler was connected.

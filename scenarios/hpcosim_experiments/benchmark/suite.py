@@ -312,7 +312,6 @@ def policy_of(
     """Return a policy for an instance.
 
     Args:
-        suite: the suite.
         instance: one of its instances.
         loaded: the same, loaded.
         scheduler: name of a job scheduler, or of an agent of the instance's scenario.

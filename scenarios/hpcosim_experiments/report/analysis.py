@@ -75,7 +75,6 @@ class Results(NamedTuple):
     """The results of an experiment.
 
     Attributes:
-        name: name of the experiment.
         axes: labels of each axis, by its name, in the order of the experiment file.
         rows: one row per run: labels by axis, `run_key`, `status` (`ok` or `failed`), `error`,
             metrics by name (None: the run failed) and provenance.
@@ -95,7 +94,6 @@ class Analysis(NamedTuple):
     """The results of an experiment and how they are summarised.
 
     Attributes:
-        name: name of the experiment.
         axes: labels of each axis, by its name.
         runs: all runs, in the order of the axes' labels.
         rows: the runs that count in statistics: one of all identical repeats of a combination.

@@ -50,7 +50,6 @@ class Cell(NamedTuple):
     """A cell of a table.
 
     Attributes:
-        text: the text.
         interval: the confidence interval; empty: none.
         strong: whether the interval excludes the value of no difference.
     """
@@ -65,8 +64,6 @@ class Table(NamedTuple):
 
     Attributes:
         name: name of its LaTeX file, without suffix.
-        title: its title.
-        caption: its caption.
         head: titles of the columns.
         rows: the cells of each row.
         labels: number of first columns that are left-aligned labels.
@@ -93,7 +90,6 @@ def column_of(
     """Return the title of a column of estimates, and its cells.
 
     Args:
-        measure: the measure.
         estimates: the estimates, in the unit of the metric.
         none: value that means no difference; None: the column has no differences.
     """

@@ -267,11 +267,9 @@ class Content(NamedTuple):
     """The content of a report.
 
     Attributes:
-        title: its title.
         facts: pairs of a name and a text: the number of runs, what made them, and the
             figures that are left out.
         overview: the tables of what was run.
-        figures: the figures.
         tables: the tables of results.
     """
 

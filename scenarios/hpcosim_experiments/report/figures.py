@@ -254,8 +254,6 @@ class DrawnFigure(NamedTuple):
 
     Attributes:
         name: name of its files, without their suffix.
-        title: its title.
-        caption: its caption.
     """
 
     name: str

@@ -77,7 +77,6 @@ def with_digits(measure: Measure, values: Iterable[float | None]) -> Measure:
     """Return a measure with the number of digits that shows values with three significant ones.
 
     Args:
-        measure: the measure.
         values: the values, in the unit of the metric. The median of those that are not 0 counts.
             None and NaN are left out.
     """

@@ -69,7 +69,6 @@ def write_report(folder: Path, results: Results, settings: ReportSettings) -> li
     Args:
         folder: existing output folder. It receives `report.html`, `report.md`, `tables/*.tex` and
             `figures/*.svg` and `*.pdf`.
-        results: the results.
         settings: the section `report` of the experiment file, which `check` has accepted.
 
     Returns:

@@ -155,9 +155,7 @@ def common_settings(
     """Return what all runs set: the section `set`, and the values of the command line.
 
     Args:
-        experiment: the experiment.
         overrides: values of the command line, by dotted path or short name.
-        axes: the axes.
         folder: the absolute folder of the experiment file, where the paths in it start.
 
     Raises:
@@ -283,7 +281,6 @@ class Plan(NamedTuple):
 
     Attributes:
         path: the experiment file.
-        text: its text.
         experiment: its content.
         axes: the axes by name.
         runs: the runs in the order of the experiment. Runs with equal keys are simulated once.

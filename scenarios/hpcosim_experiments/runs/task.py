@@ -234,7 +234,6 @@ class Simulated(NamedTuple):
     """What a task returns.
 
     Attributes:
-        result: the result.
         jobs: the table of jobs as a Parquet file. Empty: the run failed, or no table is wanted.
     """
 

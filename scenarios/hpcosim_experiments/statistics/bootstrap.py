@@ -91,7 +91,6 @@ def estimate(strata: Strata, statistic: Statistic, settings: Bootstrap) -> Estim
 
     Args:
         strata: the samples.
-        statistic: the statistic.
         settings: method, level, number and seed of the bootstrap samples.
     """
     size = sum(len(stratum) for stratum in strata)

@@ -176,7 +176,6 @@ def utilization_within(record: RunRecord, period: Period) -> float:
 
     Args:
         record: a run, complete or not.
-        period: the period.
     """
     if period.end_s <= period.start_s:
         return 0.0

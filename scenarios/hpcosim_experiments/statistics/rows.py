@@ -93,7 +93,6 @@ class Identical(NamedTuple):
     """An axis of repeats whose labels make no difference in some combinations.
 
     Attributes:
-        axis: the axis.
         combinations: number of combinations in which all runs over the axis are identical.
         of: number of combinations with several successful runs over the axis.
     """

@@ -123,7 +123,6 @@ def check_power(platform: Platform, path: Path | None) -> None:
     """Check that at least one node draws power. Otherwise every action costs the same energy.
 
     Args:
-        platform: the cluster.
         path: the scenario file, for the message; None: there is none.
 
     Raises:

@@ -181,14 +181,12 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         overrides: values that replace those of the scenario, by dotted path.
         observation: form of the observation, `dict` or `flat`.
         invalid: handling of an action without a job: choose the `first`, or `raise` an error.
-        task: the task.
         jobs: the workload.
         render_mode: None; there is no rendering.
         **settings: with `scenario`: fields of `BatchTask`: `window_jobs` (64), `episode_jobs`,
             `reward` (`bounded_slowdown`), `reward_scale`.
 
     Attributes:
-        task: the task.
         simulation: the simulation of this episode.
         view: the scheduler's view of it.
         visible: the jobs among which this decision chooses.

@@ -36,7 +36,6 @@ class BatchTask:
     """The task of a batch agent, without the workload.
 
     Attributes:
-        platform: the cluster.
         window_jobs: number of visible jobs, the first of the queue; 1 to 1000.
         episode_jobs: number of consecutive jobs of an episode, from a random position; None: the
             whole workload.
@@ -131,7 +130,6 @@ def episode_jobs(
     """Return the jobs of an episode.
 
     Args:
-        task: the task.
         jobs: the workload.
         first: number of the first job, counted from 0; None: a random one.
         rng: random number generator.

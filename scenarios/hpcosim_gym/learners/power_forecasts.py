@@ -91,7 +91,6 @@ class Instance(NamedTuple):
 
     Attributes:
         scenario: has the cluster.
-        jobs: the jobs.
         wait_price_w: price of waiting, J/s.
         timeout_s: idle time after which nodes are switched off, s.
     """

@@ -78,7 +78,6 @@ def write_checkpoint(out: Path, state: Mapping[str, Tensor], progress: TrainingP
     Args:
         out: the folder.
         state: the state that training resumes from, by dotted names.
-        progress: the progress.
 
     Raises:
         OSError: the file cannot be written.

@@ -34,7 +34,6 @@ class Learner(ABC):
     """An agent and the problem it learns.
 
     Attributes:
-        agent: the agent.
         settings: settings of the training.
         iterations: number of iterations, 0 or more.
         measures: names of the additional metrics of an iteration.

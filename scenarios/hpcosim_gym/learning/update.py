@@ -164,7 +164,6 @@ def behaviour_cloning(
     """Update an agent by behaviour cloning: the actor learns the actions, the critic their returns.
 
     Args:
-        agent: the agent.
         demonstrations: whole episodes; their log-probabilities are ignored.
         settings: discount of the returns, and number of epochs.
         rng: generator that shuffles the minibatches.
@@ -264,7 +263,6 @@ class Agent(Generic[A, Observed]):
     """Actor and critic of a problem, with their optimisers.
 
     Args:
-        actor: the actor.
         critic: the critic; None: learning without a critic.
         evaluate: evaluates actions under an actor, given the observations.
         value: returns the critic's values of observations, float32[decisions].

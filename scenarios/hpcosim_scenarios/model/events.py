@@ -196,12 +196,7 @@ class Action(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 def job_actions(actions: Iterable[Action], jobs: JobTable) -> Iterator[JobAction]:
-    """Yield the actions on jobs of a table; actions on other jobs are left out.
-
-    Args:
-        actions: the actions.
-        jobs: the jobs.
-    """
+    """Yield the actions on jobs of a table; actions on other jobs are left out."""
     numbers, tasks = _numbers(jobs)
     for action in actions:
         for number in _found(action.reference, numbers, tasks):
@@ -222,7 +217,6 @@ def check_actions(actions: Iterable[Action], jobs: JobTable) -> None:
     """Check that each action names a job of the workload.
 
     Args:
-        actions: the actions.
         jobs: the jobs of the source, before a selection.
 
     Raises:

@@ -129,7 +129,6 @@ def named_files(scenario: Scenario, folder: Path) -> dict[str, Path]:
     Job logs of the catalogue and files of the scheduler are not among them.
 
     Args:
-        scenario: the scenario.
         folder: the folder of its file, where relative paths start.
     """
     files = {path: _value(scenario, path) for path in FILES}
@@ -142,7 +141,6 @@ def input_files(scenario: Scenario, folder: Path) -> dict[str, Path]:
     Files of the scheduler are not among them.
 
     Args:
-        scenario: the scenario.
         folder: the folder of its file, where relative paths start.
 
     Raises:
@@ -157,7 +155,6 @@ def with_files(scenario: Scenario, files: Mapping[str, Path]) -> Scenario:
     """Return a scenario that reads other files.
 
     Args:
-        scenario: the scenario.
         files: the files by dotted path, as of `input_files`; traces keep their names.
     """
     for path, file in files.items():

@@ -51,7 +51,6 @@ def jobs_of(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTable:
     """Return the jobs of a scenario.
 
     Args:
-        scenario: the scenario.
         folder: the folder of the scenario's file; relative paths start here.
         most: maximum number of jobs that a model may draw if it fills days or sequences.
 
@@ -210,7 +209,6 @@ def offered_load(jobs: JobTable, platform: Platform, reference_ghz: float | None
 
     Args:
         jobs: the jobs, in order of submission.
-        platform: the cluster.
         reference_ghz: clock at which run times hold; None: they hold on every node.
 
     Returns:

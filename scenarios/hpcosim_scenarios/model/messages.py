@@ -96,7 +96,6 @@ def unknown_key(
     """Return the error for a key that the mapping at a field does not have.
 
     Args:
-        key: the key.
         field: path of the mapping.
         known: keys of the mapping, among which the nearest is suggested.
         nested: paths of the keys in mappings below it, by key.

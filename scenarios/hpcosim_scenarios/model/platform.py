@@ -239,7 +239,6 @@ def check_platform(platform: Platform, tree: Mapping[str, Any]) -> None:
     """Check a platform that was read from a scenario.
 
     Args:
-        platform: the platform.
         tree: the plain data that it was read from, with unknown keys.
 
     Raises:

@@ -127,7 +127,6 @@ def check_dates(scenario: Scenario, series: Iterable[ScenarioSeries]) -> None:
     """Check that time 0 of the simulation has the same date in all files with dates.
 
     Args:
-        scenario: the scenario.
         series: its series, as of `series_of`.
 
     Raises:
@@ -177,7 +176,6 @@ def moved_warnings(
     """Return warnings if a selection moves the jobs to time 0, but not the series of the scenario.
 
     Args:
-        scenario: the scenario.
         series: its series, as of `series_of`.
         moved_s: time of the first selected job in the source, as of `jobs.moved_s`.
     """

@@ -160,7 +160,6 @@ def find_optimum(
 
     Args:
         scenario: platform and rules.
-        jobs: the jobs.
         objective: `energy` or `edp`.
         placements: the class of schedules, see above.
         max_states: number of expanded states after which the search stops, 1 or more; None: no

@@ -130,7 +130,6 @@ def run_in_process(
     """Run a simulation with a policy, write the results, and return the metrics.
 
     Args:
-        opened: the simulation.
         policy: called with the view after every batch of events.
         out: the results folder; None: nothing is written.
         report: called with the progress about ten times a second.

@@ -103,11 +103,8 @@ class LoadedScenario(NamedTuple):
 
     Attributes:
         scenario: the scenario after overrides.
-        jobs: its jobs.
-        overrides: the overrides.
         source: the origin of the jobs; None: they are not those of the scenario.
         economics: price and carbon intensity of electricity; None: unknown.
-        signals: its signals.
         moved_s: time of the first selected job in the source, before the selection moved it to 0.
     """
 
@@ -354,7 +351,6 @@ def site_events_of(scenario: Scenario, jobs: JobTable) -> SiteEvents:
     """Return the failures and actions of a scenario.
 
     Args:
-        scenario: the scenario.
         jobs: the jobs of the run; actions on other jobs are left out.
 
     Raises:

@@ -86,7 +86,6 @@ def plan_of(
 
     Args:
         scenario: platform, rules and seed; its power manager is ignored.
-        jobs: the jobs.
         scheduler: the job scheduler; None: the scenario's.
         signals: the signals of the scenario.
 
@@ -117,8 +116,6 @@ def with_plan(
 
     Args:
         chosen: the policy; one that needs no plan is yielded unchanged.
-        scenario: the scenario.
-        jobs: its jobs.
         out: the results folder; None: the plan is not kept.
         signals: the signals of the scenario.
 

@@ -45,7 +45,6 @@ class Replayed(NamedTuple):
             replies.
         replayed_s: simulated time up to which the journal decided, s.
         fault: why the journal ends early; empty: it does not.
-        metrics: the metrics.
         currency: currency of the costs in them.
     """
 
@@ -77,7 +76,6 @@ def replay(
     A journal that is cut off or damaged is replayed up to there.
 
     Args:
-        journal: the journal.
         scenario: the scenario's file; None: that of the journal.
         until_s: simulated time at which the replay ends, s; None: the end of the journal.
         policy: a scheduler that takes over there, with a snapshot of the session; None: none does.

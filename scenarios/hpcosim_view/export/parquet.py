@@ -80,7 +80,6 @@ def arrow_table(columns: Columns, metadata: Mapping[str, str] | None = None) -> 
     """Return a table for pyarrow.
 
     Args:
-        columns: its columns.
         metadata: metadata of the table; None: none.
 
     Raises:

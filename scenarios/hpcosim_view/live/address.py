@@ -137,7 +137,6 @@ class Page(NamedTuple):
 
     Attributes:
         socket: the listening socket.
-        address: its address.
         token: the token that every request needs; empty: none.
         names: names of this machine.
         secret: makes the value of the cookie from the token.

@@ -141,7 +141,6 @@ class Guard:
     Args:
         app: the application.
         host: the host at which the server listens.
-        port: its port.
         token: the token that every request needs; empty: none.
         names: names of this machine.
         secret: makes the value of the cookie from the token; None: a random one.
@@ -317,9 +316,7 @@ def make_app(
     """Return the application of a hub, behind its guard.
 
     Args:
-        hub: the hub.
         host: the host at which the server listens.
-        port: its port.
         token: the token that every request needs; empty: none.
         names: names of this machine.
         secret: makes the value of the cookie from the token; None: a random one.

@@ -67,7 +67,6 @@ class Event(NamedTuple):
 
     Attributes:
         kind: `message` (a frame), `restart`, `end` or `closing`.
-        data: its data.
     """
 
     kind: str

@@ -63,8 +63,6 @@ class Source:
 
     Args:
         label: public label of the session.
-        opened: its simulation.
-        pace: its pace.
         reader: makes the reader of its simulation when the first frame is wanted.
         deliver: passes reports to the hub.
 

@@ -245,7 +245,6 @@ class WebServer:
     """Serves a hub for the `with` block.
 
     Args:
-        hub: the hub.
         page: where it is served.
         workers: listening socket for the links of workers; None: sessions are in this process.
         request_timeout_s: time after which a connection without a whole request is closed, s.

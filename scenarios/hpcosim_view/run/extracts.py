@@ -78,7 +78,6 @@ def by_job(frame: Frame, rows: str, column: str, missing: float = math.nan) -> F
     """Return a column of starts or ends by row of the job.
 
     Args:
-        frame: the run.
         rows: name of the column with the row of the job.
         column: name of the column with the values.
         missing: value of jobs without such a row.
@@ -191,8 +190,6 @@ class Counter(NamedTuple):
     """A number over time.
 
     Attributes:
-        name: name.
-        unit: unit.
         samples: time, s, and value from this time on, in chronological order. The last sample is
             at the end of the run and repeats the value.
     """
@@ -267,7 +264,6 @@ def sums(times_s: Floats, changes: Floats) -> Steps:
 
     Args:
         times_s: time of each change, s, in any order.
-        changes: the changes.
     """
     order = np.argsort(times_s, kind="stable")
     at_s, first = np.unique(times_s[order], return_index=True)

@@ -233,7 +233,6 @@ def boxes_of(lanes: Lanes, starts: Starts, ends: Ends) -> dict[str, Any]:
 
     Args:
         lanes: the free cores.
-        starts: the starts.
         ends: the ends of these periods or of periods before.
 
     Raises:

@@ -218,9 +218,6 @@ class RecordingReader:
     The simulation stays as it is: power is computed by replaying the recording. The time of a call
     is proportional to what is new. Call it in the thread of the simulation, between requests.
 
-    Args:
-        opened: the simulation.
-
     Attributes:
         is_behind: whether the last frame was limited: the simulation has more than was returned.
     """

@@ -56,7 +56,6 @@ class Column(NamedTuple):
     """A column of a table.
 
     Attributes:
-        title: title.
         width: number of characters; 0: as long as the text. Longer texts are cut off.
         left: whether texts begin at the left edge.
         whole: whether longer texts widen the column instead: a part of a number is another number.
@@ -244,7 +243,6 @@ def time_in(frame: Frame, text: str) -> float:
     """Return a simulated time in a run, s.
 
     Args:
-        frame: the run.
         text: seconds; a number with a unit, such as `36h`; `M:SS`, `H:MM:SS`, `D-HH`, `D-HH:MM`
             or `D-HH:MM:SS`; or a percentage of the time from the begin to the end of the run. A
             time in the second of the begin is the begin, since tables print whole seconds.
@@ -385,7 +383,6 @@ def queue_at(frame: Frame, at_s: float, states: Collection[str] = ACTIVE) -> lis
     """Return the jobs at a time: by partition, waiting jobs first, then by submission.
 
     Args:
-        frame: the run.
         at_s: simulated time, s.
         states: states of the jobs; jobs that are over are those that ended up to this time.
     """
@@ -402,7 +399,6 @@ def squeue(jobs: Iterable[QueuedJob], *, long: bool = False, start: bool = False
     """Return the lines of the table.
 
     Args:
-        jobs: the jobs.
         long: also print the requested time, and states in full.
         start: print waiting jobs with their expected start, in this order.
     """
