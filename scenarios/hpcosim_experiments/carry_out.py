@@ -125,9 +125,7 @@ def run_experiment(
         out: the output folder; None: `results/NAME`.
         overrides: values to set in the scenario in all runs, by dotted path.
         executor: where the runs are simulated; None: in processes on this machine, one per core.
-        table_format: format of the tables.
         force: accept an output folder with other files, and simulate all runs again.
-        warn: called with each warning.
         say: called with sentences about the progress.
 
     Raises:
@@ -163,12 +161,9 @@ def simulate_plan(
     """Simulate the runs of an experiment that are not stored in the output folder.
 
     Args:
-        plan: the experiment.
-        folder: the output folder.
         executor: where the runs are simulated.
         force: accept an output folder with other files.
         again: simulate all runs, also stored ones.
-        warn: called with each warning.
         say: called with sentences about the progress.
 
     Returns:

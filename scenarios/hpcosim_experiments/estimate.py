@@ -96,7 +96,6 @@ class DryRun(NamedTuple):
     """What an experiment would do.
 
     Attributes:
-        plan: the experiment.
         stored: stored results that it would use, by key.
         jobs: numbers of jobs of the runs to simulate, by key.
         estimate: the time that they would take.

@@ -39,7 +39,6 @@ class RunStore:
     Several processes can use the same folder.
 
     Args:
-        folder: the output folder.
         warn: called with each damaged file.
     """
 
@@ -165,7 +164,6 @@ def summary_of(plan: Plan, store: RunStore, results: Results, *, changed: bool =
     """Return a sentence about the runs: how many are stored, missing and left over.
 
     Args:
-        plan: the experiment.
         results: the stored results that are used.
         changed: whether the experiment file has changed since the last start.
     """

@@ -153,7 +153,6 @@ def write_jobs(
 
     Args:
         path: the file; its suffix is the format, `.parquet` or `.csv`.
-        plan: the experiment.
         results: the results by key; failed runs have no rows.
         store: has the table of each run.
         about: metadata of a Parquet file.

@@ -277,7 +277,6 @@ def write_report(
     The same results give the same bytes.
 
     Args:
-        folders: results folders.
         out: the file; missing folders are created. A report there is replaced; a link stays.
         force: also replace a file that is no report.
         warn: receives each notice that jobs or settings differ; the page has them, too.
@@ -301,7 +300,6 @@ def report_page(folders: Sequence[Path], warn: Callable[[str], None] = lambda wa
     """Return the page that shows the runs of one to four results folders.
 
     Args:
-        folders: results folders.
         warn: receives each notice that jobs or settings differ; the page has them, too.
 
     Raises:

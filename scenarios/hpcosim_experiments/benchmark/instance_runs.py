@@ -106,7 +106,6 @@ def run_served(
     Args:
         address: address at which the instances are served.
         client: as `command` of `serve_instances`.
-        access: who may connect.
         out: the file to write.
         author: what to say about the scheduler.
         report: called with the name of each instance when a session of it is opened.
@@ -138,7 +137,6 @@ def serve_instances(
         command: words of a command that starts the scheduler for one session, in which `{address}`
             is replaced by the address; empty: somebody else starts it, and it connects again after
             each session.
-        access: who may connect.
         report: called with the name of each instance when a session of it is opened.
 
     Raises:

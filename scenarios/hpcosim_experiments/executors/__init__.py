@@ -62,7 +62,6 @@ def results_of(
     """Call a function for each task and return the results in the order of the tasks.
 
     Args:
-        executor: runs the tasks.
         function: a function that workers can import, or a `functools.partial` of one.
         tasks: its arguments, one for each call.
         on_done: called after each task with the number of completed tasks and of all tasks.
@@ -127,7 +126,6 @@ def open_executor(
     """Open an executor; its workers stop when the context ends.
 
     Args:
-        settings: settings of the executor.
         files: all files that the tasks read. Ray ships them once to each node; local processes and
             Slurm read them in place.
         folders: environment variables of the workers that name a folder of input files, such as

@@ -101,7 +101,6 @@ class RayExecutor:
     Args:
         settings: the cluster.
         log: file for the output of the driver process.
-        files: input files.
         folders: environment variables that name folders of input files.
 
     Attributes:
@@ -245,10 +244,8 @@ def serve(
     """Connect to a cluster and run tasks until the parent closes the connection.
 
     Args:
-        calls: connection to the parent.
         settings: the cluster.
         log: file for all that Ray prints.
-        files: input files.
         folders: environment variables that name folders of input files.
     """
     signal.signal(signal.SIGTERM, _end)
@@ -275,9 +272,7 @@ class RayDriver:
     """Runs tasks on a Ray cluster and reports their outcomes.
 
     Args:
-        calls: connection to the parent.
         settings: the cluster.
-        files: input files.
         folders: environment variables that name folders of input files.
     """
 

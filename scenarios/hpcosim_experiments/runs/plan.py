@@ -306,7 +306,6 @@ def plan_of(
     Args:
         path: the experiment file.
         overrides: values to set in the scenario in all runs, by dotted path or short name.
-        warn: called with each warning.
         changed: returns the combinations to run from those of the file.
         measures: returns further metrics of a run.
 

@@ -45,7 +45,6 @@ class Bootstrap(NamedTuple):
     Attributes:
         confidence: level of the interval, between 0 and 1.
         method: `percentile` or `bca`.
-        resamples: number of bootstrap samples.
         seed: seed of the random numbers. Each interval begins with it, so an interval depends on
             its own values only, and intervals of samples of the same size are comparable.
     """

@@ -185,7 +185,6 @@ def parts_of(count: int, together: int) -> list[Ints]:
     depend on the size of the batch. The parts therefore do not depend on the number of workers.
 
     Args:
-        count: number of episodes.
         together: number of episodes of a part; the last part may have fewer.
     """
     return [np.arange(first, min(first + together, count)) for first in range(0, count, together)]

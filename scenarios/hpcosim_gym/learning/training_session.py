@@ -34,7 +34,6 @@ class Learner(ABC):
     """An agent and the problem it learns.
 
     Attributes:
-        settings: settings of the training.
         iterations: number of iterations, 0 or more.
         measures: names of the additional metrics of an iteration.
         description: text of everything that determines the weights, see `settings.description`.
@@ -95,9 +94,6 @@ class TrainingSession:
 
     def run(self, on_iteration: OnIteration = lambda _: None) -> None:
         """Train to the end; warn if a resumed training is complete.
-
-        Args:
-            on_iteration: called after each iteration.
 
         Raises:
             OSError: the folder cannot be written.

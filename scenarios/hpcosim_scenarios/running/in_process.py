@@ -133,7 +133,6 @@ def run_in_process(
         policy: called with the view after every batch of events.
         out: the results folder; None: nothing is written.
         report: called with the progress about ten times a second.
-        also: additional result writers.
         warn: called with each warning at the end of the run.
         watch: an observer of the run, and its pace; None: no observer, as fast as possible.
         explain: record explanations of the policy (`View.explain`).

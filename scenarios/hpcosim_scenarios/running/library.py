@@ -102,7 +102,6 @@ class LoadedScenario(NamedTuple):
     """A scenario with its jobs, ready to be simulated.
 
     Attributes:
-        scenario: the scenario after overrides.
         source: the origin of the jobs; None: they are not those of the scenario.
         economics: price and carbon intensity of electricity; None: unknown.
         moved_s: time of the first selected job in the source, before the selection moved it to 0.
@@ -267,7 +266,6 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
     """Return a new simulation of a scenario, with the full content of `run.json`.
 
     Args:
-        loaded: the scenario with its jobs.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """
@@ -291,7 +289,6 @@ def open_scenario(
     """Return a new simulation of a scenario.
 
     Args:
-        scenario: the scenario after overrides.
         jobs: the jobs to simulate; the workload section is not read.
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.

@@ -87,7 +87,6 @@ def plan_of(
     Args:
         scenario: platform, rules and seed; its power manager is ignored.
         scheduler: the job scheduler; None: the scenario's.
-        signals: the signals of the scenario.
 
     Raises:
         OracleError: the nodes differ, cannot be switched, have random switching times, or draw less
@@ -117,7 +116,6 @@ def with_plan(
     Args:
         chosen: the policy; one that needs no plan is yielded unchanged.
         out: the results folder; None: the plan is not kept.
-        signals: the signals of the scenario.
 
     Raises:
         OracleError, RunError: as `plan_of`.

@@ -140,7 +140,6 @@ def run_chosen(
 
     Args:
         chosen: the policy.
-        loaded: the scenario with its jobs.
         out: the results folder; None: nothing is written.
         report: called with the progress about ten times a second.
         formats: additional formats of results.
@@ -168,7 +167,6 @@ def opened_with(
 
     Args:
         chosen: the policy; an oracle without a plan gets one.
-        loaded: the scenario with its jobs.
         out: the results folder for the plan of an oracle; None: the plan is not kept.
 
     Raises:
@@ -275,7 +273,6 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
     """Return a scenario with its jobs and its scheduler.
 
     Args:
-        path: the scenario file.
         overrides: values of the scenario to replace, by dotted path.
 
     Raises:

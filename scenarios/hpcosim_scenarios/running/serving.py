@@ -62,7 +62,6 @@ def serve_scenarios(
         folder_per_session: write each session's results to a folder of its own in `out`. False:
             write them to `out` itself.
         overrides: values to change in all scenarios, by dotted path.
-        also: additional result writers.
         watch: an observer of the sessions, and their pace; None: no observer, as fast as possible.
             It needs a server with one worker.
         live: the live page of a server with several workers; None: there is none.

@@ -51,7 +51,6 @@ def check_seed(scenario: Scenario, overrides: Overrides, scheduler: str, warn: W
     """Warn about a seed that has no effect.
 
     Args:
-        scenario: the scenario after overrides.
         overrides: the overrides; without a seed there is no warning.
         scheduler: the job scheduler's name.
         warn: called with the warning.

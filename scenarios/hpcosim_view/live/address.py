@@ -136,7 +136,6 @@ class Page(NamedTuple):
     """Where the page is served. It outlives the process that serves it.
 
     Attributes:
-        socket: the listening socket.
         token: the token that every request needs; empty: none.
         names: names of this machine.
         secret: makes the value of the cookie from the token.

@@ -139,7 +139,6 @@ class Guard:
     """Checks host, token and origin of each request, and adds the security headers.
 
     Args:
-        app: the application.
         host: the host at which the server listens.
         token: the token that every request needs; empty: none.
         names: names of this machine.

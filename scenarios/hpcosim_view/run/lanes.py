@@ -205,7 +205,6 @@ class Starts(NamedTuple):
         time_s: start time, s.
         whole: whether the job holds all cores of its nodes.
         first: index of the first node in `nodes` and `tasks`; one more element than starts.
-        nodes: node numbers.
         tasks: number of tasks on each node.
     """
 
