@@ -7,6 +7,7 @@ import argparse
 from benchmarks import (
     batch,
     batsim,
+    compiled,
     deep_eas,
     executors,
     experiments,
@@ -31,6 +32,7 @@ from hpcosim.cli.printing import number
 BENCHMARKS = {
     "start": start.run,
     "in process": in_process.run,
+    "compiled": compiled.run,
     "wire": wire.run,
     "journal": journal.run,
     "service": service.run,

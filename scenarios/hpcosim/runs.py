@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
+from hpcosim_scenarios.model import Engine
 from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_scenarios.shipped import find_scenario, shipped_experiments
@@ -155,6 +156,7 @@ def run(
     out: str | Path | None = None,
     explain: bool = False,
     transport: Transport = "inproc",
+    engine: Engine = "auto",
 ) -> Run:
     """Simulate a scenario.
 
@@ -168,6 +170,8 @@ def run(
         explain: record why jobs wait.
         transport: `inproc`, or `ipc` and `tcp` for a scheduler in a process of its own. The results
             are the same. A function always runs in this process.
+        engine: `reference`, or `compiled`, which is faster, supports a part, and has the same
+            results; `auto` takes it where that saves time.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario, its workload or the scheduler is
@@ -187,6 +191,8 @@ def run(
     if out is None:
         weakref.finalize(result, shutil.rmtree, folder, ignore_errors=True)
     overrides = {**(set or {}), **({"scheduler.explain": True} if explain else {})}
+    if engine != "auto":
+        overrides["engine"] = engine
     with _scenario_file(scenario) as path:
         if callable(scheduler):
             name = getattr(scheduler, "__name__", "policy")

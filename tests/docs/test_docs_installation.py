@@ -15,8 +15,8 @@ from support.paths import ROOT
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-LARGE = {"rl", "sb3", "ray", "slurm"}
-"""Extras of trained agents and clusters, which the README and the tutorials tell to install."""
+LARGE = {"fast", "rl", "sb3", "ray", "slurm"}
+"""Extras of the compiled engine, of trained agents and of clusters, which pages tell to install."""
 DEVELOPMENT = {"docs", "test", "dev"}
 
 
@@ -43,7 +43,7 @@ def test_make_demo_installs_what_the_readme_shows() -> None:
     installed = {requirement.name for requirement in closure(extra)}
     for name in EXTRAS.keys() - LARGE - DEVELOPMENT:
         assert {requirement.name for requirement in closure(name)} <= installed
-    pages = [ROOT / "README.md", *(ROOT / "docs" / "tutorials").glob("*.md")]
+    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*/*.md")]
     told = {each for page in pages for each in re.findall(r"\[(\w+)\]'", page.read_text())}
     assert told >= LARGE
 

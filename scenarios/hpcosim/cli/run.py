@@ -10,12 +10,28 @@ import typer
 from hpcosim.cli import options
 from hpcosim.cli.live import Realtime, Speed, WatchRun
 from hpcosim.cli.usage import errors_in_one_line
+from hpcosim_scenarios.model import Engine
+from hpcosim_scenarios.running import Transport
 
 
 def run(
     scenario: options.ScenarioFile,
     scheduler: options.Scheduler = None,
-    transport: options.TransportOption = "ipc",
+    transport: Annotated[
+        Transport | None,
+        typer.Option(
+            help="ipc, tcp: simulator and scheduler in two processes; inproc: in one. The results "
+            "are identical. Default: inproc where the compiled engine may simulate, otherwise ipc.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="reference supports everything; compiled is faster, supports a part, and has the "
+            "same results; auto takes it where that saves time."
+        ),
+    ] = "auto",
     seed: options.Seed = None,
     changes: options.Set = None,
     lenient: options.Lenient = False,
@@ -57,9 +73,11 @@ def run(
         if journal is not None and transport == "inproc":
             raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
         overrides = options.overrides_of(changes, seed, lenient, explain=explain)
+        if engine != "auto":
+            overrides["engine"] = engine
         read = load_scenario(scenario, overrides)
         try:
-            shown = watched_run(speed, transport, realtime) if watch else nullcontext()
+            shown = watched_run(speed, transport or "ipc", realtime) if watch else nullcontext()
             with shown as watched:
                 metrics, folder = run_scenario(
                     scenario,

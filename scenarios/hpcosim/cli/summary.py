@@ -59,13 +59,15 @@ def print_summary(checked: Checked, *, as_json: bool) -> None:
 
 def summary_of(checked: Checked) -> dict[str, Any]:
     """Return the content of a scenario by name; units are in the names."""
-    scenario, jobs, source, chosen, _ = checked
+    scenario, jobs, source, chosen, _, engine = checked
     platform, skipped = scenario.platform, jobs.skipped
     infeasible, unstartable = _infeasible(checked), _unstartable(checked)
     return {
         "scenario": scenario.name,
         "scheduler": chosen.title,
         "seed": scenario.seed,
+        "engine": "compiled" if engine.is_compiled else "reference",
+        "engine_because": engine.why,
         "nodes": platform.node_count,
         "cores": platform.core_count,
         "workload": _origin(scenario.workload, source),
@@ -157,6 +159,7 @@ def _lines(summary: dict[str, Any], *, kill_at_walltime: bool) -> dict[str, str]
         "scenario": summary["scenario"],
         "scheduler": summary["scheduler"],
         "seed": str(summary["seed"]),
+        "engine": f"{summary['engine']}: {summary['engine_because']}",
         "nodes": f"{summary['nodes']:,}",
         "cores": f"{summary['cores']:,}",
         "workload": summary["workload"],

@@ -22,10 +22,12 @@ from hpcosim_scenarios.model.file import TRACES, with_files
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.running.engine import compiled_simulation, run_compiled
 from hpcosim_scenarios.running.in_process import Report, ignore, run_in_process
 from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.policies import Chosen
-from hpcosim_scenarios.running.run import opened_with
+from hpcosim_scenarios.running.run import about_chosen, opened_with
+from hpcosim_scenarios.running.warnings import ignore_warning
 from hpcosim_sim.record.results import warnings_of
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.versions import hpcosim_version
@@ -134,17 +136,22 @@ def simulate(
     _use_traces(task.files, places)
     loaded = load_with(scenario, Path(), _table(task.table, scenario))
     chosen = task.chosen.moved(files.local)
-    with opened_with(chosen, loaded) as (opened, policy):
-        whole = run_in_process(opened, policy, report=report, explain=chosen.explain)
+    compiled = compiled_simulation(loaded, chosen, ignore_warning)
+    if compiled is not None:
+        about = about_chosen(loaded, chosen)
+        record, whole = run_compiled(compiled, about, None, report, (), ignore_warning)
+    else:
+        with opened_with(chosen, loaded) as (opened, policy):
+            whole = run_in_process(opened, policy, report=report, explain=chosen.explain)
+        record, about = opened.simulation.record(), opened.run
     check_unchanged(task.checksums, files)  # a policy or a log may have been read in between
-    record = opened.simulation.record()
     measured = measure(record, task.settings, whole)
     more = task.measures(record, loaded.jobs) if task.measures else {}
     result = msgspec.structs.replace(
         base,
         metrics={**measured.metrics, **more},
         breakdowns=measured.breakdowns,
-        warnings=warnings_of(record, opened.run),
+        warnings=warnings_of(record, about),
     )
     if not task.jobs:
         return Simulated(result)

@@ -16,6 +16,7 @@ from hpcosim_protocol import (
     Processor,
     Switch,
 )
+from hpcosim_scenarios.model import Engine
 from hpcosim_scenarios.model.events import Action, Failures, NodeEvent, RandomFailures, Times
 from hpcosim_scenarios.model.messages import Count, Name
 from hpcosim_scenarios.model.series import Economics, Signals, SignalSource
@@ -89,6 +90,9 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
             is told with forecasts. Null: none.
         failures: failures, drains and repairs of nodes. Null: none.
         actions: what users and administrators do to jobs, such as `cancel` and `hold`.
+        engine: what simulates: `reference` supports everything; `compiled` supports a part, is much
+            faster, and has the same results; `auto` takes the compiled engine where it supports all
+            of the run and saves time. `hpcosim validate` says which is taken, and why.
     """
 
     name: Name
@@ -104,6 +108,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     signals: Signals | None = None
     failures: Failures | None = None
     actions: Annotated[tuple[Action, ...], Meta(max_length=100_000)] = ()
+    engine: Engine = "auto"
 
     @property
     def currency(self) -> str:

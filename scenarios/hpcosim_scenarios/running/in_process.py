@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from hpcosim_client import Policy, PolicyError, play
 from hpcosim_protocol import Decision, Event, EventKind
@@ -20,7 +21,8 @@ from hpcosim_server.service.pace import Pace, RealTime
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.engine.simulation import Batch
 from hpcosim_sim.errors import SimulationStuck
-from hpcosim_sim.record.results import Also, metrics_of, warnings_of, write_results
+from hpcosim_sim.record.results import Also, Run, metrics_of, warnings_of, write_results
+from hpcosim_sim.record.run_record import RunRecord
 
 Report = Callable[[float, int, int], None]
 """Takes the simulated time (s), the number of ended jobs, and the number of all jobs.
@@ -147,16 +149,60 @@ def run_in_process(
     simulation, run = opened.simulation, opened.run
     link = _Link(opened, report)
     try:
-        play(
-            policy,
-            simulation.cluster.platform,
-            _paced(link, opened, watch),
-            snapshot,
-            seed=run.seed,
-            wake_on_allocation=simulation.rules.wake_on_allocation,
-            explains=explain,
-        )
-        opened.complete()
+        with finished(simulation, run, out, also, warn) as ended:
+            play(
+                policy,
+                simulation.cluster.platform,
+                _paced(link, opened, watch),
+                snapshot,
+                seed=run.seed,
+                wake_on_allocation=simulation.rules.wake_on_allocation,
+                explains=explain,
+            )
+    finally:
+        if watch is not None:
+            watch.observer.closed(LABEL)
+    return metrics_of(ended.record, run)
+
+
+class Recorded(Protocol):
+    """A simulation that has a record."""
+
+    def record(self) -> RunRecord:
+        """Return the run so far."""
+
+
+@dataclass
+class Ended:
+    """A run that has ended.
+
+    Attributes:
+        record: the run; it is there when the context of `finished` is left.
+    """
+
+    record: RunRecord = field(init=False)
+
+
+@contextmanager
+def finished(
+    simulation: Recorded, run: Run, out: Path | None, also: Sequence[Also], warn: Warn
+) -> Iterator[Ended]:
+    """Run a simulation in the context; then write the results, complete or not.
+
+    Args:
+        simulation: the simulation.
+        run: the content of `run.json`, to which the context adds how the run ended.
+        out: as for `run_in_process`.
+        also: as for `run_in_process`.
+        warn: as for `run_in_process`.
+
+    Raises:
+        RunError, ResultsError: as `run_in_process`.
+    """
+    ended = Ended()
+    try:
+        yield ended
+        run.complete, run.ended_because = True, "every job is over"
     except (SimulationStuck, PolicyError) as error:
         run.ended_because = str(error)
         raise RunError(str(error)) from error
@@ -167,15 +213,12 @@ def run_in_process(
         run.ended_because = f"the run was interrupted by {error!r}"
         raise
     finally:
-        record = simulation.record()
+        ended.record = record = simulation.record()
         for warning in warnings_of(record, run):
             warn(warning)
         if out is not None:
             with _signals_ignored():
                 write_results(out, record, run, also)
-        if watch is not None:
-            watch.observer.closed(LABEL)
-    return metrics_of(record, run)
 
 
 def signal_of(stopped: KeyboardInterrupt) -> signal.Signals:

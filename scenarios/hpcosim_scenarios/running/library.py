@@ -269,13 +269,24 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
         scheduler: name of the policy in results.
         max_jobs: maximum number of jobs, those that the client submits included.
     """
-    rates, source = loaded.economics or (UNKNOWN, None)
+    rates, _ = loaded.economics or (UNKNOWN, None)
     opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals)
-    opened.run.economics = source
-    opened.run.overrides = loaded.overrides
-    opened.run.workload_source = loaded.source
-    opened.run.warnings = scenario_warnings(loaded)
-    return opened
+    return replace(opened, run=about_loaded(loaded, scheduler))
+
+
+def about_loaded(loaded: LoadedScenario, scheduler: str) -> Run:
+    """Return the content of `run.json` before the run.
+
+    Args:
+        loaded: the scenario with its jobs.
+        scheduler: name of the policy in results.
+    """
+    run = _about(loaded.scenario, loaded.jobs, scheduler)
+    run.economics = loaded.economics.source if loaded.economics else None
+    run.overrides = loaded.overrides
+    run.workload_source = loaded.source
+    run.warnings = scenario_warnings(loaded)
+    return run
 
 
 def open_scenario(
@@ -295,14 +306,6 @@ def open_scenario(
         rates: price and carbon intensity of electricity; the economics section is not read.
         signals: the signals to simulate; the signals section is not read.
     """
-    run = Run(
-        hpcosim=hpcosim_version(),
-        scenario=scenario.name,
-        scheduler=scheduler,
-        seed=scenario.seed,
-        effective_scenario=msgspec.to_builtins(scenario),
-        skipped=jobs.skipped,
-    )
     rules, chance = rules_of(scenario, max_jobs), switching_chance(scenario.seed)
     simulation = Simulation(
         scenario.platform,
@@ -314,7 +317,19 @@ def open_scenario(
         site_events_of(scenario, jobs),
         failure_chance(scenario.seed),
     )
-    return Opened(simulation, run, len(jobs), _span_s(jobs, simulation.start_s))
+    about, span_s = _about(scenario, jobs, scheduler), _span_s(jobs, simulation.start_s)
+    return Opened(simulation, about, len(jobs), span_s)
+
+
+def _about(scenario: Scenario, jobs: JobTable, scheduler: str) -> Run:
+    return Run(
+        hpcosim=hpcosim_version(),
+        scenario=scenario.name,
+        scheduler=scheduler,
+        seed=scenario.seed,
+        effective_scenario=msgspec.to_builtins(scenario),
+        skipped=jobs.skipped,
+    )
 
 
 def _span_s(jobs: JobTable, start_s: float) -> float:

@@ -13,10 +13,19 @@ from hpcosim_scenarios.model.overrides import Overrides, as_options
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running import Transport as Transport
 from hpcosim_scenarios.running import Wire
+from hpcosim_scenarios.running.engine import (
+    REFERENCE,
+    EngineChoice,
+    compiled_simulation,
+    engine_of,
+    may_be_compiled,
+    run_compiled,
+)
 from hpcosim_scenarios.running.in_process import Report, ignore, run_in_process, shown
 from hpcosim_scenarios.running.library import (
     Library,
     LoadedScenario,
+    about_loaded,
     open_loaded,
     scenario_warnings,
 )
@@ -40,7 +49,7 @@ from hpcosim_schedulers.catalogue.policy_files import is_policy_file
 from hpcosim_schedulers.catalogue.schedulers import folder_name
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.folder import prepare
-from hpcosim_sim.record.results import WorkloadSource
+from hpcosim_sim.record.results import Run, WorkloadSource
 from hpcosim_workloads.table import JobTable
 
 
@@ -48,7 +57,7 @@ def run_scenario(
     path: Path,
     *,
     scheduler: str | None = None,
-    transport: Transport = "ipc",
+    transport: Transport | None = None,
     out: Path | None = None,
     force: bool = False,
     overrides: Overrides | None = None,
@@ -65,7 +74,8 @@ def run_scenario(
         path: the scenario's file.
         scheduler: a job scheduler that replaces the scenario's.
         transport: `ipc` or `tcp`: simulator and scheduler in separate processes; `inproc`: both in
-            this process. The results are the same bytes.
+            this process. The results are the same bytes. None: `inproc` where the compiled engine
+            may simulate, otherwise `ipc`.
         out: the results folder; None: `results/SCENARIO-SCHEDULER`.
         force: replace the results in a folder that is not empty; not needed for the results of a
             run that did not complete.
@@ -96,6 +106,12 @@ def run_scenario(
         warn(warning)
     folder = out or default_folder(scenario, folder_name(chosen.called))
     prepare(folder, force=force or is_incomplete(folder))
+    if transport is None:
+        watches = watched is not None or realtime is not None or journal is not None
+        in_process = not watches and may_be_compiled(scenario, chosen)
+        transport = "inproc" if in_process else "ipc"
+    if scenario.engine == "compiled" and transport != "inproc":
+        warn(f"{REFERENCE} the scheduler is in a process of its own")
     with (
         incomplete_results_named(folder, warn),
         shown(f"{scenario.name} {chosen.called}", at_once=watched is None) as report,
@@ -150,13 +166,25 @@ def run_chosen(
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
+    also = writers_of(formats)
+    if watched is None and realtime is None:
+        simulation = compiled_simulation(loaded, chosen, warn)
+        if simulation is not None:
+            about = about_chosen(loaded, chosen)
+            return run_compiled(simulation, about, out, report, also, warn)[1]
     watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
         opened.run.realtime = realtime
         watched.before_run()
-        also, explain = writers_of(formats), chosen.explain
-        watch = watched.watch
+        explain, watch = chosen.explain, watched.watch
         return run_in_process(opened, policy, out, report, also, warn, explain=explain, watch=watch)
+
+
+def about_chosen(loaded: LoadedScenario, chosen: Chosen) -> Run:
+    """Return the content of `run.json` before a run with a policy without a plan."""
+    about = about_loaded(loaded, chosen.title)
+    about.policy = chosen.description()
+    return about
 
 
 @contextmanager
@@ -267,6 +295,7 @@ class Checked(NamedTuple):
     source: WorkloadSource
     chosen: Chosen
     warnings: Sequence[str]
+    engine: EngineChoice
 
 
 def check(path: Path, overrides: Overrides | None = None) -> Checked:
@@ -287,4 +316,5 @@ def check(path: Path, overrides: Overrides | None = None) -> Checked:
         *scenario_warnings(loaded),
         *signal_warnings(loaded.scenario, path, chosen, overrides),
     ]
-    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings)
+    engine = engine_of(loaded, chosen)
+    return Checked(loaded.scenario, loaded.jobs, loaded.source, chosen, warnings, engine)

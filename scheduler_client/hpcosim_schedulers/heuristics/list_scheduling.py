@@ -179,30 +179,48 @@ def f4(job: Job) -> float:
 
 
 def wfp3(job: Job, now_s: float) -> float:
+    """See `wfp3_key`."""
+    return wfp3_key(now_s - job.submit_s, job.requested_s, job.cores)
+
+
+def unicep(job: Job, now_s: float) -> float:
+    """See `unicep_key`."""
+    return unicep_key(now_s - job.submit_s, job.requested_s, job.cores)
+
+
+def lxf(job: Job, now_s: float) -> float:
+    """See `lxf_key`."""
+    return lxf_key(now_s - job.submit_s, job.requested_s, job.cores)
+
+
+# The formulas of numbers alone, which the compiled engine compiles.
+
+
+def wfp3_key(wait_s: float, requested_s: float, cores: int) -> float:
     """-(w / r)^3 n (Tang et al. 2009), with the true wait.
 
     The program of RLScheduler has the wrong sign of the wait; this function has the right one.
     """
-    return -(((now_s - job.submit_s) / _r(job)) ** 3) * job.cores
+    ratio = wait_s / (requested_s if requested_s > 0 else LEAST)
+    return -math.pow(ratio, 3.0) * cores
 
 
-def unicep(job: Job, now_s: float) -> float:
+def unicep_key(wait_s: float, requested_s: float, cores: int) -> float:
     """-w / (log2(n) r) (Tang et al. 2009), with the true wait.
 
     log2(1) is 0, so a job of one core that has waited has the limit of the formula, minus infinity;
     before it has waited, 0.
     """
-    wait_s = now_s - job.submit_s
     if wait_s == 0:
         return 0.0
-    if job.cores == 1:
+    if cores == 1:
         return -math.inf
-    return -wait_s / (math.log2(job.cores) * _r(job))
+    return -wait_s / (math.log2(cores) * (requested_s if requested_s > 0 else LEAST))
 
 
-def lxf(job: Job, now_s: float) -> float:
+def lxf_key(wait_s: float, requested_s: float, cores: int) -> float:
     """Largest expansion factor first: -(w + r) / r."""
-    return -(now_s - job.submit_s) / _r(job)
+    return -wait_s / (requested_s if requested_s > 0 else LEAST)
 
 
 def _r(job: Job) -> float:

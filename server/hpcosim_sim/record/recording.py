@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hpcosim_protocol import JobState, NodeGroup
 from hpcosim_protocol.events import RequeueCause
 from hpcosim_sim.physics.power import RECORDED_STATES, RecordedState
@@ -76,6 +79,17 @@ class Owners:
             code = self._code_of[owner] = len(self._known)
             self._known.append(Owner(*owner))
         self._codes.append(code)
+
+    def extend(self, codes: NDArray[np.int64], owners: Sequence[Owner]) -> None:
+        """Append the owners of many rows to an empty column.
+
+        Args:
+            codes: index into `owners`, by row.
+            owners: the distinct owners, in order of their first rows.
+        """
+        self._codes.frombytes(codes.astype(np.intc).tobytes())
+        self._known += owners
+        self._code_of = {owner: code for code, owner in enumerate(owners)}
 
 
 # Why jobs waited, as the scheduler said.

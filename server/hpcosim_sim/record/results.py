@@ -73,6 +73,7 @@ class Run(msgspec.Struct, kw_only=True):
         hpcosim: version of hpcosim.
         protocol: major version of the protocol.
         packages: versions of `python`, `simpy`, `numpy`, `msgspec` and `pyzmq`.
+        engine: what simulated: `reference` or `compiled`. The results are the same.
         realtime: simulated seconds per second of wall-clock time in a run in real time
             (`--realtime`). Such a run is not deterministic: its results depend on the speed of the
             scheduler, the network and the machine. Null: the run was not in real time.
@@ -97,6 +98,7 @@ class Run(msgspec.Struct, kw_only=True):
     hpcosim: str
     protocol: int = PROTOCOL_VERSION
     packages: Mapping[str, str] = {}
+    engine: str = "reference"
     realtime: float | None = None
     files: Mapping[str, WrittenFile] = {}
     git: GitCheckout | None = None

@@ -1,0 +1,163 @@
+"""The engine of a run: the reference, or the compiled one where that supports all of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hpcosim_compiled import policies
+from hpcosim_scenarios.model.scenario import Scenario
+from hpcosim_scenarios.model.workload import Workload
+from hpcosim_scenarios.running.in_process import Report, finished
+from hpcosim_scenarios.running.library import LoadedScenario, rules_of
+from hpcosim_scenarios.running.policies import Chosen
+from hpcosim_scenarios.running.warnings import Warn
+from hpcosim_schedulers.power.settings import AlwaysOn
+from hpcosim_sim.record.economics import UNKNOWN
+from hpcosim_sim.record.results import Also, Run, metrics_of
+from hpcosim_sim.record.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from hpcosim_compiled.simulation import CompiledSimulation
+
+MANY_JOBS = 10_000
+"""Jobs from which loading the compiled engine takes less time than it saves."""
+
+MANY_TO_COMPILE = 100_000
+"""The same where it must be compiled first."""
+
+REFERENCE = "the reference engine simulates, because"
+"""Begin of the warning for a user who asked for the compiled engine."""
+
+
+class EngineChoice(NamedTuple):
+    """The engine of a run.
+
+    Attributes:
+        is_compiled: whether it is the compiled one.
+        why: the reason, a part of a sentence.
+    """
+
+    is_compiled: bool
+    why: str
+
+
+def may_be_compiled(scenario: Scenario, chosen: Chosen) -> bool:
+    """Return whether it is worth loading the jobs to decide about the engine."""
+    if scenario.engine != "auto":
+        return scenario.engine == "compiled"
+    return not _missing(scenario, chosen) and _may_be_many(scenario.workload)
+
+
+def engine_of(loaded: LoadedScenario, chosen: Chosen) -> EngineChoice:
+    """Return the engine of a run in this process."""
+    scenario, jobs = loaded.scenario, loaded.jobs
+    if scenario.engine == "reference":
+        return EngineChoice(False, "engine: reference")
+    missing = _missing(scenario, chosen) or policies.unsupported(
+        scenario.platform, jobs, chosen.name
+    )
+    if missing:
+        return EngineChoice(False, f"the compiled engine does not support {missing}")
+    if broken := policies.missing_package():
+        return EngineChoice(False, broken)
+    if scenario.engine == "compiled":
+        return EngineChoice(True, "engine: compiled")
+    count = f"{len(jobs)} jobs"
+    if len(jobs) < MANY_JOBS:
+        return EngineChoice(False, f"{count} take less time than loading the compiled engine")
+    if len(jobs) < MANY_TO_COMPILE:
+        from hpcosim_compiled.compiler import is_warm
+
+        if not is_warm():
+            why = f"{count} take less time than compiling the engine, which engine: compiled does"
+            return EngineChoice(False, why)
+    return EngineChoice(True, f"it supports all of the run, which has {count}")
+
+
+def _missing(scenario: Scenario, chosen: Chosen) -> str:
+    """Return what the compiled engine does not support, apart from jobs and platform."""
+    if policies.policy_code(chosen.name) is None:
+        return f"the scheduler {chosen.name}"
+    if not isinstance(chosen.power, AlwaysOn) or chosen.awareness != "unaware":
+        return "power managers and awareness of power states"
+    if chosen.explain:
+        return "explanations of the scheduler"
+    if scenario.signals is not None or scenario.failures is not None or scenario.actions:
+        return "signals, failures and actions"
+    if scenario.dynamic_jobs:
+        return "dynamic_jobs: true"
+    return ""
+
+
+def _may_be_many(workload: Workload) -> bool:
+    """Return whether a workload may have `MANY_JOBS` jobs, without reading it."""
+    if workload.jobs is not None and workload.jobs[1] - workload.jobs[0] < MANY_JOBS:
+        return False
+    if workload.synthetic is not None:
+        jobs = getattr(workload.synthetic, "jobs", None)
+        return jobs is None or jobs >= MANY_JOBS
+    return not workload.inline
+
+
+def compiled_simulation(
+    loaded: LoadedScenario, chosen: Chosen, warn: Warn
+) -> CompiledSimulation | None:
+    """Return the compiled simulation of a scenario; None: the reference simulates it.
+
+    Args:
+        loaded: the scenario with its jobs.
+        chosen: the policy.
+        warn: called if the user asked for the compiled engine and does not get it, and before a
+            compilation that takes long.
+    """
+    choice, asked = engine_of(loaded, chosen), loaded.scenario.engine == "compiled"
+    if not choice.is_compiled:
+        if asked:
+            warn(f"{REFERENCE} {choice.why}")
+        return None
+    try:
+        from hpcosim_compiled.compiler import is_warm
+        from hpcosim_compiled.simulation import CompiledSimulation
+
+        if not is_warm():
+            warn("the engine is compiled for its first use, which takes about half a minute")
+        rates = loaded.economics.rates if loaded.economics else UNKNOWN
+        simulation = CompiledSimulation(
+            loaded.scenario.platform, loaded.jobs, rules_of(loaded.scenario), chosen.name, rates
+        )
+        simulation.prepare()
+    except Exception as error:  # whatever Numba raises where it does not support the machine
+        if asked:
+            warn(f"{REFERENCE} Numba failed: {repr(error)[:300]}")
+        return None
+    return simulation
+
+
+def run_compiled(
+    simulation: CompiledSimulation,
+    about: Run,
+    out: Path | None,
+    report: Report,
+    also: Sequence[Also],
+    warn: Warn,
+) -> tuple[RunRecord, dict[str, int | float]]:
+    """Run a compiled simulation, write its results, and return its record and metrics.
+
+    Args:
+        simulation: the simulation.
+        about: the content of `run.json`.
+        out: as for `run_in_process`.
+        report: as for `run_in_process`.
+        also: as for `run_in_process`.
+        warn: as for `run_in_process`.
+
+    Raises:
+        ResultsError: as `run_in_process`.
+    """
+    about.engine = "compiled"
+    with finished(simulation, about, out, also, warn) as ended:
+        while simulation.advance():
+            report(simulation.now_s, simulation.over, len(simulation.jobs))
+    return ended.record, metrics_of(ended.record, about)

@@ -1,0 +1,69 @@
+"""Numba, with compiled code kept in the user's cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+import platformdirs
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# Without reference counts of arrays, which would take half of the time: compiled functions create
+# and return none. Inlined, because the arrays of a state would be copied for each call.
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+
+
+@cache
+def cache_folder() -> Path | None:
+    """Return the folder of compiled code of this version of the package; None: there is none.
+
+    Numba notices a change of the file of an entry point, not of the functions that it calls, so
+    the folder is named by the content of all files. Only its owner may write to it, because its
+    code is executed.
+    """
+    content = hashlib.sha256(numba.__version__.encode())
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        content.update(file.read_bytes())
+    folder = platformdirs.user_cache_path("hpcosim") / "compiled" / content.hexdigest()[:16]
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+    except OSError:
+        return None
+    is_own = found.st_uid == os.getuid() and not found.st_mode & 0o022
+    return folder if is_own and os.access(folder, os.W_OK) else None
+
+
+def compiled(function: Function) -> Function:
+    """Compile a function that compiled functions call."""
+    result: Function = numba.njit(function, forceinline=True, **_OPTIONS)
+    return result
+
+
+def entry(function: Function) -> Function:
+    """Compile a function that Python calls, and keep its code in the cache folder."""
+    folder = cache_folder()
+    numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
+    result: Function = numba.njit(function, cache=folder is not None, nogil=True, **_OPTIONS)
+    return result
+
+
+def is_warm() -> bool:
+    """Return whether the cache folder has compiled code."""
+    folder = cache_folder()
+    return folder is not None and any(folder.rglob("*.nbc"))
+
+
+def clear_cache() -> None:
+    """Remove compiled code that cannot be read."""
+    folder = cache_folder()
+    if folder is not None:
+        for each in folder.iterdir():
+            shutil.rmtree(each, ignore_errors=True)

@@ -1,0 +1,100 @@
+"""The loop of a compiled simulation: the next instant, its ends and submissions, the policy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_compiled.cluster import end_next, settle_all
+from hpcosim_compiled.compiler import compiled, entry
+from hpcosim_compiled.conservative import conservative
+from hpcosim_compiled.easy import easy, easy_by_rule
+from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
+from hpcosim_compiled.policies import KINDS, PolicyCode
+from hpcosim_compiled.state import REJECTED, State
+
+GOES_ON, FULL, FINISHED = 0, 1, 2
+"""Results of `advance`: instants are left; `State.places` is too short; all jobs are over."""
+
+FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE = map(
+    KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative")
+)
+
+
+@entry
+def advance(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance by up to a number of instants.
+
+    At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
+    Like there, a job that is rejected at its submission does not wake the policy, but the end of
+    the submissions does.
+    """
+    g, jobs, ends = state.g[0], state.jobs, state.ends
+    result = GOES_ON
+    for _ in range(instants):
+        if g.over == g.jobs:
+            result = FINISHED
+            break
+        if len(state.places) - g.places < g.cores:
+            result = FULL
+            break
+        now_s = np.inf
+        if g.running > 0:
+            now_s = ends[0].at_s
+        if g.submitted < g.jobs:
+            now_s = min(now_s, jobs[g.submitted].submit_s)
+        g.now_s = now_s = min(now_s, g.alarm_s)
+        is_woken = g.alarm_s <= now_s
+        while g.running > 0 and ends[0].at_s <= now_s:
+            end_next(state)
+            is_woken = True
+        while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
+            is_last = g.submitted + 1 == g.jobs
+            is_woken = _submit(state, policy.kind == BY_RANK) or is_last or is_woken
+        if is_woken:
+            _decide(state, policy)
+    return result
+
+
+@compiled
+def _submit(state: State, by_rank: bool) -> bool:
+    """Put the next job into the queue, or reject it; return whether it is in the queue."""
+    g, jobs = state.g[0], state.jobs
+    row, last = g.submitted, jobs[g.jobs].before
+    g.submitted += 1
+    if not jobs[row].feasible:
+        jobs[row].end_s, jobs[row].state = g.now_s, REJECTED
+        state.ended_idle[g.ended_idle] = row
+        g.ended_idle += 1
+        g.over += 1
+        return False
+    jobs[last].after = jobs[g.jobs].before = row
+    jobs[row].before, jobs[row].after = last, g.jobs
+    g.queued += 1
+    if by_rank:
+        push_by_rank(state, row)
+    return True
+
+
+@compiled
+def _decide(state: State, policy: PolicyCode) -> None:
+    if policy.kind == FCFS:
+        by_submission(state)
+    elif policy.kind == BY_RANK:
+        by_rank(state)
+    elif policy.kind == BY_KEY_NOW:
+        by_key_now(state, policy.key)
+    elif policy.kind == EASY:
+        easy(state)
+    elif policy.kind == CONSERVATIVE:
+        conservative(state)
+    else:
+        easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
+
+
+@entry
+def settle(state: State) -> None:
+    """Integrate the energy of all nodes up to now.
+
+    Integrals in more parts have other roundings, so this is done once, at the end or on a copy.
+    """
+    settle_all(state)

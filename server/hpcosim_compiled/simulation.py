@@ -1,0 +1,204 @@
+"""A compiled simulation, as the caller of a run sees it."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_compiled.compiler import clear_cache
+from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
+from hpcosim_compiled.policies import policy_code, ranks
+from hpcosim_compiled.state import Ints, initial_state
+from hpcosim_protocol import Platform
+from hpcosim_sim.engine.engine import Rules
+from hpcosim_sim.physics.allocation import infeasibility
+from hpcosim_sim.physics.cluster import Cluster
+from hpcosim_sim.physics.power import NODE_STATES
+from hpcosim_sim.record.economics import UNKNOWN, Rates
+from hpcosim_sim.record.periods import PERIOD_CODES
+from hpcosim_sim.record.recording import STATES, Owner, Recording
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
+
+FIRST_INSTANTS = 1000
+"""Instants of the first call of compiled code."""
+
+CALL_S = 0.1
+"""Aim of the wall-clock time of a call of compiled code, which cannot be interrupted."""
+
+_ENDS = np.array([PERIOD_CODES.get(state, 0) for state in STATES], np.int8)  # type: ignore[call-overload]
+"""Why the period of a job ended, by its state."""
+
+
+class CompiledSimulation:
+    """A simulation of a workload with a compiled policy.
+
+    Args:
+        platform: the cluster.
+        jobs: the workload, in submission order.
+        rules: options of the simulation.
+        scheduler: the scheduler; `policies.unsupported` is empty for it.
+        rates: price and carbon intensity of the energy.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        jobs: JobTable,
+        rules: Rules,
+        scheduler: str,
+        rates: Rates = UNKNOWN,
+    ) -> None:
+        self.platform, self.jobs, self.rates = platform, jobs, rates
+        self.start_s = float(jobs.submit_s[0])
+        policy = policy_code(scheduler)
+        assert policy is not None
+        self._policy, self._instants = policy, FIRST_INSTANTS
+        self._reasons = _infeasible(platform, jobs)
+        feasible = np.ones(len(jobs), np.bool_)
+        feasible[list(self._reasons)] = False
+        self._state = initial_state(
+            platform,
+            jobs,
+            feasible,
+            ranks(scheduler, jobs),
+            kill_at_walltime=rules.kill_at_walltime,
+            reference_ghz=rules.reference_ghz,
+        )
+
+    def prepare(self) -> None:
+        """Compile the engine or load its code.
+
+        Raises:
+            Exception: Numba cannot compile it on this machine.
+        """
+        try:
+            self._compile()
+        except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
+            clear_cache()
+            self._compile()
+
+    def _compile(self) -> None:
+        advance(self._state, self._policy, 0)
+        settle(self._state)
+
+    @property
+    def now_s(self) -> float:
+        """Simulated time, s."""
+        return float(self._state.g.now_s[0])
+
+    @property
+    def over(self) -> int:
+        """Number of jobs that are over."""
+        return int(self._state.g.over[0])
+
+    def advance(self) -> bool:
+        """Advance by about a tenth of a second; return whether the simulation goes on."""
+        began_s = time.perf_counter()
+        result = advance(self._state, self._policy, self._instants)
+        took_s = time.perf_counter() - began_s
+        if result == FULL:
+            places = np.concatenate((self._state.places,) * 2).view(np.recarray)
+            self._state = self._state._replace(places=places)
+        elif took_s < CALL_S:
+            self._instants *= 2
+        else:
+            self._instants = max(self._instants // 2, 1)
+        return bool(result != FINISHED)
+
+    def record(self) -> RunRecord:
+        """Return the run up to now; later changes of the simulation do not change it."""
+        state = self._state._replace(g=self._state.g.copy(), kinds=self._state.kinds.copy())
+        settle(state)
+        kinds, beyond = state.kinds, (0.0,) * (len(NODE_STATES) - 2)
+        return RunRecord(
+            platform=self.platform,
+            recording=self._recording(),
+            start_s=self.start_s,
+            end_s=self.now_s,
+            metered_j=tuple((*each, *beyond) for each in kinds[["computing_j", "idle_j"]].tolist()),
+            metered_node_s=tuple(
+                (*each, *beyond) for each in kinds[["computing_node_s", "idle_node_s"]].tolist()
+            ),
+            peak_power_w=float(state.g.peak_w[0]),
+            rates=self.rates,
+        )
+
+    def _recording(self) -> Recording:
+        state, g, table, recording = self._state, self._state.g[0], self.jobs, Recording()
+        rows = slice(0, int(g.submitted))
+        jobs, periods, places = (
+            state.jobs[rows],
+            state.periods[: g.periods],
+            state.places[: g.places],
+        )
+        columns: dict[str, NDArray[Any]] = {
+            **{name: jobs[name] for name in ("submit_s", "start_s", "end_s", "state")},
+            **{name: jobs[name] for name in ("requested_s", "cores", "placement")},
+            "job_id": table.job_id[rows],
+            "deadline_s": table.deadline_s[rows],
+            "last_period": jobs.period,
+            "changes": state.changes[: g.changes],
+            "ended_idle": state.ended_idle[: g.ended_idle],
+        }
+        _fill(recording, columns)
+        recording.owners.extend(*_owners(table, rows))
+        recording.over = self.over
+        recording.reasons = {
+            row: reason for row, reason in self._reasons.items() if row < g.submitted
+        }
+        own = jobs[periods.row]
+        _fill(
+            recording.periods,
+            {
+                "row": periods.row,
+                "run": np.ones(len(own), np.int32),
+                "start_s": own.start_s,
+                "end_s": own.end_s,
+                "why": _ENDS[own.state],
+                "first_place": periods.first_place,
+                "places": periods.places,
+                "nodes": places.node,
+                "tasks": places.tasks,
+            },
+        )
+        return recording
+
+
+def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:
+    """Replace columns, which are arrays of Python, by values of the same meaning."""
+    for name, column in values.items():
+        kind = getattr(columns, name).typecode
+        setattr(columns, name, array(kind, np.ascontiguousarray(column, np.dtype(kind)).tobytes()))
+
+
+def _infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
+    """Return why jobs can never run, by row."""
+    cluster = Cluster(platform, 0.0)
+    pairs, which = np.unique(
+        np.column_stack((jobs.cores, jobs.placement)), axis=0, return_inverse=True
+    )
+    reasons = [
+        infeasibility(cluster, JobSpec(0, 0.0, 0.0, 0.0, cores, PLACEMENTS[placement]))
+        for cores, placement in pairs.tolist()
+    ]
+    wrong = np.flatnonzero(np.array([bool(reason) for reason in reasons])[which])
+    return {row: reasons[which[row]] for row in wrong.tolist()}
+
+
+def _owners(jobs: JobTable, rows: slice) -> tuple[Ints, list[Owner]]:
+    """Return the owner of each job, and the different owners in order of their first jobs."""
+    codes = np.column_stack([getattr(jobs, name)[rows] for name in Owner._fields])
+    different, first, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    owners = [
+        Owner(*(jobs.names[name][code] for name, code in zip(Owner._fields, codes, strict=True)))
+        for codes in different[order].tolist()
+    ]
+    return place[which.reshape(-1)], owners

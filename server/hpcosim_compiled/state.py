@@ -1,0 +1,222 @@
+"""The state of a compiled simulation: arrays of records, which compiled functions share.
+
+Jobs are numbered by their row in the workload, nodes and node kinds as in the platform. The waiting
+jobs are a ring in submission order, through the record after that of the last job: its `after` is
+the first job of the queue, its `before` the last.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hpcosim_protocol import Platform
+from hpcosim_sim.record.recording import STATES
+from hpcosim_workloads.table import PLACEMENTS, JobTable
+
+Ints = NDArray[np.int64]
+
+WAITING, RUNNING = STATES.index("waiting"), STATES.index("running")
+COMPLETED, TIMEOUT = STATES.index("completed"), STATES.index("timeout")
+REJECTED, FAILED = STATES.index("rejected"), STATES.index("failed")
+CORES, ONE_NODE = PLACEMENTS.index("cores"), PLACEMENTS.index("one_node")
+WHOLE_NODES = PLACEMENTS.index("whole_nodes")
+
+Records = Any
+"""A `numpy.recarray`: its elements have attributes, also for Numba, but not for type checkers."""
+
+JOB = np.dtype(
+    [
+        ("submit_s", "f8"),
+        ("requested_s", "f8"),
+        ("limit_s", "f8"),  # time after its start at which it is killed; infinity: never
+        ("run_s", "f8"),  # run time where `ops` is 0
+        ("ops", "f8"),
+        ("start_s", "f8"),  # NaN before
+        ("end_s", "f8"),  # NaN before
+        ("reserved_s", "f8"),  # begin of its reservation; NaN: it has none
+        ("last_s", "f8"),  # the same at the last call of the policy; infinity: it had none
+        ("rank", "i8"),  # place in the order of the policy, if that does not depend on the time
+        ("cores", "i8"),
+        ("period", "i8"),  # its computing period; -1: it has not started
+        ("before", "i8"),  # the ring of waiting jobs
+        ("after", "i8"),
+        ("placement", "i1"),  # index into `PLACEMENTS`
+        ("final", "i1"),  # state at its end if it is not killed
+        ("state", "i1"),  # index into `STATES`
+        ("feasible", "?"),  # whether it can run on the empty cluster
+    ],
+    align=True,
+)
+
+NODE = np.dtype([("capacity", "i8"), ("busy", "i8"), ("kind", "i8")])
+"""Cores, cores with a task, and node group of a node."""
+
+KIND = np.dtype(
+    [
+        ("ops_per_s", "f8"),  # of a core
+        ("idle_w", "f8"),  # power of an idle node
+        ("static_w", "f8"),  # power of a node that computes, without its cores
+        ("dynamic_w", "f8"),  # power of each core that computes
+        ("computing", "i8"),  # nodes
+        ("idle", "i8"),  # nodes
+        ("tasks", "i8"),
+        ("computing_w", "f8"),  # power of the computing nodes
+        ("power_w", "f8"),  # power of all nodes
+        ("settled_s", "f8"),  # time up to which its energy is integrated
+        ("computing_j", "f8"),
+        ("idle_j", "f8"),
+        ("computing_node_s", "f8"),
+        ("idle_node_s", "f8"),
+    ]
+)
+
+PERIOD = np.dtype([("row", "i8"), ("first_place", "i8"), ("places", "i8")])
+"""Job of a computing period, and its entries of `State.places`."""
+
+PLACE = np.dtype([("node", "i4"), ("tasks", "i4")])
+
+TIMED = np.dtype([("at_s", "f8"), ("number", "i8")])
+"""A time, and a period, a row or a number of free cores."""
+
+GLOBAL = np.dtype(
+    [
+        ("now_s", "f8"),
+        ("changed_s", "f8"),  # last change of the power of any node
+        ("peak_w", "f8"),
+        ("alarm_s", "f8"),  # next time at which the policy wants to be called; infinity: none
+        ("reference_ops_per_s", "f8"),  # speed of a core on which `run_s` holds; 0: on every core
+        ("jobs", "i8"),
+        ("cores", "i8"),
+        ("free_cores", "i8"),
+        ("lowest", "i8"),  # node; those before it have no free cores
+        ("submitted", "i8"),  # jobs
+        ("over", "i8"),  # jobs
+        ("queued", "i8"),  # waiting jobs
+        ("running", "i8"),  # jobs
+        ("keyed", "i8"),  # entries of `State.keyed`
+        ("steps", "i8"),  # entries of `State.profile`
+        ("lows", "i8"),  # entries of `State.lows`
+        ("periods", "i8"),
+        ("places", "i8"),
+        ("changes", "i8"),
+        ("ended_idle", "i8"),
+        ("ended_early", "i8"),  # whether a job ended at another time than requested
+    ]
+)
+
+
+class State(NamedTuple):
+    """A simulation; only its records change.
+
+    Attributes:
+        g: one record `GLOBAL`.
+        jobs: a `JOB` for each job, and one for the ring of waiting jobs.
+        nodes: a `NODE` for each node.
+        free: free cores of each node.
+        kinds: a `KIND` for each node group.
+        ends: a binary heap of the ends of running jobs: time, period.
+        due: expected ends of the running jobs by requested times, ascending: time, row.
+        keyed: waiting jobs in an order of the policy: a binary heap by rank, or by reservation.
+        periods: a `PERIOD` for each start of a job.
+        places: a `PLACE` for each node of each period; replaced by a longer array when it is full.
+        changes: begins and ends of periods, as in `Recording`.
+        ended_idle: rows of jobs that were rejected at their submission.
+        profile, lows: see `profile`.
+        rows: space of policies for rows.
+        keys: space of policies for keys.
+    """
+
+    g: Records
+    jobs: Records
+    nodes: Records
+    free: Ints
+    kinds: Records
+    ends: Records
+    due: Records
+    keyed: Ints
+    periods: Records
+    places: Records
+    changes: Ints
+    ended_idle: Ints
+    profile: Records
+    lows: Records
+    rows: Ints
+    keys: NDArray[np.float64]
+
+
+def records(kind: np.dtype[np.void], count: int) -> Records:
+    """Return records of zeros."""
+    return np.zeros(count, kind).view(np.recarray)
+
+
+def initial_state(
+    platform: Platform,
+    table: JobTable,
+    feasible: NDArray[np.bool_],
+    rank: Ints,
+    *,
+    kill_at_walltime: bool,
+    reference_ghz: float | None,
+) -> State:
+    """Return the state before the first submission: all nodes are on and idle.
+
+    Args:
+        platform: the cluster; each node has one processor.
+        table: the workload; at least one job.
+        feasible: see `JOB`.
+        rank: see `JOB`.
+        kill_at_walltime: see `hpcosim_sim.engine.engine.Rules`.
+        reference_ghz: see `hpcosim_sim.engine.engine.Rules`.
+    """
+    count, start_s = len(table), float(table.submit_s[0])
+    jobs = records(JOB, count + 1)
+    own = jobs[:count]
+    for name in ("submit_s", "requested_s", "run_s", "ops", "cores", "placement"):
+        own[name] = getattr(table, name)
+    own.limit_s = table.requested_s if kill_at_walltime else np.inf
+    own.rank, own.feasible = rank, feasible
+    own.final = np.where(table.fails, FAILED, COMPLETED)
+    own.start_s = own.end_s = own.reserved_s = np.nan
+    own.period = -1
+    jobs.before[count] = jobs.after[count] = count
+
+    kinds = records(KIND, len(platform.nodes))
+    for kind, group in zip(kinds, platform.nodes, strict=True):
+        processor = group.processors[0]
+        kind.ops_per_s = processor.ops_per_s
+        kind.idle_w = processor.static_w * processor.idle_fraction
+        kind.static_w, kind.dynamic_w = processor.static_w, processor.dynamic_w
+        kind.idle, kind.settled_s = group.count, start_s
+        kind.power_w = kind.idle_w * group.count
+    nodes = records(NODE, platform.node_count)
+    capacity: Ints = np.array(platform.cores_by_node())
+    nodes.capacity = capacity
+    nodes.kind = np.repeat(np.arange(len(kinds)), [group.count for group in platform.nodes])
+
+    g = records(GLOBAL, 1)
+    g.now_s = g.changed_s = start_s
+    g.alarm_s = np.inf
+    g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
+    g.jobs, g.cores = count, capacity.sum()
+    g.free_cores = g.cores
+    return State(
+        g=g,
+        jobs=jobs,
+        nodes=nodes,
+        free=capacity,
+        kinds=kinds,
+        ends=records(TIMED, count),
+        due=records(TIMED, count),
+        keyed=np.zeros(count, np.int64),
+        periods=records(PERIOD, count),
+        places=records(PLACE, int(g.cores[0]) + 4 * count),
+        changes=np.zeros(2 * count, np.int64),
+        ended_idle=np.zeros(count, np.int64),
+        profile=records(TIMED, 8 * count + 8),
+        lows=records(TIMED, 8 * count + 8),
+        rows=np.zeros(count, np.int64),
+        keys=np.zeros(count),
+    )

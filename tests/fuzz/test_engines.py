@@ -1,0 +1,110 @@
+"""The compiled engine writes the bytes of the reference, for random scenarios that it supports."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from hpcosim_scenarios import run_scenario
+from support.engines import differences
+from support.paths import ROOT
+from support.random_scenarios import Scenario, minimised
+
+pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
+
+from hpcosim_compiled import simulation
+
+FAILED = ROOT / "results" / "fuzz"
+LISTS = ("fcfs", "sjf", "ljf", "smallest", "saf", "snf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
+BACKFILLING = ("easy", "conservative", "easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
+
+
+def supported_scenario(seed: int) -> Scenario:
+    """Return a random scenario that the compiled engine supports."""
+    random = Random(seed)
+    backfills = random.random() < 0.6
+    placement = random.choice(("cores", "whole_nodes") if backfills else ("cores", "one_node"))
+    scales = random.random() < 0.4
+    groups: list[dict[str, Any]] = []
+    cores = random.choice((1, 1, 2, 8))
+    for _ in range(random.choice((1, 1, 2, 3))):
+        processor = {
+            "cores": cores,
+            "static_w": random.choice((0, 100.1, 190)),
+            "dynamic_w": random.choice((0, 0.7, 10)),
+            "idle_fraction": random.choice((1.0, 0.5, 0.3)),
+            "clock_ghz": random.choice((1.0, 2.5, 3.1)) if scales else 1.0,
+        }
+        groups.append({"count": random.randint(1, 12), "processors": [processor]})
+        if placement != "whole_nodes":
+            cores = random.choice((1, 2, 8))
+    total = sum(each["count"] * each["processors"][0]["cores"] for each in groups)
+    span_s = random.choice((10, 1000, 5000))
+    jobs = []
+    for number in range(1, random.choice((1, 10, 60)) + 1):
+        run_s = random.choice((0.1, 1, 5, 60, 60, 600.3, 3600))
+        job: dict[str, Any] = {
+            "job_id": number,
+            "submit_s": random.choice((0, random.randint(0, span_s))),
+            "cores": random.randint(1, random.choice((1, 3, total, total + 1))),
+            "run_s": run_s,
+            "requested_s": run_s * random.choice((0.5, 1, 1, 1.5, 10)),
+        }
+        if random.random() < 0.3:
+            job["user"] = random.choice("abc")
+        if not backfills and random.random() < 0.2:
+            job["placement"] = random.choice(("cores", "one_node", "whole_nodes"))
+        jobs.append(job)
+    jobs.sort(key=lambda job: (job["submit_s"], job["job_id"]))
+    workload: Scenario = {"inline": jobs, "placement": placement}
+    if scales:
+        workload["reference_clock_ghz"] = 2.0
+    return {
+        "name": f"engines-{seed}",
+        "platform": {"nodes": groups},
+        "workload": workload,
+        "scheduler": {"name": random.choice(BACKFILLING if backfills else LISTS)},
+        "kill_at_walltime": random.random() < 0.5,
+    }
+
+
+def failure_of(scenario: Scenario, folder: Path) -> str:
+    """Run a scenario with both engines in a new folder; return what differs, or an error."""
+    folder.mkdir(parents=True)
+    file = folder / "scenario.yaml"
+    file.write_text(json.dumps(scenario))
+    outs = [folder / engine for engine in ("reference", "compiled")]
+    warnings: list[str] = []
+    for out in outs:
+        overrides = {"engine": out.name}
+        run_scenario(file, transport="inproc", out=out, overrides=overrides, warn=warnings.append)
+    missing = [text for text in warnings if "reference engine" in text]
+    return "; ".join((*missing, *differences(*outs)))
+
+
+def test_random_scenarios_have_the_bytes_of_the_reference(
+    seeds: Iterable[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All result files of both engines are equal, however the simulation is divided into calls."""
+    monkeypatch.setattr(simulation, "FIRST_INSTANTS", 3)
+    for seed in seeds:
+        scenario = supported_scenario(seed)
+        failure = failure_of(scenario, tmp_path / f"{seed}")
+        if failure:
+            tries = iter(range(10**6))
+
+            def fails(smaller: Scenario) -> bool:
+                try:
+                    return bool(failure_of(smaller, tmp_path / f"smaller-{next(tries)}"))  # noqa: B023
+                except Exception:
+                    return False  # it is no scenario any more
+
+            FAILED.mkdir(parents=True, exist_ok=True)
+            file = FAILED / f"{scenario['name']}.yaml"
+            file.write_text(json.dumps(minimised(scenario, fails), indent=1) + "\n")
+            pytest.fail(f"seed {seed}: {failure}\nA smaller scenario that fails is {file}")
