@@ -183,7 +183,7 @@ class View(SchedulerState):
         elapsed_s: simulated seconds that the policy needs for this call, 0 before each call.
         explains: whether `explain` sends explanations. A policy that needs time to find reasons
             can leave them out if it is false.
-        head: the job that `heuristics.reasons.explain_queue` explained last as the head of the
+        head: the job that `list_scheduling.explain_queue` explained last as the head of the
             queue; None: none.
 
     Example:

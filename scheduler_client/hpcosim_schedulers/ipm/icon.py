@@ -114,10 +114,10 @@ def icon(settings: Icon) -> Policy:
     """Return SNF-ICON (Pulungan et al. 2026), as implemented by its authors.
 
     Each call screens the times between submissions and the run times of the last `window_s`
-    (`screen.looks_exponential`). If one of the series fails, the call is that of SNF + IPM
+    (`looks_exponential`). If one of the series fails, the call is that of SNF + IPM
     (`snf_ipm`) with the timeout. Otherwise
 
-    - jobs start and are planned as in SNF + IPM, with predicted run times (`run_times.RunTimes`);
+    - jobs start and are planned as in SNF + IPM, with predicted run times (`forecast.run_times.RunTimes`);
     - if jobs wait, no node is switched off;
     - if none waits, and the call is the first or follows a submission or a completion, sleeping
       nodes are woken for the next job: the number with the least
@@ -247,7 +247,7 @@ def snf_ipm() -> Policy:
     """Return SNF + IPM: smallest need first, with a plan of the whole queue at each call.
 
     1. Jobs start in the order of `list_scheduling.snf` while the first fits the idle nodes.
-    2. The others are planned in that order: each on the nodes of `Releases.choose`, for its
+    2. The others are planned in that order: each on the nodes that waste the least, for its
        requested time, and none before the job ahead of it.
     3. A sleeping node of the plan is switched on one boot time before its first planned start.
 
