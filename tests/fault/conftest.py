@@ -15,7 +15,7 @@ from support.fault.real import alone
 from support.fault.summary import summary
 from support.processes import SCENARIO, Results
 
-SEEDS = 200
+SEEDS = 100
 """Number of simulated runs in the full test suite, which CI runs; `make fault` has more."""
 SHARES = {"seeds": 1, "fleets": 10, "bridges": 5}
 """Of so many seeds, one is run: of a server in one process, with a front, of the Batsim bridge."""

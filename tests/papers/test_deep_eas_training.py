@@ -110,7 +110,7 @@ def explored(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sees", ["picture", "pairs", "queue"])
-@examples(25)
+@examples(10)
 @given(
     drawn=workloads,
     seed=st.integers(0, 1000),
@@ -247,8 +247,9 @@ def test_the_gradient_is_equation_5() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("sees", "rate"), [("picture", 1e-3), ("pairs", 1e-2)])
-@pytest.mark.parametrize("form", ["pairs", "paper"])
+@pytest.mark.parametrize(
+    ("sees", "rate", "form"), [("picture", 1e-3, "pairs"), ("pairs", 1e-2, "paper")]
+)
 def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) -> None:
     """Training learns the machine with the lower cost, 8 x 2 instead of 40 x 1."""
     minibatch = {} if form == "paper" else {"minibatch": 16, "entropy_coefficient": 0.0}

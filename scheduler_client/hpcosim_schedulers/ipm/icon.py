@@ -117,7 +117,7 @@ def icon(settings: Icon) -> Policy:
     (`looks_exponential`). If one of the series fails, the call is that of SNF + IPM
     (`snf_ipm`) with the timeout. Otherwise
 
-    - jobs start and are planned as in SNF + IPM, with predicted run times (`forecast.run_times.RunTimes`);
+    - jobs start and are planned as in SNF + IPM, with run times predicted by `RunTimes`;
     - if jobs wait, no node is switched off;
     - if none waits, and the call is the first or follows a submission or a completion, sleeping
       nodes are woken for the next job: the number with the least
