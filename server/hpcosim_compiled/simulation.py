@@ -24,11 +24,12 @@ from hpcosim_sim.record.recording import STATES, Owner, Recording
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
 
-FIRST_INSTANTS = 1000
-"""Instants of the first call of compiled code."""
+INSTANTS = 1000
+"""Most instants of a call of compiled code; that takes about a millisecond."""
 
 CALL_S = 0.1
-"""Aim of the wall-clock time of a call of compiled code, which cannot be interrupted."""
+"""Longest call of compiled code, which cannot be interrupted; with a long queue it has fewer
+instants."""
 
 _ENDS = np.array([PERIOD_CODES.get(state, 0) for state in STATES], np.int8)  # type: ignore[call-overload]
 """Why the period of a job ended, by its state."""
@@ -57,7 +58,7 @@ class CompiledSimulation:
         self.start_s = float(jobs.submit_s[0])
         policy = policy_code(scheduler)
         assert policy is not None
-        self._policy, self._instants = policy, FIRST_INSTANTS
+        self._policy, self._instants = policy, INSTANTS
         self._reasons = _infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
@@ -97,17 +98,17 @@ class CompiledSimulation:
         return int(self._state.g.over[0])
 
     def advance(self) -> bool:
-        """Advance by about a tenth of a second; return whether the simulation goes on."""
+        """Advance by at most about `CALL_S`; return whether the simulation goes on."""
         began_s = time.perf_counter()
         result = advance(self._state, self._policy, self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
             places = np.concatenate((self._state.places,) * 2).view(np.recarray)
             self._state = self._state._replace(places=places)
-        elif took_s < CALL_S:
-            self._instants *= 2
-        else:
+        if took_s > CALL_S:
             self._instants = max(self._instants // 2, 1)
+        elif took_s < CALL_S / 4:
+            self._instants = min(self._instants * 2, INSTANTS)
         return bool(result != FINISHED)
 
     def record(self) -> RunRecord:
@@ -131,11 +132,8 @@ class CompiledSimulation:
     def _recording(self) -> Recording:
         state, g, table, recording = self._state, self._state.g[0], self.jobs, Recording()
         rows = slice(0, int(g.submitted))
-        jobs, periods, places = (
-            state.jobs[rows],
-            state.periods[: g.periods],
-            state.places[: g.places],
-        )
+        jobs, periods = state.jobs[rows], state.periods[: g.periods]
+        places = state.places[: g.places]
         columns: dict[str, NDArray[Any]] = {
             **{name: jobs[name] for name in ("submit_s", "start_s", "end_s", "state")},
             **{name: jobs[name] for name in ("requested_s", "cores", "placement")},

@@ -91,7 +91,7 @@ def test_random_scenarios_have_the_bytes_of_the_reference(
     seeds: Iterable[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All result files of both engines are equal, however the simulation is divided into calls."""
-    monkeypatch.setattr(simulation, "FIRST_INSTANTS", 3)
+    monkeypatch.setattr(simulation, "INSTANTS", 3)
     for seed in seeds:
         scenario = supported_scenario(seed)
         failure = failure_of(scenario, tmp_path / f"{seed}")
