@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
@@ -11,11 +13,17 @@ from benchmarks.cases import equal_nodes, simulate
 from hpcosim_compiled.simulation import CompiledSimulation
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.recording import Recording
-from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.table import JobTable
 
-LOGS = {"nasa-ipsc": 128, "lublin-256": 256, "sdsc-sp2": 128, "ctc-sp2": 338}
+LUBLIN = "lublin_256.swf.gz"
+LOGS = {
+    "NASA-iPSC-1993-3.1-cln.swf.gz": 128,
+    LUBLIN: 256,
+    "SDSC-SP2-1998-4.2-cln.swf.gz": 128,
+    "CTC-SP2-1996-3.1-cln.swf.gz": 338,
+}
+"""Processors of the machine of each log."""
 
 
 def columns(recording: Recording) -> dict[str, object]:
@@ -23,7 +31,7 @@ def columns(recording: Recording) -> dict[str, object]:
     return {
         name: value.tobytes() if hasattr(value, "tobytes") else value
         for name, value in vars(recording).items()
-        if name not in ("explanations", "_terms")
+        if name != "explanations"
     }
 
 
@@ -44,14 +52,14 @@ def assert_equal(jobs: JobTable, processors: int, scheduler: str) -> None:
 @pytest.mark.slow
 @pytest.mark.trace
 @pytest.mark.parametrize("log", LOGS)
-def test_easy_on_whole_logs(log: str) -> None:
+def test_easy_on_whole_logs(traces: Path, log: str) -> None:
     """EASY backfilling, all jobs."""
-    assert_equal(read_swf(find_trace(log)), LOGS[log], "easy")
+    assert_equal(read_swf(traces / log), LOGS[log], "easy")
 
 
 @pytest.mark.slow
 @pytest.mark.trace
 @pytest.mark.parametrize("scheduler", ["fcfs", "saf", "wfp3", "conservative", "easy-saf-aged"])
-def test_other_policies_on_the_begin_of_a_log(scheduler: str) -> None:
+def test_other_policies_on_the_begin_of_a_log(traces: Path, scheduler: str) -> None:
     """A queue builds up."""
-    assert_equal(read_swf(find_trace("lublin-256")).take(slice(0, 2000)), 256, scheduler)
+    assert_equal(read_swf(traces / LUBLIN).take(slice(0, 2000)), 256, scheduler)
