@@ -11,9 +11,6 @@ from hpcosim_experiments.carry_out import checked_plan
 from hpcosim_experiments.definition import load_experiment
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import Ray
-from hpcosim_papers.ineps.study.pairing_tables import EXPERIMENTS
-from hpcosim_papers.ineps.study.unseen import STUDY as UNSEEN
-from hpcosim_papers.power.study.reproduce import PARTS
 from hpcosim_papers.studies.study import (
     STUDIES,
     Request,
@@ -39,6 +36,9 @@ def test_papers_declare_the_studies_of_the_catalogue() -> None:
     """The catalogue has exactly the studies that the papers' packages declare."""
     pytest.importorskip("torch", reason="trained agents need the extra rl")
     from hpcosim_papers.deep_eas.study.cases import CURVES, HELD, LENGTHS, OPTIMUM, SWEEPS
+    from hpcosim_papers.ineps.study.pairing_tables import EXPERIMENTS
+    from hpcosim_papers.ineps.study.unseen import STUDY as UNSEEN
+    from hpcosim_papers.power.study.reproduce import PARTS
 
     declared = {*EXPERIMENTS, UNSEEN, *PARTS, *SWEEPS, CURVES, HELD, LENGTHS, OPTIMUM}
     assert declared == set(STUDIES) - {"ineps", "node-centric"}
