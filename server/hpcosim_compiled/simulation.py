@@ -177,12 +177,10 @@ def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:
 def _infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
     """Return why jobs can never run, by row."""
     cluster = Cluster(platform, 0.0)
-    pairs, which = np.unique(
-        np.column_stack((jobs.cores, jobs.placement)), axis=0, return_inverse=True
-    )
+    kinds, which = np.unique(jobs.cores * len(PLACEMENTS) + jobs.placement, return_inverse=True)
     reasons = [
         infeasibility(cluster, JobSpec(0, 0.0, 0.0, 0.0, cores, PLACEMENTS[placement]))
-        for cores, placement in pairs.tolist()
+        for cores, placement in (divmod(kind, len(PLACEMENTS)) for kind in kinds.tolist())
     ]
     wrong = np.flatnonzero(np.array([bool(reason) for reason in reasons])[which])
     return {row: reasons[which[row]] for row in wrong.tolist()}
@@ -190,13 +188,17 @@ def _infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
 
 def _owners(jobs: JobTable, rows: slice) -> tuple[Ints, list[Owner]]:
     """Return the owner of each job, and the different owners in order of their first jobs."""
-    codes = np.column_stack([getattr(jobs, name)[rows] for name in Owner._fields])
-    different, first, which = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+    whose = np.zeros(len(jobs.job_id[rows]), np.int64)
+    for name in Owner._fields:  # after each name the codes are small again, whatever the next has
+        _, whose = np.unique(
+            whose * len(jobs.names[name]) + getattr(jobs, name)[rows], return_inverse=True
+        )
+    _, first = np.unique(whose, return_index=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     owners = [
-        Owner(*(jobs.names[name][code] for name, code in zip(Owner._fields, codes, strict=True)))
-        for codes in different[order].tolist()
+        Owner(*(jobs.names[name][getattr(jobs, name)[row]] for name in Owner._fields))
+        for row in first[order].tolist()
     ]
-    return place[which.reshape(-1)], owners
+    return place[whose], owners
