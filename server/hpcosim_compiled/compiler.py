@@ -13,6 +13,10 @@ from typing import Any, TypeVar
 import numba
 import platformdirs
 
+from hpcosim_schedulers.heuristics import list_scheduling
+from hpcosim_sim.record import recording
+from hpcosim_workloads import table
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Without reference counts of arrays, which would take half of the time: compiled functions create
@@ -24,12 +28,13 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 def cache_folder() -> Path | None:
     """Return the folder of compiled code of this version of the package; None: there is none.
 
-    Numba notices a change of the file of an entry point, not of the functions that it calls, so
-    the folder is named by the content of all files. Only its owner may write to it, because its
-    code is executed.
+    Numba notices a change of the file of an entry point, not of the functions and constants that
+    it uses, so the folder is named by the content of all their files. Only its owner may write to
+    it, because its code is executed.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    others = (Path(module.__file__ or "") for module in (list_scheduling, recording, table))
+    for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())
     folder = platformdirs.user_cache_path("hpcosim") / "compiled" / content.hexdigest()[:16]
     try:
