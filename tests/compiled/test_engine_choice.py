@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from msgspec import convert
 
@@ -68,6 +67,7 @@ def test_many_jobs_take_the_compiled_engine_once_it_is_compiled(
         ({"scheduler.explain": True}, "explanations"),
         ({"scheduler.power_awareness": "aware"}, "awareness of power states"),
         ({"dynamic_jobs": True}, "dynamic_jobs"),
+        ({"stuck_after_wakeups": 1}, "stuck_after_wakeups"),
         ({"actions": [{"at_s": 1, "kind": "cancel", "job": 1}]}, "actions"),
         ({"platform.partitions": [{"name": "all", "nodes": "ALL"}]}, "partitions"),
         ({"workload.placement": "one_node"}, "different placements"),
@@ -187,8 +187,8 @@ def test_an_interrupt_writes_the_results_so_far(
     assert 1 <= len(rows) < 20
 
 
-def test_a_partial_record_is_that_of_the_reference(file: Path) -> None:
-    """The record after each few instants has a consistent energy and the same jobs."""
+def test_a_partial_record_has_all_nodes_at_all_times(file: Path) -> None:
+    """After each instant the node-seconds of all states are those of the nodes."""
     loaded = Library([file], {}).default
     compiled = CompiledSimulation(
         loaded.scenario.platform, loaded.jobs, rules_of(loaded.scenario), "easy"
@@ -200,7 +200,6 @@ def test_a_partial_record_is_that_of_the_reference(file: Path) -> None:
         record = compiled.record()
         node_s = sum(map(sum, record.metered_node_s))
         assert node_s == pytest.approx(4 * record.duration_s)
-        assert len(record.recording) == np.isfinite(record.recording.submit_s).sum()
 
 
 def test_more_places_than_foreseen_are_kept() -> None:

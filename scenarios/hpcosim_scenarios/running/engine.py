@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from hpcosim_compiled import policies
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Workload
-from hpcosim_scenarios.running.in_process import Report, finished
+from hpcosim_scenarios.running.in_process import REPORT_EVERY_S, Report, finished
 from hpcosim_scenarios.running.library import LoadedScenario, rules_of
 from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_scenarios.running.warnings import Warn
 from hpcosim_schedulers.power.settings import AlwaysOn
+from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.economics import UNKNOWN
 from hpcosim_sim.record.results import Also, Run, metrics_of
 from hpcosim_sim.record.run_record import RunRecord
@@ -88,6 +90,8 @@ def _missing(scenario: Scenario, chosen: Chosen) -> str:
         return "signals, failures and actions"
     if scenario.dynamic_jobs:
         return "dynamic_jobs: true"
+    if scenario.stuck_after_wakeups < Rules().stuck_after_wakeups:
+        return "a stuck_after_wakeups below the default"
     return ""
 
 
@@ -157,7 +161,10 @@ def run_compiled(
         ResultsError: as `run_in_process`.
     """
     about.engine = "compiled"
+    due_s = 0.0
     with finished(simulation, about, out, also, warn) as ended:
         while simulation.advance():
-            report(simulation.now_s, simulation.over, len(simulation.jobs))
+            if time.monotonic() >= due_s:
+                due_s = time.monotonic() + REPORT_EVERY_S
+                report(simulation.now_s, simulation.over, len(simulation.jobs))
     return ended.record, metrics_of(ended.record, about)

@@ -271,7 +271,8 @@ def open_loaded(loaded: LoadedScenario, scheduler: str, max_jobs: int = 2_000_00
     """
     rates, _ = loaded.economics or (UNKNOWN, None)
     opened = open_scenario(loaded.scenario, loaded.jobs, scheduler, max_jobs, rates, loaded.signals)
-    return replace(opened, run=about_loaded(loaded, scheduler))
+    _add_origin(opened.run, loaded)
+    return opened
 
 
 def about_loaded(loaded: LoadedScenario, scheduler: str) -> Run:
@@ -282,11 +283,16 @@ def about_loaded(loaded: LoadedScenario, scheduler: str) -> Run:
         scheduler: name of the policy in results.
     """
     run = _about(loaded.scenario, loaded.jobs, scheduler)
+    _add_origin(run, loaded)
+    return run
+
+
+def _add_origin(run: Run, loaded: LoadedScenario) -> None:
+    """Add what `run.json` has of the files and overrides of a scenario."""
     run.economics = loaded.economics.source if loaded.economics else None
     run.overrides = loaded.overrides
     run.workload_source = loaded.source
     run.warnings = scenario_warnings(loaded)
-    return run
 
 
 def open_scenario(
