@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     from hpcosim.runs import read as read
     from hpcosim.runs import report as report
     from hpcosim.runs import run as run
+    from hpcosim.runs import run_many as run_many
     from hpcosim.version import __version__ as __version__
 
 __all__, __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "policies": "HpcosimError Policy View main make_policy managed",
-        "runs": "Comparison Run Table compare experiment read report run",
+        "runs": "Comparison Run Table compare experiment read report run run_many",
         "version": "__version__",
     },
 )

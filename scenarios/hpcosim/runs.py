@@ -19,6 +19,7 @@ from hpcosim_client.errors import PolicyError
 from hpcosim_client.view import Policy
 from hpcosim_scenarios.model import Engine
 from hpcosim_scenarios.running import Transport
+from hpcosim_scenarios.running.many import run_many as _run_many
 from hpcosim_scenarios.running.run import run_scenario, simulate
 from hpcosim_scenarios.shipped import find_scenario, shipped_experiments
 from hpcosim_schedulers.catalogue.schedulers import expand
@@ -210,6 +211,41 @@ def run(
                 warn=lambda text: warnings.warn(text, stacklevel=3),
             )
     return result
+
+
+def run_many(
+    scenario: ScenarioLike,
+    settings: Iterable[Mapping[str, Any]],
+    scheduler: str | None = None,
+    *,
+    threads: int | None = None,
+) -> Iterator[dict[str, int | float]]:
+    """Simulate a scenario with different settings in this process, and yield the metrics of runs.
+
+    Thousands of short runs take a few milliseconds each where the compiled engine supports them. No
+    results are written, and warnings are left out. An experiment (`experiment`) works with several
+    processes and stores the results of its runs.
+
+    Args:
+        scenario: as for `run`.
+        settings: for each run values to change in the scenario, by dotted path; also
+            `scheduler.name`, `seed` and `engine`.
+        scheduler: a name of `hpcosim schedulers`; None: the scenario's.
+        threads: number of threads; None: one for each core.
+
+    Raises:
+        As `run`, when the run is due.
+
+    Example:
+        >>> import hpcosim
+        >>> loads = [{"workload.load": load, "workload.synthetic.jobs": 50} for load in (0.5, 0.9)]
+        >>> waits_s = [metrics["mean_wait_s"] for metrics in hpcosim.run_many("demo", loads)]
+        >>> waits_s[0] <= waits_s[1]
+        True
+    """
+    with _scenario_file(scenario) as path:
+        for ran in _run_many(path, settings, scheduler=scheduler, threads=threads):
+            yield ran.metrics
 
 
 def compare(

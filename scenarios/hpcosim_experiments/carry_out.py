@@ -182,11 +182,11 @@ def simulate_plan(
     if warning := other_commits(plan, results):
         warn(warning)
     missing = missing_runs(plan, results)
-    count_jobs(plan.path, missing, results.values())
+    jobs = sum(count_jobs(plan.path, missing, results.values()).values())
     mark_output(folder, replace(marker, files=earlier.files if earlier else ()))
     store.sweep()
     try:
-        results |= simulate_runs(plan.experiment.name, missing, store, executor)
+        results |= simulate_runs(plan.experiment.name, missing, jobs, store, executor)
     except KeyboardInterrupt:
         say("the stored results are kept; the same command continues")
         raise
@@ -289,9 +289,12 @@ NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
 
 
 def simulate_runs(
-    title: str, runs: Sequence[PlannedRun], store: RunStore, settings: ExecutorSettings
+    title: str, runs: Sequence[PlannedRun], jobs: int, store: RunStore, settings: ExecutorSettings
 ) -> dict[str, RunResult]:
     """Simulate runs, store each result as soon as it is there, and return the results by key.
+
+    Args:
+        jobs: number of jobs of all runs.
 
     Raises:
         ExecutorError: the executor cannot start, or an input file is missing.
@@ -302,7 +305,9 @@ def simulate_runs(
     results = {}
     with open_executor(settings, files_of(runs)) as executor, shown(title, "runs") as report:
         report(0.0, 0, len(runs))
-        for done in executor.run(run_task, [run.task for run in runs]):
+        share = jobs // max(executor.workers, 1)
+        tasks = [run.task._replace(batch_jobs=share) for run in runs]
+        for done in executor.run(run_task, tasks):
             run = runs[done.index]
             simulated = done.result or _lost(run, done.error)
             results[run.key] = store.write(_with_inputs(simulated, run))

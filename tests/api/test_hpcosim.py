@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,27 @@ def test_a_run_has_the_metrics_of_the_command(small: Path, tmp_path: Path) -> No
     printed = invoke("run", small, *words, "--out", tmp_path / "out").out
     assert run.metrics == json.loads(printed)
     assert hpcosim.read(tmp_path / "out").metrics == run.metrics
+
+
+@pytest.mark.filterwarnings("ignore:the offered load")
+def test_many_runs_are_those_that_are_run_alone(small: Path) -> None:
+    """In the order of their settings, also of other schedulers and workloads."""
+    settings: list[dict[str, Any]] = [
+        {"seed": 1},
+        {"scheduler.name": "sjf"},
+        {"workload.synthetic.jobs": 5},
+        {},
+    ] * 2
+    many = list(hpcosim.run_many(small, settings, threads=3))
+    assert many == [hpcosim.run(small, set=each).metrics for each in settings]
+    assert len({metrics["mean_wait_s"] for metrics in many}) > 2
+
+
+def test_an_invalid_run_of_many_is_an_error_when_it_is_due(small: Path) -> None:
+    """The runs before it are there."""
+    runs = hpcosim.run_many(small, [{}, {"sede": 1}], "fcfs", threads=1)
+    with pytest.raises(ScenarioError, match="sede"):
+        list(runs)
 
 
 def test_contents_of_a_file_are_a_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

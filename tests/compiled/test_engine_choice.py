@@ -23,6 +23,7 @@ from hpcosim_scenarios.running.run import run_scenario
 from hpcosim_sim.errors import ResultsError
 from support.commands import SCENARIO, invoke
 from support.engines import differences
+from support.experiments import carry_out, write
 
 HELD = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 9, "hold": True}
 
@@ -56,6 +57,39 @@ def test_many_jobs_take_the_compiled_engine_once_it_is_compiled(
     assert "compiling" in choice_of(file).why
     monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
     assert choice_of(file) == (True, "it supports all of the run, which has 20 jobs")
+
+
+def test_many_small_runs_of_one_process_take_the_compiled_engine(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is loaded once for all of them."""
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
+    loaded = Library([file]).default
+    chosen = chosen_by(loaded.scenario, file, None, {})
+    assert engine.engine_of(loaded, chosen, batch_jobs=10_000).is_compiled
+    assert not engine.engine_of(loaded, chosen, batch_jobs=9_999).is_compiled
+
+
+def test_an_experiment_of_many_small_runs_has_the_same_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its workers simulate their shares of the jobs with the compiled engine."""
+    path, tables, compiled = write(tmp_path), [], []
+    prepare = CompiledSimulation.prepare
+
+    def counted(self: CompiledSimulation) -> None:
+        compiled.append(len(self.jobs))
+        prepare(self)
+
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
+    monkeypatch.setattr(CompiledSimulation, "prepare", counted)
+    for name, many in (("few", 10_000), ("many", 240)):
+        monkeypatch.setattr(engine, "MANY_JOBS", many)
+        out = tmp_path / name
+        carry_out(path, out, table_format="csv")
+        tables.append((out / "results.csv").read_text())
+    assert compiled == [30] * 8
+    assert tables[0] == tables[1]
 
 
 @pytest.mark.parametrize(

@@ -446,7 +446,7 @@ def test_any_scheduler_s_schedule_is_kept(tmp_path: Path, scheduler: str, seed: 
     always_on = open_scenario(library.first, library.first_jobs, scheduler)
     waits = run_in_process(always_on, make_policy(scheduler))
     chosen = Chosen(scheduler, Oracle(), "unaware", scheduler)
-    metrics = run_chosen(chosen, library.default, tmp_path / "out")
+    metrics = run_chosen(chosen, library.default, tmp_path / "out").metrics
     plan = plan_of(library.first, library.first_jobs, scheduler).cheapest
     assert metrics["wasted_energy_j"] == pytest.approx(plan.wasted_j, rel=1e-9)
     kept = ("jobs_completed", "mean_wait_s", "max_wait_s", "median_wait_s", "makespan_s")

@@ -151,7 +151,7 @@ def clairvoyant_score(suite: Suite, instance: InstanceFile, loaded: LoadedScenar
     """
     scheduler, oracle = suite.file.reference.scheduler, {"name": "oracle"}
     chosen = policy_of(suite, instance, loaded, scheduler, oracle, "unaware")
-    return suite.file.score_of(run_chosen(chosen, loaded, None))
+    return suite.file.score_of(run_chosen(chosen, loaded).metrics)
 
 
 def seals_of(suite: Suite) -> Iterator[Seal]:
@@ -182,5 +182,5 @@ def seals_of(suite: Suite) -> Iterator[Seal]:
             sha256=digest_of(loaded),
             jobs=len(loaded.jobs),
             bound=bound_of(suite, instance, loaded),
-            reference=file.score_of(run_chosen(chosen, loaded, None)),
+            reference=file.score_of(run_chosen(chosen, loaded).metrics),
         )

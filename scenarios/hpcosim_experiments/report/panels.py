@@ -85,6 +85,7 @@ def panels(
                 content = BytesIO()
                 form, metadata = path.suffix.removeprefix("."), UNDATED.get(path.suffix)
                 figure.savefig(content, format=form, dpi=dpi, metadata=metadata)
+                figure.set_layout_engine("none")  # that of the first file is for all
                 write_whole(path, content.getvalue())
         finally:
             pyplot.close(figure)

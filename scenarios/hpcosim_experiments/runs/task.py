@@ -19,19 +19,18 @@ from hpcosim_experiments.executors import InputFiles
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.model.file import TRACES, with_files
-from hpcosim_scenarios.model.jobs import source_jobs
+from hpcosim_scenarios.model.jobs import SourceCache
 from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.engine import compiled_simulation, run_compiled
-from hpcosim_scenarios.running.in_process import Report, ignore, run_in_process
+from hpcosim_scenarios.running.in_process import Report, ignore
 from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.policies import Chosen
-from hpcosim_scenarios.running.run import about_chosen, opened_with
-from hpcosim_scenarios.running.warnings import ignore_warning
+from hpcosim_scenarios.running.run import run_chosen
 from hpcosim_sim.record.results import warnings_of
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.versions import hpcosim_version
 from hpcosim_workloads.logs.catalogue import TRACES_VARIABLE
+from hpcosim_workloads.synthetic.imitation import MAX_JOBS
 from hpcosim_workloads.table import JobTable
 
 # The check that the files of a run are those of its key.
@@ -68,9 +67,8 @@ def _sha256(path: Path, _: tuple[int, int, int]) -> str:
     return sha256_of(path)
 
 
-TABLES_KEPT = 2
-"""Job tables that a process keeps: the runs of an experiment follow each other by table."""
-
+_SOURCES = SourceCache(MAX_JOBS)
+"""The jobs of earlier runs: the runs of an experiment follow each other by table."""
 
 Measures = Callable[[RunRecord, JobTable], Mapping[str, int | float]]
 """Returns further metrics of a complete run; a function that workers can import."""
@@ -89,6 +87,7 @@ class RunTask(NamedTuple):
         settings: what to measure.
         jobs: also return the table of jobs.
         measures: returns further metrics.
+        batch_jobs: jobs of all runs of its worker, about; the engine may depend on them.
     """
 
     base: RunResult
@@ -100,6 +99,7 @@ class RunTask(NamedTuple):
     settings: MeasureSettings
     jobs: bool
     measures: Measures | None = None
+    batch_jobs: int = 0
 
 
 def run_task(task: RunTask, files: InputFiles) -> Simulated:
@@ -134,53 +134,23 @@ def simulate(
     places = {name: files.local(path) for name, path in task.files.items()}
     scenario = with_files(msgspec.json.decode(task.scenario, type=Scenario), places)
     _use_traces(task.files, places)
-    loaded = load_with(scenario, Path(), _table(task.table, scenario))
+    loaded = load_with(scenario, Path(), _SOURCES.jobs(scenario, Path()))
     chosen = task.chosen.moved(files.local)
-    compiled = compiled_simulation(loaded, chosen, ignore_warning)
-    if compiled is not None:
-        about = about_chosen(loaded, chosen)
-        record, whole = run_compiled(compiled, about, None, report, (), ignore_warning)
-    else:
-        with opened_with(chosen, loaded) as (opened, policy):
-            whole = run_in_process(opened, policy, report=report, explain=chosen.explain)
-        record, about = opened.simulation.record(), opened.run
+    ran = run_chosen(chosen, loaded, report=report, batch_jobs=task.batch_jobs)
     check_unchanged(task.checksums, files)  # a policy or a log may have been read in between
-    measured = measure(record, task.settings, whole)
-    more = task.measures(record, loaded.jobs) if task.measures else {}
+    measured = measure(ran.record, task.settings, ran.metrics)
+    more = task.measures(ran.record, loaded.jobs) if task.measures else {}
     result = msgspec.structs.replace(
         base,
         metrics={**measured.metrics, **more},
         breakdowns=measured.breakdowns,
-        warnings=warnings_of(record, about),
+        warnings=warnings_of(ran.record, ran.about),
     )
     if not task.jobs:
         return Simulated(result)
     from hpcosim_experiments.runs.job_rows import job_file
 
-    return Simulated(result, job_file(record, task.settings))
-
-
-class _Source:
-    """A scenario whose jobs a table has; equal if the tables are."""
-
-    def __init__(self, identity: bytes, scenario: Scenario) -> None:
-        self.identity = identity
-        self.scenario = scenario
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Source) and self.identity == other.identity
-
-    def __hash__(self) -> int:
-        return hash(self.identity)
-
-
-def _table(identity: bytes, scenario: Scenario) -> JobTable:
-    return _cached_table(_Source(identity, scenario))
-
-
-@lru_cache(maxsize=TABLES_KEPT)
-def _cached_table(source: _Source) -> JobTable:
-    return source_jobs(source.scenario, Path())
+    return Simulated(result, job_file(ran.record, task.settings))
 
 
 def _use_traces(files: Mapping[str, Path], places: Mapping[str, Path]) -> None:

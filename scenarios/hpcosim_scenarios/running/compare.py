@@ -217,7 +217,7 @@ def _run_in_process(
     ):
         # The power manager has no effect on the jobs.
         own = loaded._replace(scenario=scenario, overrides=overrides)
-        return run_chosen(policy.chosen, own, folder, report, formats, warn)
+        return run_chosen(policy.chosen, own, folder, report, formats, warn).metrics
 
 
 def _run_over(

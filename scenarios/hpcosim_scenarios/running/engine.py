@@ -52,8 +52,14 @@ def may_be_compiled(scenario: Scenario, chosen: Chosen) -> bool:
     return not _missing(scenario, chosen) and _may_be_many(scenario.workload)
 
 
-def engine_of(loaded: LoadedScenario, chosen: Chosen) -> EngineChoice:
-    """Return the engine of a run in this process."""
+def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> EngineChoice:
+    """Return the engine of a run in this process.
+
+    Args:
+        loaded: the scenario with its jobs.
+        chosen: the policy.
+        batch_jobs: jobs of all runs that this process simulates, about; 0: there is one run.
+    """
     scenario, jobs = loaded.scenario, loaded.jobs
     if scenario.engine == "reference":
         return EngineChoice(False, "engine: reference")
@@ -66,10 +72,11 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen) -> EngineChoice:
         return EngineChoice(False, broken)
     if scenario.engine == "compiled":
         return EngineChoice(True, "engine: compiled")
-    count = f"{len(jobs)} jobs"
-    if len(jobs) < MANY_JOBS:
+    many = max(len(jobs), batch_jobs)
+    count = f"{many} jobs"
+    if many < MANY_JOBS:
         return EngineChoice(False, f"{count} take less time than loading the compiled engine")
-    if len(jobs) < MANY_TO_COMPILE:
+    if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
 
         if not is_warm():
@@ -106,7 +113,7 @@ def _may_be_many(workload: Workload) -> bool:
 
 
 def compiled_simulation(
-    loaded: LoadedScenario, chosen: Chosen, warn: Warn
+    loaded: LoadedScenario, chosen: Chosen, warn: Warn, batch_jobs: int = 0
 ) -> CompiledSimulation | None:
     """Return the compiled simulation of a scenario; None: the reference simulates it.
 
@@ -115,8 +122,10 @@ def compiled_simulation(
         chosen: the policy.
         warn: called if the user asked for the compiled engine and does not get it, and before a
             compilation that takes long.
+        batch_jobs: see `engine_of`.
     """
-    choice, asked = engine_of(loaded, chosen), loaded.scenario.engine == "compiled"
+    choice = engine_of(loaded, chosen, batch_jobs)
+    asked = loaded.scenario.engine == "compiled"
     if not choice.is_compiled:
         if asked:
             warn(f"{REFERENCE} {choice.why}")
@@ -146,8 +155,8 @@ def run_compiled(
     report: Report,
     also: Sequence[Also],
     warn: Warn,
-) -> tuple[RunRecord, dict[str, int | float]]:
-    """Run a compiled simulation, write its results, and return its record and metrics.
+) -> tuple[RunRecord, Run, dict[str, int | float]]:
+    """Run a compiled simulation, write its results, and return its record, `about` and metrics.
 
     Args:
         simulation: the simulation.
@@ -167,4 +176,4 @@ def run_compiled(
             if time.monotonic() >= due_s:
                 due_s = time.monotonic() + REPORT_EVERY_S
                 report(simulation.now_s, simulation.over, len(simulation.jobs))
-    return ended.record, metrics_of(ended.record, about)
+    return ended.record, about, metrics_of(ended.record, about)

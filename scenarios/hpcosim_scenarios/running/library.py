@@ -126,6 +126,7 @@ class Library:
         allowed: patterns of the paths that clients may override, such as `workload.load` and
             `scheduler.*` (see `fnmatch`); None: all but those of files of the server.
         first: the scenario in the first file after `overrides`, for a caller that has read it.
+        sources: tables of jobs that are used again; None: those of this library.
 
     Raises:
         ScenarioError, WorkloadError: a scenario or its workload is invalid.
@@ -138,9 +139,10 @@ class Library:
         max_jobs: int = 2_000_000,
         allowed: Sequence[str] | None = None,
         first: Scenario | None = None,
+        sources: SourceCache | None = None,
     ) -> None:
         self._allowed = allowed
-        self._sources = SourceCache(max_jobs)
+        self._sources = sources or SourceCache(max_jobs)
         self._overrides = dict(overrides or {})
         self._max_jobs = max_jobs
         self._paths: dict[str, Path] = {}

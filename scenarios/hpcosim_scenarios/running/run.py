@@ -50,6 +50,7 @@ from hpcosim_schedulers.catalogue.schedulers import folder_name
 from hpcosim_server.service.session import Opened
 from hpcosim_sim.record.folder import prepare
 from hpcosim_sim.record.results import Run, WorkloadSource
+from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import JobTable
 
 
@@ -118,10 +119,10 @@ def run_scenario(
     ):
         if transport == "inproc":
             loaded = Library([path], overrides, first=scenario).default
-            metrics = run_chosen(
+            ran = run_chosen(
                 chosen, loaded, folder, report, formats, warn, watched, realtime=realtime
             )
-            return metrics, folder
+            return ran.metrics, folder
         values: dict[str, object] = dict(overrides or {})
         if realtime is not None:
             values["realtime"] = realtime
@@ -141,18 +142,33 @@ def default_folder(scenario: Scenario, scheduler: str) -> Path:
     return Path("results") / f"{scenario.name}-{scheduler}"
 
 
+class Ran(NamedTuple):
+    """A run that is complete.
+
+    Attributes:
+        record: the run.
+        about: the content of `run.json`.
+        metrics: metrics by name.
+    """
+
+    record: RunRecord
+    about: Run
+    metrics: dict[str, int | float]
+
+
 def run_chosen(
     chosen: Chosen,
     loaded: LoadedScenario,
-    out: Path | None,
+    out: Path | None = None,
     report: Report = ignore,
     formats: Sequence[Format] = (),
     warn: Warn = ignore_warning,
     watched: WatchedRun | None = None,
     *,
     realtime: float | None = None,
-) -> dict[str, int | float]:
-    """Run a scenario in this process, and return the metrics.
+    batch_jobs: int = 0,
+) -> Ran:
+    """Run a scenario in this process.
 
     Args:
         chosen: the policy.
@@ -162,22 +178,26 @@ def run_chosen(
         warn: called with each warning at the end of the run.
         watched: how people watch the run; None: it is not watched.
         realtime: simulated seconds per wall-clock second; None: as fast as possible.
+        batch_jobs: see `engine_of`.
 
     Raises:
         PolicyError, OracleError, RunError, ResultsError: as `run_scenario`.
     """
     also = writers_of(formats)
     if watched is None and realtime is None:
-        simulation = compiled_simulation(loaded, chosen, warn)
+        simulation = compiled_simulation(loaded, chosen, warn, batch_jobs)
         if simulation is not None:
             about = about_chosen(loaded, chosen)
-            return run_compiled(simulation, about, out, report, also, warn)[1]
+            return Ran(*run_compiled(simulation, about, out, report, also, warn))
     watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
         opened.run.realtime = realtime
         watched.before_run()
         explain, watch = chosen.explain, watched.watch
-        return run_in_process(opened, policy, out, report, also, warn, explain=explain, watch=watch)
+        metrics = run_in_process(
+            opened, policy, out, report, also, warn, explain=explain, watch=watch
+        )
+        return Ran(opened.simulation.record(), opened.run, metrics)
 
 
 def about_chosen(loaded: LoadedScenario, chosen: Chosen) -> Run:
