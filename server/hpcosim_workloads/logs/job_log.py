@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -26,6 +25,7 @@ from hpcosim_workloads.logs.job_lines import (
 from hpcosim_workloads.logs.log_file import numbered_lines
 from hpcosim_workloads.logs.requirements import NodesOf, memory_per_core_mb, request_of
 from hpcosim_workloads.table import (
+    COLUMNS,
     MAX_CORES,
     MAX_TIME_S,
     NAMED,
@@ -150,10 +150,37 @@ class LogJob(NamedTuple):
     think_s: float = 0.0
 
 
+CORRUPT = LogJob(0, math.nan, math.nan, math.nan, 0)
+"""Stands for a line that is not a job."""
+
+KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(LogJob._fields, np.int64),
+    **dict.fromkeys(("submit_s", "run_s", "requested_s", "memory_mb", "think_s"), np.float64),
+    **dict.fromkeys(("fails", "cancelled"), np.bool_),
+    "profile": object,
+}
+"""Types of the fields of `LogJob` as columns."""
+
+READ = (*(name for name in LogJob._fields if name in COLUMNS), "request")
+"""Columns of the table that a log states."""
+
+BLOCK_BYTES = 2**19
+"""Size of the lines that are read together."""
+
+Ints = NDArray[np.int64]
+JobColumns = dict[str, NDArray[Any]]
+"""Jobs of consecutive lines: the fields of `LogJob` with the types of `KINDS`."""
+
+NumberedLines = list[tuple[int, bytes]]
+Parse = Callable[[str], LogJob]
+ParsePlain = Callable[[Sequence[bytes]], JobColumns | None]
+
+
 def read_log(
     path: Path,
-    parse: Callable[[str], LogJob],
+    parse: Parse,
     *,
+    parse_plain: ParsePlain | None = None,
     comment: str = ";",
     placement: Placement = "cores",
     lenient: bool = False,
@@ -167,9 +194,11 @@ def read_log(
 
     Args:
         parse: parses a line; raises ValueError if the line is corrupt.
+        parse_plain: parses many lines by column; returns None if one of them may be corrupt or is
+            not a job, then `parse` parses each of them. None: `parse` parses all lines.
     """
     reading = _Reading(path, lenient, zero_run_time)
-    reading.read(parse, comment)
+    reading.read(parse, comment, parse_plain)
     table = reading.table()
     kinds = [profiles.get(name, NO_PROFILE) for name in table.profiles]
     return with_profiles(table, kinds, placement, path, nodes_of)
@@ -199,21 +228,28 @@ class _Reading:
         self._path = path
         self._lenient = lenient
         self._zero_run_time = zero_run_time
-        self._lines = array("q")  # number of each job's line
-        self._codes = {"": 0}  # number of each profile
-        self._names = {name: {"": 0} for name in NAMED}
-        self._columns: dict[str, array[Any]] = {
-            name: array("q") for name in ("job_id", "cores", "profile", *SUBMITTERS)
-        } | {name: array("d") for name in ("submit_s", "run_s", "requested_s", "memory_mb")}
-        self._columns |= {"request": array("l"), "fails": array("b")}
+        self._blocks: defaultdict[str, list[NDArray[Any]]] = defaultdict(list)  # kept jobs
+        self._count = 0  # of kept jobs
+        self._line_s, self._latest_s = 0.0, -math.inf  # of the lines and of the kept jobs so far
+        self._profiles = {"": 0}  # number of each profile
         self._requests: list[JobRequest] = []
-        self._dropped_s: defaultdict[str, array[float]] = defaultdict(lambda: array("d"))
-        self._changed: defaultdict[str, array[int]] = defaultdict(lambda: array("q"))
+        self._dropped_s: defaultdict[str, list[float]] = defaultdict(list)
+        self._changed: defaultdict[str, list[int]] = defaultdict(list)
 
-    def read(self, parse: Callable[[str], LogJob], comment: str) -> None:
+    def read(self, parse: Parse, comment: str, parse_plain: ParsePlain | None) -> None:
         """Read every line of the file."""
-        line_s, latest_s = 0.0, -math.inf
-        for number, raw in numbered_lines(self._path, comment):
+        for lines in _blocks(self._path, comment):
+            jobs = parse_plain([raw for _, raw in lines]) if lines and parse_plain else None
+            if jobs is not None:
+                self._add(np.array([number for number, _ in lines]), jobs)
+            else:
+                self._add(*self._parsed(lines, parse, comment))
+
+    def _parsed(self, lines: NumberedLines, parse: Parse, comment: str) -> tuple[Ints, JobColumns]:
+        """Parse lines one by one; return the numbers of those with jobs, and the jobs."""
+        numbers: list[int] = []
+        jobs: list[LogJob] = []
+        for number, raw in lines:
             line = raw.decode("latin-1").strip()  # headers are in various encodings
             if not line or line.startswith(comment):
                 continue
@@ -222,63 +258,99 @@ class _Reading:
             except ValueError as error:
                 if not self._lenient:
                     raise WorkloadError(f"{error}; {ADVICE}", self._path, number) from None
-                self._dropped_s["corrupt_lines"].append(line_s)
-                continue
-            if job.submit_s >= 0:
-                line_s = job.submit_s
-            if rule := _drop_rule(job, self._zero_run_time):
-                # A job without submission time belongs to the place of its line.
-                self._dropped_s[rule].append(line_s)
-                continue
-            if job.submit_s < latest_s:
-                self._changed["out_of_order"].append(len(self._lines))
-            latest_s = max(latest_s, job.submit_s)
-            self._add(number, job)
+                job = CORRUPT
+            numbers.append(number)
+            jobs.append(job)
+        columns = zip(*jobs, strict=True) if jobs else ((),) * len(LogJob._fields)
+        found: dict[str, Sequence[Any]] = dict(zip(LogJob._fields, columns, strict=True))
+        for name in ("cores", *SUBMITTERS):  # numbers below 0 may be of any size
+            found[name] = [max(number, -1) for number in found[name]]
+        return np.array(numbers, np.int64), {
+            name: np.array(found[name], kind) for name, kind in KINDS.items()
+        }
 
-    def _add(self, number: int, job: LogJob) -> None:
-        if job.requested_s <= 0:
-            self._changed["requested_time_unknown"].append(len(self._lines))
-        self._lines.append(number)
-        columns = self._columns
-        columns["job_id"].append(job.job_id)
-        columns["submit_s"].append(job.submit_s)
-        columns["run_s"].append(job.run_s)
-        columns["requested_s"].append(job.requested_s if job.requested_s > 0 else job.run_s)
-        columns["cores"].append(job.cores)
-        columns["memory_mb"].append(job.memory_mb)
-        columns["profile"].append(self._codes.setdefault(job.profile, len(self._codes)))
-        columns["fails"].append(job.fails)
-        columns["request"].append(-1 if job.preceding_id < 0 else len(self._requests))
-        if job.preceding_id >= 0:
-            dependency = Dependency("afterany", (job.preceding_id,), job.think_s)
+    def _add(self, numbers: Ints, jobs: JobColumns) -> None:
+        """Apply the rules to the jobs of consecutive lines, and keep the others.
+
+        Args:
+            numbers: numbers of the lines.
+        """
+        submit_s, run_s = jobs["submit_s"], jobs["run_s"]
+        # A job without submission time belongs to the place of its line.
+        known = np.append(0, np.where(submit_s >= 0, np.arange(1, len(submit_s) + 1), 0))
+        line_s = np.append(self._line_s, submit_s)[np.maximum.accumulate(known)]
+        self._line_s = float(line_s[-1])
+        kept = np.ones(len(submit_s), np.bool_)
+        keeps_zero = self._zero_run_time == "keep"
+        for rule, found in (
+            ("corrupt_lines", np.isnan(run_s)),
+            ("cancelled_while_waiting", jobs["cancelled"]),
+            ("run_time_unknown", (run_s < 0) & keeps_zero),
+            ("run_time_unknown_or_zero", (run_s <= 0) & (not keeps_zero)),
+            ("cores_unknown", jobs["cores"] <= 0),
+            ("submit_time_unknown", submit_s < 0),
+        ):
+            if (kept & found).any():
+                self._dropped_s[rule] += line_s[1:][kept & found].tolist()
+                kept &= ~found
+        own = {name: column[kept] for name, column in jobs.items()}
+        latest_s = np.maximum.accumulate(np.append(self._latest_s, own["submit_s"]))
+        self._latest_s = float(latest_s[-1])
+        unknown = own["requested_s"] <= 0
+        own["requested_s"] = np.where(unknown, own["run_s"], own["requested_s"])
+        for rule, found in (
+            ("out_of_order", own["submit_s"] < latest_s[:-1]),
+            ("requested_time_unknown", unknown),
+        ):
+            self._changed[rule] += (np.flatnonzero(found) + self._count).tolist()
+        names = own["profile"].tolist() if own["profile"].any() else ()
+        own["profile"] = np.zeros(len(unknown), np.int64)
+        if names:
+            codes = [self._profiles.setdefault(name, len(self._profiles)) for name in names]
+            own["profile"] = np.array(codes)
+        after = np.flatnonzero(own["preceding_id"] >= 0)
+        own["request"] = np.full(len(unknown), -1)
+        own["request"][after] = np.arange(len(after)) + len(self._requests)
+        for row in after.tolist():
+            first, think_s = int(own["preceding_id"][row]), float(own["think_s"][row])
+            dependency = Dependency("afterany", (first,), think_s)
             self._requests.append(JobRequest(dependencies=(dependency,)))
-        for name in SUBMITTERS:
-            number, known = getattr(job, name), self._names[name]
-            text = "" if number < 0 else str(number)
-            columns[name].append(known.setdefault(text, len(known)))
+        own["line"] = numbers[kept]
+        self._count += len(unknown)
+        for name in (*READ, "line"):
+            self._blocks[name].append(own[name])
 
     def table(self) -> JobTable:
         """Return the jobs in order of submission, each number once."""
-        columns: dict[str, Any] = dict(self._columns)
-        names = {name: tuple(known) for name, known in self._names.items()}
+        columns: dict[str, Any] = {
+            name: np.concatenate(self._blocks.pop(name)) for name in (*READ, "line")
+        }
+        lines = columns.pop("line")
+        names: dict[str, tuple[str, ...]] = dict.fromkeys(NAMED, ("",))
+        for name in SUBMITTERS:
+            columns[name], names[name] = _texts(columns[name])
         table = job_table(
-            profiles=tuple(self._codes), names=names, requests=tuple(self._requests), **columns
+            profiles=tuple(self._profiles), names=names, requests=tuple(self._requests), **columns
         )
-        kept = self._first_of_each_number(table)
+        kept = self._first_of_each_number(table, lines)
         order = kept[np.argsort(table.submit_s[kept], kind="stable")]
         row_of = np.full(len(table), -1)
         row_of[order] = np.arange(len(order))
         table = table.take(order)
         return replace(table, rules=self._rules(table, row_of))
 
-    def _first_of_each_number(self, table: JobTable) -> NDArray[np.intp]:
-        """Return the rows of the jobs whose number no earlier line has, ascending."""
+    def _first_of_each_number(self, table: JobTable, lines: Ints) -> NDArray[np.intp]:
+        """Return the rows of the jobs whose number no earlier line has, ascending.
+
+        Args:
+            lines: number of the line of each job.
+        """
         firsts = np.unique(table.job_id, return_index=True)[1]
         repeated = np.delete(np.arange(len(table)), firsts)
         if repeated.size and not self._lenient:
             row = int(repeated[0])
             what = f"a second job has the number {table.job_id[row]}; {ADVICE}"
-            raise WorkloadError(what, self._path, self._lines[row])
+            raise WorkloadError(what, self._path, int(lines[row]))
         if repeated.size:
             self._dropped_s["repeated_job_ids"].extend(table.submit_s[repeated].tolist())
         return np.sort(firsts)
@@ -287,7 +359,7 @@ class _Reading:
         """Return the applied rules."""
         rules = AppliedRules()
         for name, places in self._changed.items():
-            rows = row_of[np.array(places)]
+            rows = row_of[np.array(places, np.int64)]
             rows = rows[rows >= 0]
             rules = rules.plus(name, rows, table.submit_s[rows])
         for name, times_s in self._dropped_s.items():
@@ -296,14 +368,30 @@ class _Reading:
         return rules
 
 
-def _drop_rule(job: LogJob, zero_run_time: ZeroRunTime) -> str:
-    """Return the name of the rule that drops a job, "" if none does."""
-    if job.cancelled:
-        return "cancelled_while_waiting"
-    if job.run_s < 0 and zero_run_time == "keep":
-        return "run_time_unknown"
-    if job.run_s <= 0 and zero_run_time == "drop":
-        return "run_time_unknown_or_zero"
-    if job.cores <= 0:
-        return "cores_unknown"
-    return "submit_time_unknown" if job.submit_s < 0 else ""
+def _blocks(path: Path, comment: str) -> Iterator[NumberedLines]:
+    """Yield the lines of a file, those of about `BLOCK_BYTES` at once, with their numbers."""
+    lines: NumberedLines = []
+    size = 0
+    try:
+        for numbered in numbered_lines(path, comment):
+            lines.append(numbered)
+            size += len(numbered[1])
+            if size >= BLOCK_BYTES:
+                yield lines
+                lines, size = [], 0
+    except WorkloadError:
+        yield lines  # an error in these lines is the first one
+        raise
+    yield lines
+
+
+def _texts(numbers: Ints) -> tuple[Ints, tuple[str, ...]]:
+    """Return codes of numbers and the text of each code; "" for numbers below 0."""
+    known = numbers >= 0
+    different, first, which = np.unique(numbers[known], return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    code = np.empty_like(order)
+    code[order] = np.arange(1, len(order) + 1)
+    codes = np.zeros(len(numbers), np.int64)
+    codes[known] = code[which]
+    return codes, ("", *map(str, different[order].tolist()))

@@ -7,9 +7,20 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+import numpy as np
+
 from hpcosim_protocol import Placement
 from hpcosim_workloads.logs.job_lines import NO_PROFILES, JobProfile
-from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
+from hpcosim_workloads.logs.job_log import (
+    KINDS,
+    SUBMITTERS,
+    JobColumns,
+    LogJob,
+    ZeroRunTime,
+    checked,
+    read_log,
+)
+from hpcosim_workloads.logs.plain_numbers import plain_numbers
 from hpcosim_workloads.logs.requirements import MAX_MB, NodesOf
 from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, JobTable
 
@@ -135,9 +146,11 @@ def read_swf(
             job's profile sets a field of `LOG_FIELDS`.
     """
     parse = partial(_parse, profiles=profiles, which=fields)
+    # Profiles are named by a field as text, which columns of numbers do not have.
     return read_log(
         path,
         parse,
+        parse_plain=None if profiles or fields.reads_more else partial(_parse_plain, which=fields),
         placement=placement,
         lenient=lenient,
         profiles=profiles,
@@ -176,6 +189,43 @@ def _parse(line: str, profiles: Mapping[str, JobProfile], which: SwfFields) -> L
     memory_mb = memory_kb / KB_PER_MB
     job = LogJob(job_id, submit_s, run_s, requested_s, cores, memory_mb, profile, *submitter)
     return checked(_with_more(job, fields, which) if which.reads_more else job)
+
+
+def _parse_plain(lines: Sequence[bytes], which: SwfFields) -> JobColumns | None:
+    """Parse lines as `_parse` does, without profiles; None: one of them needs `_parse`."""
+    read = plain_numbers(lines, FIELDS, [*NAMES], INTEGERS)
+    if read is None:
+        return None
+    numbers = dict(zip(NAMES, read.T, strict=True))
+    submit_s, run_s, used_kb, requested_s, requested_kb = (numbers[field] for field in NUMBERS)
+    job_id, allocated, requested, *submitters = (
+        numbers[field].astype(np.int64) for field in INTEGERS
+    )
+    times_s = np.abs((submit_s, run_s, requested_s))
+    if (
+        max(allocated.max(), requested.max()) > MAX_CORES
+        or max(np.abs(used_kb).max(), np.abs(requested_kb).max()) > MAX_KB
+        or times_s.max() > MAX_TIME_S
+        or job_id.min() < 0
+    ):
+        return None
+    first, second = requested, allocated
+    if which.sizes == "allocated":
+        first, second = allocated, requested
+    kb = np.where(requested_kb > 0, requested_kb, np.where(used_kb < 0.0, 0.0, used_kb))
+    jobs: JobColumns = {
+        name: np.full(len(lines), default, KINDS[name])
+        for name, default in LogJob._field_defaults.items()
+    }
+    return jobs | {
+        "job_id": job_id,
+        "submit_s": submit_s,
+        "run_s": run_s,
+        "requested_s": requested_s,
+        "cores": np.where(first > 0, first, second),
+        "memory_mb": kb / KB_PER_MB,
+        **dict(zip(SUBMITTERS, submitters, strict=True)),
+    }
 
 
 def _with_more(job: LogJob, fields: Sequence[str], which: SwfFields) -> LogJob:
