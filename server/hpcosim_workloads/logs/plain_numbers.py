@@ -64,14 +64,17 @@ def plain_numbers(
         return None
     decimals = np.zeros(len(begin), np.int64)
     decimals[of] = end[of] - point - 1
+    points = np.zeros(len(begin), np.int64)
+    points[of] = 1
     column = np.array(wanted) - 1
-    begin, end, decimals = (
-        each.reshape(len(lines), fields)[:, column].ravel() for each in (begin, end, decimals)
+    begin, end, decimals, points = (
+        each.reshape(len(lines), fields)[:, column].ravel()
+        for each in (begin, end, decimals, points)
     )
     below_0 = kind[begin] == MINUS
     begin += below_0
     length = end - begin
-    if length.max() > MOST_DIGITS:
+    if (length - points).max() > MOST_DIGITS:
         return None
     return _read(code, begin, length, decimals, below_0).reshape(len(lines), len(wanted))
 
