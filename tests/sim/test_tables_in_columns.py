@@ -13,15 +13,15 @@ from hpcosim_protocol import AllocateJob, Platform
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_sim.record.tables import (
-    Texts,
     intervals,
-    intervals_of_sets,
     job_rows,
     node_lines,
     node_rows,
     run_rows,
     schedule_rows,
 )
+from hpcosim_sim.record.texts import intervals as intervals_of_sets
+from hpcosim_sim.record.texts import lists
 from support.examples import examples
 from support.power_states_runs import nodes_of, off_and_on, scenes, woken
 from support.power_states_runs import play as play_scene
@@ -110,4 +110,12 @@ def test_intervals_of_many_sets_are_those_of_each(sets: list[set[int]]) -> None:
     each = [len(one) for one in sets]
     first = np.cumsum([0, *each])[:-1]
     numbers = np.array([number for one in sets for number in sorted(one)], np.int64)
-    assert intervals_of_sets(numbers, first, Texts()) == [intervals(one) for one in sets]
+    assert intervals_of_sets(numbers, first) == [intervals(one) for one in sets]
+
+
+@given(st.lists(st.lists(st.integers(0, 12) | st.integers(0, 2**40))))
+def test_lists_of_many_sets_are_those_of_each(sets: list[list[int]]) -> None:
+    """Sets may be empty, and numbers large."""
+    first = np.cumsum([0, *map(len, sets)])[:-1]
+    numbers = np.array([number for one in sets for number in one], np.int64)
+    assert lists(numbers, first) == [" ".join(map(str, one)) for one in sets]

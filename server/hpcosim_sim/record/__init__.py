@@ -11,6 +11,7 @@ The simulation writes a `Recording`. The other modules read a `RunRecord`, which
     timeline     state and power of every node over time
     interruptions  metrics of requeues, suspensions and failures of nodes
     metrics      the metrics of a run; the docstring of each group defines them
+    texts        cells with sets of integers, many at once
     tables       the CSV files, with a definition of each column
     folder       atomic writing of several files into a folder
     results      the results folder

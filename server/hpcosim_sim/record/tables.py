@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import repeat
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_sim.physics.power import GroupMeter
+from hpcosim_sim.record import texts
 from hpcosim_sim.record.periods import PERIOD_ENDS, Periods
 from hpcosim_sim.record.recording import POWER_STATES, STATES, Recording
 from hpcosim_sim.record.run_record import RunRecord, node_spans
@@ -238,14 +239,15 @@ def intervals(numbers: Iterable[int]) -> str:
 
 def job_rows(record: RunRecord) -> Iterator[str]:
     """Yield the rows of `jobs.csv`, many at once."""
-    of, texts = record.recording, Texts()
+    of, counts = record.recording, Texts()
     owners = [
         ",".join(map(_text, (one.user, one.group, one.partition, one.account, one.qos)))
         for one in of.owners.known
     ]
     reasons = {row: _text(reason) for row, reason in of.reasons.items()}
     names = {row: _text(name) for row, name in of.names.items()}
-    suspended_s = of.suspended_until(record.end_s)
+    suspended_s = {row: repr(for_s) for row, for_s in of.suspended_until(record.end_s).items()}
+    lost_core_s = {row: repr(core_s) for row, core_s in of.lost_core_s.items()}
     places = np.append(np.array(of.periods.places), 0)[np.array(of.last_period)]  # -1: the last, 0
     for first, last in portions(places, ROWS, ENTRIES):
         rows, some = range(first, last), slice(first, last)
@@ -256,17 +258,22 @@ def job_rows(record: RunRecord) -> Iterator[str]:
             _times(of.end_s[some]),
             map(STATES.__getitem__, of.state[some]),
             map(str, of.cores[some]),
-            _last_nodes(of, some, texts),
+            _last_nodes(of, some),
             map(repr, record.job_energies_j[some]),
-            [reasons.get(row, "") for row in rows],
+            _cells(reasons, rows),
             map(repr, of.requested_s[some]),
             map(PLACEMENTS.__getitem__, of.placement[some]),
             map(owners.__getitem__, of.owners.codes(some)),
-            [names.get(row, "") for row in rows],
-            map(texts.__getitem__, _runs(of, some)),
-            [str(suspended_s.get(row, 0.0)) for row in rows],
-            [str(of.lost_core_s.get(row, 0.0)) for row in rows],
+            _cells(names, rows),
+            map(counts.__getitem__, _runs(of, some)),
+            _cells(suspended_s, rows, "0.0"),
+            _cells(lost_core_s, rows, "0.0"),
         )
+
+
+def _cells(known: Mapping[int, str], rows: range, other: str = "") -> Iterable[str]:
+    """Return the cells of rows of which few are known."""
+    return [known.get(row, other) for row in rows] if known else repeat(other, len(rows))
 
 
 def _lines(*columns: Iterable[str]) -> str:
@@ -274,7 +281,7 @@ def _lines(*columns: Iterable[str]) -> str:
     return "\n".join([*map(",".join, zip(*columns, strict=True)), ""])
 
 
-def _last_nodes(of: Recording, rows: slice, texts: Texts) -> list[str]:
+def _last_nodes(of: Recording, rows: slice) -> list[str]:
     """Return the nodes of the last run of consecutive jobs, as `Recording.nodes_of`."""
     started = ~np.isnan(np.array(of.start_s[rows]))
     first, nodes, _ = of.periods.allocations(np.array(of.last_period[rows])[started])
@@ -282,9 +289,10 @@ def _last_nodes(of: Recording, rows: slice, texts: Texts) -> list[str]:
     if ((np.diff(nodes) <= 0) & (np.diff(each) == 0)).any():  # not in ascending order
         nodes = nodes[np.lexsort((nodes, each))]
     found = [""] * len(started)
-    for row, text in zip(
-        np.flatnonzero(started).tolist(), intervals_of_sets(nodes, first, texts), strict=True
-    ):
+    cells = texts.intervals(nodes, first)
+    if len(cells) == len(found):
+        return cells
+    for row, text in zip(np.flatnonzero(started).tolist(), cells, strict=True):
         found[row] = text
     return found
 
@@ -307,13 +315,13 @@ def node_rows(record: RunRecord) -> Iterator[str]:
     if not can_be_columns(record):
         yield from node_lines(record)
         return
-    levels, texts = Levels(record), Texts()
+    levels = Levels(record)
     tails = _Tails(record, levels)
     for spans in span_columns(record, levels):
         yield _lines(
             map(repr, spans.start_s.tolist()),
             map(repr, spans.end_s.tolist()),
-            intervals_of_sets(spans.node, spans.first, texts),
+            texts.intervals(spans.node, spans.first),
             map(tails.__getitem__, spans.level.tolist()),
         )
 
@@ -336,7 +344,7 @@ class _Tails(dict[int, str]):
 
 def schedule_rows(record: RunRecord) -> Iterator[str]:
     """Yield the rows of `schedule.csv`, many at once."""
-    of, periods, texts = record.recording, record.recording.periods, Texts()
+    of, periods = record.recording, record.recording.periods
     job_id, row_of, start_s = of.job_id, periods.row, periods.start_s
     begun = _first_of_runs(periods, len(of))
     for first, last in portions(np.array(periods.places)[np.array(begun, np.int64)], ROWS, ENTRIES):
@@ -344,7 +352,7 @@ def schedule_rows(record: RunRecord) -> Iterator[str]:
         yield _lines(
             [str(job_id[row_of[period]]) for period in chosen],
             [repr(start_s[period]) for period in chosen],
-            *_places(periods, chosen, texts),
+            *_places(periods, chosen),
         )
     rejected = STATES.index("rejected")
     for row, state in enumerate(of.state):
@@ -366,25 +374,25 @@ def _first_of_runs(periods: Periods, jobs: int) -> Sequence[int]:
 
 def run_rows(record: RunRecord) -> Iterator[str]:
     """Yield the rows of `runs.csv`, many at once."""
-    job_id, periods, texts = record.recording.job_id, record.recording.periods, Texts()
+    job_id, periods, counts = record.recording.job_id, record.recording.periods, Texts()
     for first, last in portions(np.array(periods.places), ROWS, ENTRIES):
         some = slice(first, last)
         yield _lines(
             [str(job_id[row]) for row in periods.row[some]],
-            map(texts.__getitem__, periods.run[some]),
+            map(counts.__getitem__, periods.run[some]),
             map(repr, periods.start_s[some]),
             _times(periods.end_s[some]),
             map(PERIOD_ENDS.__getitem__, periods.why[some]),
-            *_places(periods, range(first, last), texts),
+            *_places(periods, range(first, last)),
         )
 
 
-def _places(periods: Periods, chosen: Sequence[int], texts: Texts) -> tuple[list[str], list[str]]:
+def _places(periods: Periods, chosen: Sequence[int]) -> tuple[list[str], list[str]]:
     """Return the nodes and the numbers of tasks of computing periods as cells."""
     first, nodes, tasks = periods.allocations(np.array(chosen, np.int64))
     return (
-        joined([texts[node] for node in nodes.tolist()], first),
-        joined([texts[count] for count in tasks.tolist()], first),
+        texts.lists(nodes, first),
+        texts.lists(tasks, first),
     )
 
 
@@ -415,7 +423,9 @@ def _time(time_s: float) -> str:
     return "" if math.isnan(time_s) else repr(time_s)
 
 
-def _times(times_s: Iterable[float]) -> list[str]:
+def _times(times_s: array[float]) -> Iterable[str]:
+    if not np.isnan(np.array(times_s)).any():
+        return map(repr, times_s)
     return ["" if math.isnan(time_s) else repr(time_s) for time_s in times_s]
 
 
@@ -425,42 +435,6 @@ class Texts(dict[int, str]):
     def __missing__(self, number: int) -> str:
         self[number] = text = str(number)
         return text
-
-
-def intervals_of_sets(
-    numbers: NodeNumbers, first: NDArray[np.int64], texts: Mapping[int, str]
-) -> list[str]:
-    """Return sets of integers as intervals, such as `0-3 7`; see `intervals`.
-
-    Args:
-        numbers: the numbers of all sets, one set after the other, ascending in each.
-        first: int64[sets], index of the first number of each set.
-    """
-    begins = np.append(True, numbers[1:] != numbers[:-1] + 1)[: len(numbers)]
-    begins[first[first < len(numbers)]] = True
-    begin = np.flatnonzero(begins)
-    end = np.append(begin[1:], len(numbers))[: len(begin)] - 1
-    parts = [
-        texts[a] if a == b else f"{texts[a]}-{texts[b]}"
-        for a, b in zip(numbers[begin].tolist(), numbers[end].tolist(), strict=True)
-    ]
-    return joined(parts, np.searchsorted(begin, first))
-
-
-def joined(parts: list[str], first: NDArray[np.int64]) -> list[str]:
-    """Return the parts of each set, separated by spaces.
-
-    Args:
-        parts: the parts of all sets, one set after the other.
-        first: int64[sets], index of the first part of each set.
-    """
-    if len(parts) == len(first) and (np.diff(first) == 1).all():
-        return parts  # each set has one part
-    bounds = [*first.tolist(), len(parts)]
-    return [
-        parts[begin] if end - begin == 1 else " ".join(parts[begin:end])
-        for begin, end in pairwise(bounds)
-    ]
 
 
 def portions(
