@@ -13,8 +13,9 @@ from typing import Any, TypeVar
 import numba
 import platformdirs
 
+from hpcosim_schedulers.agents.batch import scene
 from hpcosim_schedulers.heuristics import list_scheduling
-from hpcosim_sim.record import recording
+from hpcosim_sim.record import metrics, recording
 from hpcosim_workloads import table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,7 +34,8 @@ def cache_folder() -> Path | None:
     it, because its code is executed.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    others = (Path(module.__file__ or "") for module in (list_scheduling, recording, table))
+    modules = (list_scheduling, metrics, recording, scene, table)
+    others = (Path(module.__file__ or "") for module in modules)
     for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())
     folder = platformdirs.user_cache_path("hpcosim") / "compiled" / content.hexdigest()[:16]
@@ -49,6 +51,12 @@ def cache_folder() -> Path | None:
 def compiled(function: Function) -> Function:
     """Compile a function that compiled functions call."""
     result: Function = numba.njit(function, forceinline=True, **_OPTIONS)
+    return result
+
+
+def compiled_apart(function: Function) -> Function:
+    """Compile a function that compiled functions call, without inlining it."""
+    result: Function = numba.njit(function, **_OPTIONS)
     return result
 
 

@@ -23,7 +23,7 @@ def easy(state: State) -> None:
     """EASY backfilling in submission order."""
     by_submission(state)
     if state.g[0].queued > 1:
-        _backfill_behind(state, state.jobs[state.g[0].jobs].after)
+        backfill_behind(state, state.jobs[state.g[0].jobs].after)
 
 
 @compiled
@@ -37,21 +37,21 @@ def easy_by_rule(state: State, key: int, aged_s: float, window_jobs: int) -> Non
         window_jobs: number of jobs from which the head is chosen.
     """
     g = state.g[0]
-    while _next_small(state, state.jobs[g.jobs].after, -1) != g.jobs:
+    while next_small(state, state.jobs[g.jobs].after, -1) != g.jobs:
         head = state.jobs[g.jobs].after
         if g.queued > 1:
             head = _head_by_key(state, key, aged_s, window_jobs)
         if not start(state, head):
             if g.queued > 1:
-                _backfill_behind(state, head)
+                backfill_behind(state, head)
             return
 
 
 @compiled
-def _backfill_behind(state: State, head: int) -> None:
+def backfill_behind(state: State, head: int) -> None:
     """Start jobs that do not delay a head that does not fit, in submission order."""
     g, jobs = state.g[0], state.jobs
-    row = _next_small(state, jobs[g.jobs].after, head)
+    row = next_small(state, jobs[g.jobs].after, head)
     if row == g.jobs:
         return
     make_profile(state)
@@ -65,11 +65,11 @@ def _backfill_behind(state: State, head: int) -> None:
         if fits_now(state, need, requested_s) and start(state, row):
             reserve(state, need, requested_s, g.now_s)
             find_lows(state)
-        row = _next_small(state, after, head)
+        row = next_small(state, after, head)
 
 
 @compiled
-def _next_small(state: State, row: int, head: int) -> int:
+def next_small(state: State, row: int, head: int) -> int:
     """Return the first job from `row` on, but the head, that requests at most the free cores."""
     g, jobs = state.g[0], state.jobs
     while row != g.jobs and (jobs[row].cores > g.free_cores or row == head):

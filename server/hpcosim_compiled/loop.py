@@ -28,7 +28,7 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
     Like there, a job that is rejected at its submission does not wake the policy, but the end of
     the submissions does.
     """
-    g, jobs, ends = state.g[0], state.jobs, state.ends
+    g = state.g[0]
     result = GOES_ON
     for _ in range(instants):
         if g.over == g.jobs:
@@ -37,22 +37,30 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
         if len(state.places) - g.places < g.cores:
             result = FULL
             break
-        now_s = np.inf
-        if g.running > 0:
-            now_s = ends[0].at_s
-        if g.submitted < g.jobs:
-            now_s = min(now_s, jobs[g.submitted].submit_s)
-        g.now_s = now_s = min(now_s, g.alarm_s)
-        is_woken = g.alarm_s <= now_s
-        while g.running > 0 and ends[0].at_s <= now_s:
-            end_next(state)
-            is_woken = True
-        while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
-            is_last = g.submitted + 1 == g.jobs
-            is_woken = _submit(state, policy.kind == BY_RANK) or is_last or is_woken
+        is_woken = next_instant(state, policy.kind == BY_RANK)
         if is_woken:
             _decide(state, policy)
     return result
+
+
+@compiled
+def next_instant(state: State, by_rank: bool) -> bool:
+    """End and submit the jobs of the next instant; return whether that wakes the policy."""
+    g, jobs, ends = state.g[0], state.jobs, state.ends
+    now_s = np.inf
+    if g.running > 0:
+        now_s = ends[0].at_s
+    if g.submitted < g.jobs:
+        now_s = min(now_s, jobs[g.submitted].submit_s)
+    g.now_s = now_s = min(now_s, g.alarm_s)
+    is_woken = g.alarm_s <= now_s
+    while g.running > 0 and ends[0].at_s <= now_s:
+        end_next(state)
+        is_woken = True
+    while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
+        is_last = g.submitted + 1 == g.jobs
+        is_woken = _submit(state, by_rank) or is_last or is_woken
+    return is_woken
 
 
 @compiled

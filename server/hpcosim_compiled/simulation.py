@@ -59,7 +59,7 @@ class CompiledSimulation:
         policy = policy_code(scheduler)
         assert policy is not None
         self._policy, self._instants = policy, INSTANTS
-        self._reasons = _infeasible(platform, jobs)
+        self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
         self._state = initial_state(
@@ -174,7 +174,7 @@ def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:
         setattr(columns, name, array(kind, np.ascontiguousarray(column, np.dtype(kind)).tobytes()))
 
 
-def _infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
+def infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
     """Return why jobs can never run, by row."""
     cluster = Cluster(platform, 0.0)
     kinds, which = np.unique(jobs.cores * len(PLACEMENTS) + jobs.placement, return_inverse=True)

@@ -132,7 +132,6 @@ def test_a_vector_is_as_many_single_environments(busy: str, mode: str) -> None:
             assert isinstance(single_seen, np.ndarray)
             assert np.array_equal(seen[run], single_seen)
             assert np.array_equal(info["action_mask"][run], single_info["action_mask"])
-            assert info["view"][run] == single_info["view"]
             assert (rewards[run], over[run]) == (reward, done)
             if done:
                 assert info["mean_wait_s"][run] == single_info["mean_wait_s"]
@@ -144,6 +143,43 @@ def test_a_vector_is_as_many_single_environments(busy: str, mode: str) -> None:
         assert not cut.any()
     assert ends > 1
     envs.close()
+
+
+@pytest.mark.parametrize("reward", REWARDS)
+@pytest.mark.parametrize("count", [1, 8, 40])
+def test_the_compiled_vector_is_as_many_single_environments(
+    busy: str, reward: str, count: int
+) -> None:
+    """Observations, masks, rewards, ends and metrics equal those of single environments."""
+    pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
+    how: dict[str, Any] = {
+        "scenario": busy,
+        "observation": "flat",
+        "episode_jobs": 30,
+        "window_jobs": 7,
+        "reward": reward,
+    }
+    envs = gymnasium.make_vec(BATCH_SCHEDULING, count, "vector_entry_point", **how)
+    assert type(envs.unwrapped._runs).__name__ == "_Compiled"
+    singles: list[Any] = [BatchSchedulingEnv(**how) for _ in range(count)]
+    seen, info = envs.reset(seed=4)
+    alone = [(*env.reset(seed=4 + at), 0.0, False) for at, env in enumerate(singles)]
+    rewards, over, ends = np.zeros(count), np.zeros(count, dtype=np.bool_), 0
+    rng = np.random.default_rng(count)
+    for _ in range(60):
+        for at, (single_seen, single_info, single_reward, done) in enumerate(alone):
+            assert np.array_equal(seen[at], single_seen)
+            assert np.array_equal(info["action_mask"][at], single_info["action_mask"])
+            assert info["action_taken"][at] == single_info.get("action_taken", 0)
+            assert (rewards[at], over[at]) == (single_reward, done)
+            if done:
+                for name in ("mean_wait_s", "mean_bounded_slowdown", "energy_j", "makespan_s"):
+                    assert info[name][at] == single_info[name]
+                ends += 1
+        actions = rng.integers(7, size=count)
+        seen, rewards, over, _, info = envs.step(actions)
+        alone = [stepped(env, action) for env, action in zip(singles, actions, strict=True)]
+    assert ends > 0
 
 
 def stepped(env: BatchSchedulingEnv, action: int) -> tuple[Any, dict[str, Any], float, bool]:

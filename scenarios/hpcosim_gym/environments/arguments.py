@@ -138,6 +138,9 @@ def check_power(platform: Platform, path: Path | None) -> None:
         )
 
 
+TOTALS = ("energy_j", "edp_js", "makespan_s")
+
+
 def totals(simulation: Simulation) -> dict[str, float]:
     """Return energy, energy-delay product and makespan of a run, as defined in `metrics`."""
     record = simulation.record()

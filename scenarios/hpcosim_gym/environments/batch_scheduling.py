@@ -14,7 +14,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.spaces import Box
 from numpy.typing import NDArray
 
-from hpcosim_client import PolicyError, View
+from hpcosim_client import View
 from hpcosim_client.job import Job
 from hpcosim_gym.environments.arguments import (
     check_render_mode,
@@ -23,7 +23,6 @@ from hpcosim_gym.environments.arguments import (
     totals,
 )
 from hpcosim_gym.environments.batch_task import (
-    MAX_DRAWS,
     BatchEpisode,
     BatchTask,
     Cost,
@@ -32,9 +31,12 @@ from hpcosim_gym.environments.batch_task import (
     check_forms,
     check_task,
     choice_of,
+    drawn_first,
+    draws,
     episode_jobs,
     first_job,
     new_cost,
+    no_decision,
     task_of,
 )
 from hpcosim_scenarios.model.scenario import Scalar
@@ -242,12 +244,16 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         self.done = True
         self._started = False
 
-    def another(self) -> BatchSchedulingEnv:
+    def another(self, observation: Form) -> BatchSchedulingEnv:
         """Return a new environment of the same task and workload."""
-        form: Form = "flat" if self._form is flat else "dict"
         return BatchSchedulingEnv(
-            task=self.task, jobs=self._jobs, observation=form, invalid=self._invalid
+            task=self.task, jobs=self._jobs, observation=observation, invalid=self._invalid
         )
+
+    @property
+    def workload(self) -> JobTable:
+        """The jobs of which episodes are parts."""
+        return self._jobs
 
     @property
     def choices(self) -> QueueChoices:
@@ -276,14 +282,12 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         if seed is not None:
             self.task = replace(self.task, seed=seed)
         first = first_job(options, self.task, self._jobs)
-        for _ in range(1 if self.task.episode_jobs is None or first is not None else MAX_DRAWS):
-            self._begin(episode_jobs(self.task, self._jobs, first, self.np_random))
+        for _ in range(draws(self.task, first)):
+            at = drawn_first(self.task, self._jobs, first, self.np_random)
+            self._begin(episode_jobs(self.task, self._jobs, at))
             if not self.done:
                 return self._observation(), self._info()
-        raise PolicyError(
-            "there is no decision to take: never do two jobs wait while one of them fits; expected "
-            "a workload with a higher load"
-        )
+        raise no_decision()
 
     def _begin(self, jobs: JobTable) -> None:
         """Start an episode and simulate until its first decision."""

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from hpcosim_client import View
+from hpcosim_client import PolicyError, View
 from hpcosim_client.job import Floats
 from hpcosim_gym.environments.arguments import check_power, did_you_mean
 from hpcosim_protocol import Platform
@@ -124,22 +124,43 @@ def first_job(options: Mapping[str, Any] | None, task: BatchTask, jobs: JobTable
     return number
 
 
-def episode_jobs(
+def drawn_first(
     task: BatchTask, jobs: JobTable, first: int | None, rng: np.random.Generator
-) -> JobTable:
+) -> int:
+    """Return the number of the first job of an episode, counted from 0.
+
+    Args:
+        jobs: the workload.
+        first: the number; None: a random one, unless the whole workload is the episode.
+        rng: random number generator.
+    """
+    if first is not None or task.episode_jobs is None:
+        return first or 0
+    return int(rng.integers(len(jobs) - task.episode_jobs + 1))
+
+
+def draws(task: BatchTask, first: int | None) -> int:
+    """Return how often an episode may be drawn until it has a decision."""
+    return 1 if task.episode_jobs is None or first is not None else MAX_DRAWS
+
+
+def no_decision() -> PolicyError:
+    """Return the error of a workload without a decision."""
+    return PolicyError(
+        "there is no decision to take: never do two jobs wait while one of them fits; expected "
+        "a workload with a higher load"
+    )
+
+
+def episode_jobs(task: BatchTask, jobs: JobTable, first: int) -> JobTable:
     """Return the jobs of an episode.
 
     Args:
         jobs: the workload.
-        first: number of the first job, counted from 0; None: a random one.
-        rng: random number generator.
+        first: number of the first job, counted from 0.
     """
     count = task.episode_jobs
-    if count is None:
-        return jobs
-    if first is None:
-        first = int(rng.integers(len(jobs) - count + 1))
-    return window_by_number(jobs, first, first + count)
+    return jobs if count is None else window_by_number(jobs, first, first + count)
 
 
 def choice_of(action: object, visible: int, window_jobs: int, invalid: Invalid) -> int:

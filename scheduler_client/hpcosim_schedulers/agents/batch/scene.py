@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,12 +106,53 @@ class QueueScene(NamedTuple):
     cluster: Rows
 
 
+# The formulas of the columns. Compiled code calls those of one number too, and those of arrays with
+# numbers, so they use what Numba can compile.
+
+WAIT, LONG_WAIT, WAIT_SHARE, FITS, EARLIEST_START, CORES_BESIDE, PLACE = map(
+    JOB_COLUMNS.index,
+    ("wait", "long_wait", "wait_share", "fits", "earliest_start", "cores_beside", "place"),
+)
+
+
+def fixed_columns(requested_s: float, cores: int, of_cores: float) -> tuple[float, ...]:
+    """Return the columns of a job that never change: the first of JOB_COLUMNS."""
+    area = math.log1p(requested_s * cores / SMALLEST_CORE_S) / _LOG_LARGEST
+    log_cores = math.log1p(cores) / math.log1p(of_cores)
+    return scaled_time(requested_s), min(area, 1.0), cores / of_cores, log_cores
+
+
+def scaled_time(time_s: float) -> float:
+    """Return a time as a column."""
+    return min(math.log1p(time_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
+
+
+def scaled_times(times_s: Floats) -> Floats:
+    """Return times as columns; NumPy's logarithm may differ in the last bit."""
+    found: Floats = np.minimum(np.log1p(times_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
+    return found
+
+
+def long_wait(wait_s: Any) -> Any:
+    """Return the column `long_wait` of one job or of many."""
+    return np.minimum(wait_s / LONG_WAIT_S, 1.0)
+
+
+def wait_share(wait_s: Any, requested_s: Any) -> Any:
+    """Return the column `wait_share` of one job or of many."""
+    return wait_s / np.maximum(wait_s + requested_s, 1e-9)
+
+
+def saturated(value: float, half: float) -> float:
+    """Return a value >= 0 as a column, which is 1/2 for `half`."""
+    return value / (value + half)
+
+
 class SceneMaker:
     """Makes the observations of one simulation. It keeps the columns of a job that never change."""
 
     def __init__(self, platform: Platform) -> None:
         self._cores = float(platform.core_count)
-        self._log_cores = math.log1p(self._cores)
         # By `Job.order`: requested time, cores and submission, then the columns of the first two.
         self._jobs = np.empty((7, 256))
 
@@ -125,10 +166,7 @@ class SceneMaker:
                 job.requested_s,
                 job.cores,
                 job.submit_s,
-                min(math.log1p(job.requested_s / SHORTEST_S) / _LOG_LONGEST, 1.0),
-                min(math.log1p(job.requested_s * job.cores / SMALLEST_CORE_S) / _LOG_LARGEST, 1.0),
-                job.cores / self._cores,
-                math.log1p(job.cores) / self._log_cores,
+                *fixed_columns(job.requested_s, job.cores, self._cores),
             )
 
     def scene_of(self, view: View, jobs: Sequence[Job]) -> QueueScene:
@@ -140,18 +178,19 @@ class SceneMaker:
         starts_s = ends_s[np.minimum(free.searchsorted(cores), len(free) - 1)]
         # Jobs that end at the same time release their cores together.
         beside = free[ends_s.searchsorted(starts_s, "right") - 1] - cores
-        times = np.log1p(np.array((wait_s, starts_s - view.now_s)) / SHORTEST_S) / _LOG_LONGEST
+        times = scaled_times(np.array((wait_s, starts_s - view.now_s)))
         count = len(jobs)
         columns = np.empty((len(JOB_COLUMNS), count), dtype=np.float32)
         columns[:4] = known[3:]
-        columns[4] = np.minimum(times[0], 1.0)
-        columns[5] = np.minimum(wait_s / LONG_WAIT_S, 1.0)
-        columns[6] = wait_s / np.maximum(wait_s + requested_s, 1e-9)
-        columns[7] = cores <= view.nodes.free_cores
-        columns[8] = np.minimum(times[1], 1.0)
-        columns[9] = np.maximum(beside, 0.0) / self._cores
-        columns[10] = _PLACES[:count] / count
-        work = float(requested_s @ cores) / (self._cores * DAY_S)
+        columns[WAIT] = times[0]
+        columns[LONG_WAIT] = long_wait(wait_s)
+        columns[WAIT_SHARE] = wait_share(wait_s, requested_s)
+        columns[FITS] = cores <= view.nodes.free_cores
+        columns[EARLIEST_START] = times[1]
+        columns[CORES_BESIDE] = np.maximum(beside, 0.0) / self._cores
+        columns[PLACE] = _PLACES[:count] / count
+        # Not a product of vectors, whose order of additions differs between machines.
+        work = float((requested_s * cores).sum()) / (self._cores * DAY_S)
         mean_wait_s = float(wait_s.sum()) / count
         ahead = free[ends_s.searchsorted(view.now_s + _AHEAD_S, "right") - 1]
         return QueueScene(columns, self._cluster(view, work, mean_wait_s, ahead))
@@ -160,10 +199,10 @@ class SceneMaker:
         waiting = len(view.queue)
         cluster = np.empty(len(CLUSTER_COLUMNS), dtype=np.float32)
         cluster[0] = view.nodes.free_cores / self._cores
-        cluster[1] = waiting / (waiting + SATURATION_JOBS)
-        cluster[2] = work / (1.0 + work)
-        cluster[3] = min(math.log1p(mean_wait_s / SHORTEST_S) / _LOG_LONGEST, 1.0)
-        cluster[4:] = ahead / self._cores
+        cluster[1] = saturated(waiting, SATURATION_JOBS)
+        cluster[2] = saturated(work, 1.0)
+        cluster[3] = scaled_time(mean_wait_s)
+        cluster[len(cluster) - len(AHEAD_S) :] = ahead / self._cores
         return cluster
 
 
