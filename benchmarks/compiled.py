@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
 from hpcosim_sim.engine.engine import Rules
+from hpcosim_sim.record.results import Run, write_results
+from hpcosim_sim.record.run_record import RunRecord
+from hpcosim_workloads.logs.catalogue import find_trace
+from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.table import JobTable
 
 CASES = (("sdsc-sp2", 128), ("llnl-thunder", 4008))
@@ -30,7 +37,45 @@ def run(smoke: bool) -> dict[str, float]:
         if log is not None:
             figures |= _ratios(name, log, nodes, "easy")
             figures |= _ratios(name, log.take(slice(0, 5000)), nodes, "conservative")
+            figures |= _from_file(name, nodes)
     return figures
+
+
+def _from_file(name: str, nodes: int) -> dict[str, float]:
+    """Return CPU time from the file to the results folder, of both engines, and parts of it."""
+    from hpcosim_compiled.simulation import CompiledSimulation
+
+    path = find_trace(name)
+    about = Run(scenario=name, scheduler="easy", seed=0, hpcosim="", complete=True)
+
+    def reading() -> None:
+        read_swf(path)
+
+    def compiled() -> None:
+        simulation = CompiledSimulation(equal_nodes(nodes), read_swf(path), Rules(), "easy")
+        while simulation.advance():
+            pass
+        write(simulation.record())
+
+    def reference() -> None:
+        write(simulate(equal_nodes(nodes), read_swf(path), "easy")[0].record())
+
+    def write(record: RunRecord) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            write_results(Path(scratch) / "out", record, about)
+
+    read_s, compiled_s, reference_s = map(_cpu_s, (reading, compiled, reference))
+    return {
+        f"{name}, from file to folder: reference / compiled": reference_s / compiled_s,
+        f"{name}, from file to folder, compiled, s": compiled_s,
+        f"{name}, reading / from file to folder, compiled": read_s / compiled_s,
+    }
+
+
+def _cpu_s(function: Callable[[], object]) -> float:
+    began_s = time.process_time()
+    function()
+    return time.process_time() - began_s
 
 
 def _ratios(name: str, jobs: JobTable, nodes: int, scheduler: str) -> dict[str, float]:
