@@ -53,9 +53,10 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
     action and has the reward 0 (`AutoresetMode.NEXT_STEP`).
 
     Where Numba is installed (`pip install 'hpcosim[fast]'`), the compiled engine steps all
-    environments in one call, some 50 times as fast; its first use on a machine compiles it, which
-    takes about a minute. What the compiled engine does not support, such as a function as reward or
-    contention for memory bandwidth, the reference engine simulates, with the same results.
+    environments in one call; the more environments, the faster. Its first use on a machine compiles
+    it, which takes up to a minute. What the compiled engine does not support, such as a function as
+    reward or contention for memory bandwidth, the reference engine simulates, with the same
+    results.
 
     The information has `action_mask`, int8[num_envs, K]; `action_taken`, int64[num_envs], 0 after a
     reset; and the metrics of the environments that `_mean_wait_s` marks. It has no `view`: the
