@@ -10,6 +10,7 @@ from pathlib import Path
 from hpcosim_experiments.carry_out import run_experiment
 from hpcosim_experiments.executors import Local
 from hpcosim_scenarios import simulate
+from hpcosim_scenarios.model import Engine
 from hpcosim_schedulers import make_policy
 
 SCENARIO = """name: benchmark
@@ -18,6 +19,7 @@ platform:
 workload:
   synthetic: {{model: lublin, jobs: {jobs}, processors: 256}}
 scheduler: fcfs
+engine: {engine}
 """
 EXPERIMENT = """name: benchmark
 scenario: benchmark.yaml
@@ -31,6 +33,7 @@ def run(smoke: bool) -> dict[str, float]:
     runs, jobs = (20, 200) if smoke else (300, 2000)
     few, many = (20, 80) if smoke else (1000, 5000)
     experiment_s, bare_s = _experiment(runs, jobs), _bare(runs, jobs)
+    compiled_s = _experiment(runs, jobs, engine="compiled")
     short_s = {count: _experiment(count, 10) / count for count in (few, many)}
     parallel = 10 if smoke else 200
     one_s, two_s = (
@@ -39,6 +42,7 @@ def run(smoke: bool) -> dict[str, float]:
     return {
         f"{runs} runs of {jobs} jobs, CPU ms per run": 1000 * experiment_s / runs,
         f"{runs} runs of {jobs} jobs, overhead": experiment_s / bare_s - 1,
+        f"{runs} runs of {jobs} jobs, reference / compiled engine": experiment_s / compiled_s,
         **{f"{n} runs of 10 jobs, CPU ms per run": 1000 * each for n, each in short_s.items()},
         f"time per run, {many} runs / {few} runs": short_s[many] / short_s[few],
         f"{parallel} runs of {jobs} jobs, speed-up with 2 workers": one_s / two_s,
@@ -46,14 +50,18 @@ def run(smoke: bool) -> dict[str, float]:
 
 
 def _experiment(
-    runs: int, jobs: int, workers: int = 0, clock: Callable[[], float] = time.process_time
+    runs: int,
+    jobs: int,
+    workers: int = 0,
+    clock: Callable[[], float] = time.process_time,
+    engine: Engine = "reference",
 ) -> float:
     """Return the time of an experiment from the file to the report, s."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         path = folder / "experiment.yaml"
         path.write_text(EXPERIMENT.format(seeds=", ".join(map(str, range(runs)))))
-        _write_scenario(folder, jobs)
+        _write_scenario(folder, jobs, engine)
         began_s = clock()
         done = run_experiment(path, out=folder / "out", executor=Local(workers=workers))
         took_s = clock() - began_s
@@ -64,14 +72,14 @@ def _experiment(
 def _bare(runs: int, jobs: int) -> float:
     """Return the CPU time of a loop of `simulate` over the same runs, s."""
     with tempfile.TemporaryDirectory() as name:
-        path = _write_scenario(Path(name), jobs)
+        path = _write_scenario(Path(name), jobs, "reference")
         began_s = time.process_time()
         for seed in range(runs):
             simulate(path, make_policy("fcfs"), overrides={"seed": seed})
         return time.process_time() - began_s
 
 
-def _write_scenario(folder: Path, jobs: int) -> Path:
+def _write_scenario(folder: Path, jobs: int, engine: Engine) -> Path:
     path = folder / "benchmark.yaml"
-    path.write_text(SCENARIO.format(jobs=jobs))
+    path.write_text(SCENARIO.format(jobs=jobs, engine=engine))
     return path
