@@ -178,7 +178,7 @@ def _charge(state: State, episode: Any, cost: int) -> None:
         left_s = job.start_s
         if job.state == REJECTED:
             left_s = job.end_s
-        if np.isnan(left_s):
+        elif not left_s < g.now_s:  # the reference starts the jobs of this instant later
             left_s = g.now_s
             if settled < 0:
                 settled = place
