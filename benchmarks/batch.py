@@ -40,7 +40,10 @@ def run(smoke: bool) -> dict[str, float]:
     figures["without observation, steps/s"] = _rate(
         env, windows, lambda env, action: env.choose(min(action, len(env.visible) - 1))
     )
-    figures["8 in a vector, flat, steps/s"] = _vector_rate(task, log, 50 if smoke else 300)
+    for count in (8, 64 if smoke else 1024):
+        rate = _vector_rate(task, log, count, 20 if smoke else 300 if count == 8 else 50)
+        figures[f"{count} in a vector, flat, steps/s"] = rate
+        figures[f"{count} in a vector / single, flat"] = rate / figures["flat, steps/s"]
     figures["EASY alone, jobs/s"] = _easy_rate(task, log, windows, size)
     return figures
 
@@ -64,18 +67,19 @@ def _rate(
     return steps / REPEATS / least_s
 
 
-def _vector_rate(task: BatchTask, jobs: JobTable, steps: int) -> float:
+def _vector_rate(task: BatchTask, jobs: JobTable, count: int, steps: int) -> float:
     envs = gymnasium.make_vec(
-        BATCH_SCHEDULING, 8, "vector_entry_point", task=task, jobs=jobs, observation="flat"
+        BATCH_SCHEDULING, count, "vector_entry_point", task=task, jobs=jobs, observation="flat"
     )
-    actions = np.zeros(8, dtype=np.int64)
+    rng = np.random.default_rng(0)
 
     def some_steps() -> None:
-        envs.reset(seed=0)
+        _, info = envs.reset(seed=0)
         for _ in range(steps):
-            envs.step(actions)
+            choices = info["action_mask"].sum(axis=1)
+            _, _, _, _, info = envs.step(rng.integers(choices))
 
-    return 8 * steps / _least_s(some_steps)
+    return count * steps / _least_s(some_steps)
 
 
 def _easy_rate(task: BatchTask, log: JobTable, windows: tuple[int, ...], size: int) -> float:
