@@ -5,9 +5,14 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
+from hpcosim_protocol import Platform
+from hpcosim_scenarios.running.library import Library
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.results import Run, write_results
 from hpcosim_sim.record.run_record import RunRecord
@@ -15,6 +20,8 @@ from hpcosim_workloads.logs.catalogue import find_trace
 from hpcosim_workloads.logs.swf import read_swf
 from hpcosim_workloads.table import JobTable
 
+INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml"
+PAIRING = ("first-high-gflops", "shortest-high-cores")
 CASES = (("sdsc-sp2", 128), ("llnl-thunder", 4008))
 
 
@@ -30,15 +37,26 @@ def run(smoke: bool) -> dict[str, float]:
     figures = {"preparation (32 to 40 s if not in the cache), s": time.process_time() - began_s}
     jobs = lublin_256(500 if smoke else 10_000)
     for scheduler in ("fcfs", "easy", "easy-wfp3"):
-        figures |= _ratios("lublin_256", jobs, 256, scheduler)
-    figures |= _ratios("lublin_256", jobs.take(slice(0, 3000)), 256, "conservative")
+        figures |= _ratios("lublin_256", jobs, equal_nodes(256), scheduler)
+    figures |= _ratios("lublin_256", jobs.take(slice(0, 3000)), equal_nodes(256), "conservative")
+    platform, contending = _contending(300 if smoke else 5000)
+    for scheduler in PAIRING:
+        figures |= _ratios("contention", contending, platform, scheduler)
     for name, nodes in () if smoke else CASES:
         log = trace(name)
         if log is not None:
-            figures |= _ratios(name, log, nodes, "easy")
-            figures |= _ratios(name, log.take(slice(0, 5000)), nodes, "conservative")
+            figures |= _ratios(name, log, equal_nodes(nodes), "easy")
+            figures |= _ratios(name, log.take(slice(0, 5000)), equal_nodes(nodes), "conservative")
             figures |= _from_file(name, nodes)
     return figures
+
+
+def _contending(count: int) -> tuple[Platform, JobTable]:
+    """Return the 40 nodes of Experiment 3 of InEPS, and random jobs of it that come one by one."""
+    library, rng = Library([INEPS]), np.random.default_rng(0)
+    jobs = library.first_jobs.take(rng.integers(len(library.first_jobs), size=count))
+    jobs = replace(jobs, job_id=np.arange(count))
+    return library.first.platform, jobs.at(rng.exponential(0.2, count).cumsum())
 
 
 def _from_file(name: str, nodes: int) -> dict[str, float]:
@@ -78,17 +96,17 @@ def _cpu_s(function: Callable[[], object]) -> float:
     return time.process_time() - began_s
 
 
-def _ratios(name: str, jobs: JobTable, nodes: int, scheduler: str) -> dict[str, float]:
+def _ratios(name: str, jobs: JobTable, platform: Platform, scheduler: str) -> dict[str, float]:
     from hpcosim_compiled.simulation import CompiledSimulation
 
     def compiled() -> None:
-        simulation = CompiledSimulation(equal_nodes(nodes), jobs, Rules(), scheduler)
+        simulation = CompiledSimulation(platform, jobs, Rules(), scheduler)
         while simulation.advance():
             pass
         simulation.record()
 
     def reference() -> None:
-        simulate(equal_nodes(nodes), jobs, scheduler)[0].record()
+        simulate(platform, jobs, scheduler)[0].record()
 
     taken_s = []
     for simulation, times in ((compiled, 5), (reference, 1)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -323,16 +324,41 @@ def task_speed(model: Contention, total_mbps: float, own_mbps: float, active_tas
         own_mbps: bandwidth demand of the task, MB/s (`y`).
         active_tasks: number of tasks on the processor with operations left, this one included.
     """
-    if total_mbps < model.c_mbps:
+    c_mbps, b_per_mbps, da = model.c_mbps, model.b_per_mbps, model.da
+    db_mbps, dc_mbps, dd_mbps = model.db_mbps, model.dc_mbps, model.dd_mbps
+    speed = speed_of_task(
+        c_mbps, b_per_mbps, da, db_mbps, dc_mbps, dd_mbps, total_mbps, own_mbps, active_tasks
+    )
+    return round(speed, DECIMALS)
+
+
+def speed_of_task(
+    c_mbps: float,
+    b_per_mbps: float,
+    da: float,
+    db_mbps: float,
+    dc_mbps: float,
+    dd_mbps: float,
+    total_mbps: float,
+    own_mbps: float,
+    active_tasks: int,
+) -> float:
+    """Return what `task_speed` rounds, from numbers alone: the compiled engine compiles it."""
+    if total_mbps < c_mbps:
         return 1.0
     others = active_tasks - 1
-    width_mbps = model.dc_mbps - others * model.dd_mbps
-    u = (own_mbps - (model.da - others) * model.db_mbps) / width_mbps
+    width_mbps = dc_mbps - others * dd_mbps
+    u = (own_mbps - (da - others) * db_mbps) / width_mbps
     fair_share = 1.0 / (1.0 + 0.6 * others)
-    floor = _smooth_step_down(u) * 0.6 * others * fair_share + fair_share
-    if total_mbps > model.c_mbps + (floor - 1.0) / model.b_per_mbps:
-        return round(floor, DECIMALS)
-    return round(1.0 + model.b_per_mbps * (total_mbps - model.c_mbps), DECIMALS)
+    step = 1.0  # a smooth step that falls from 1 at u = 0 to 0 at u = 1
+    if u > 1.0:
+        step = 0.0
+    elif u >= 0.0:
+        step = 1.0 - (6.0 * math.pow(u, 5.0) - 15.0 * math.pow(u, 4.0) + 10.0 * math.pow(u, 3.0))
+    floor = step * 0.6 * others * fair_share + fair_share
+    if total_mbps > c_mbps + (floor - 1.0) / b_per_mbps:
+        return floor
+    return 1.0 + b_per_mbps * (total_mbps - c_mbps)
 
 
 def energy_estimate_j(
@@ -351,12 +377,3 @@ def energy_estimate_j(
     node = platform.nodes[group]
     run_s = requested_s * (platform.slowest_ops_per_s / node.ops_per_s)
     return run_s * (node.static_w / (jobs + 1) + cores * node.dynamic_w)
-
-
-def _smooth_step_down(u: float) -> float:
-    """Return the smooth step that falls from 1 at `u` = 0 to 0 at `u` = 1."""
-    if u < 0.0:
-        return 1.0
-    if u > 1.0:
-        return 0.0
-    return 1.0 - (6.0 * u**5 - 15.0 * u**4 + 10.0 * u**3)

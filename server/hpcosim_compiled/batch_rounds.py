@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_compiled.cluster import settle_all, start
+from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled, entry
 from hpcosim_compiled.easy import backfill_behind, next_small
+from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.loop import next_instant
 from hpcosim_compiled.profile import need_of
 from hpcosim_compiled.state import CORES, REJECTED, Ints, Records, State
@@ -106,6 +107,7 @@ def play(
             states.lows[place],
             states.rows[place],
             states.keys[place],
+            None,
         )
         episode = episodes[place]
         row = -1

@@ -1,7 +1,7 @@
-"""Nodes and running jobs: the cores of a job, its end, and the energy of the nodes.
+"""Running jobs: the cores of a job, its begin and its end.
 
-All floating-point operations are those of `hpcosim_sim.physics`, in the same order, for nodes with
-one processor that are always on.
+The processors of nodes are in `contention` where a node has several or jobs may contend; elsewhere
+a job has one end, which is known at its begin.
 """
 
 from __future__ import annotations
@@ -10,36 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from hpcosim_compiled.compiler import compiled
-from hpcosim_compiled.state import ONE_NODE, RUNNING, TIMEOUT, WHOLE_NODES, Records, State
+from hpcosim_compiled.compiler import compiled, compiled_apart
+from hpcosim_compiled.contention import occupy, run_time_s, set_processor_timer, take_due, vacate
+from hpcosim_compiled.energy import change, note_peak
+from hpcosim_compiled.state import (
+    ONE_NODE,
+    RUNNING,
+    TIMEOUT,
+    WHOLE_NODES,
+    Processors,
+    Records,
+    State,
+)
 
 
 @compiled
 def start(state: State, row: int) -> bool:
     """Start a waiting job on the lowest-numbered free cores, and return whether they suffice."""
-    g, job, nodes, places = state.g[0], state.jobs[row], state.nodes, state.places
     entries = _place(state, row)
-    if entries == 0:
-        return False
+    if entries > 0:
+        begin(state, row, entries)
+    return entries > 0
+
+
+@compiled
+def begin(state: State, row: int, entries: int) -> None:
+    """Start a waiting job on a number of places behind the last one, which are its own now."""
+    g, job = state.g[0], state.jobs[row]
     now_s, period, first = g.now_s, g.periods, g.places
-    whole = job.placement == WHOLE_NODES
-    _note_peak(state)
-    slowest = np.inf
-    for kind in range(len(state.kinds)):
-        newly_active = tasks = 0
-        for entry in range(first, first + entries):
-            node = places[entry].node
-            if nodes[node].kind == kind:
-                more = places[entry].tasks
-                newly_active += nodes[node].busy == 0
-                nodes[node].busy += more
-                tasks += more
-                held = nodes[node].capacity if whole else more
-                state.free[node] -= held
-                g.free_cores -= held
-        if tasks:
-            _change(state.kinds[kind], now_s, newly_active, tasks)
-            slowest = min(slowest, state.kinds[kind].ops_per_s)
+    note_peak(state)
     state.jobs[job.before].after, state.jobs[job.after].before = job.after, job.before
     job.start_s, job.state, job.period = now_s, RUNNING, period
     state.periods[period].row = row
@@ -50,20 +49,57 @@ def start(state: State, row: int) -> bool:
     g.places += entries
     g.queued -= 1
     g.running += 1
-    _push_end(state, now_s + min(_run_time_s(state, row, slowest), job.limit_s), period)
+    _compute(state, state.processors, row, period)
     _insert_due(state, now_s + job.requested_s, row)
-    return True
 
 
 @compiled
-def end_next(state: State) -> None:
-    """End the running job whose end is due first."""
+def _compute(state: State, processors: Processors | None, row: int, number: int) -> None:
+    """Take the cores of a period, which computes from now on."""
+    g, job, nodes, places = state.g[0], state.jobs[row], state.nodes, state.places
+    whole, period = job.placement == WHOLE_NODES, state.periods[number]
+    if processors is not None:
+        occupy(state, processors, row, number)
+        return
+    slowest = np.inf
+    for kind in range(len(state.kinds)):
+        newly_active = tasks = 0
+        for entry in range(period.first_place, period.first_place + period.places):
+            node = places[entry].node
+            if nodes[node].kind == kind:
+                more = places[entry].tasks
+                newly_active += nodes[node].busy == 0
+                nodes[node].busy += more
+                tasks += more
+                held = nodes[node].capacity if whole else more
+                state.free[node] -= held
+                g.free_cores -= held
+        if tasks:
+            change(state.kinds[kind], g.now_s, newly_active, tasks)
+            slowest = min(slowest, state.kinds[kind].ops_per_s)
+    _push_end(state, g.now_s + min(run_time_s(state, row, slowest), job.limit_s), number)
+
+
+@compiled
+def next_end_s(state: State, processors: Processors | None) -> float:
+    """Return the time of the next end of a job or of a part of it; infinity: there is none."""
+    if processors is not None:
+        timers = processors.timers
+        return timers[timers[0].subject].at_s if state.g[0].timers > 0 else np.inf
+    return state.ends[0].at_s if state.g[0].running > 0 else np.inf
+
+
+@compiled
+def end_next(state: State, processors: Processors | None) -> bool:
+    """End the jobs whose end is due first, and return whether there are any."""
+    if processors is not None:
+        return _end_shared(state, processors)
     g, nodes, places = state.g[0], state.nodes, state.places
     number = _pop_end(state)
     period = state.periods[number]
     job, now_s = state.jobs[period.row], g.now_s
     whole = job.placement == WHOLE_NODES
-    _note_peak(state)
+    note_peak(state)
     slowest = np.inf
     for kind in range(len(state.kinds)):
         newly_idle = tasks = 0
@@ -79,9 +115,33 @@ def end_next(state: State) -> None:
                 g.lowest = min(g.lowest, node)
                 g.free_cores += held
         if tasks:
-            _change(state.kinds[kind], now_s, -newly_idle, -tasks)
+            change(state.kinds[kind], now_s, -newly_idle, -tasks)
             slowest = min(slowest, state.kinds[kind].ops_per_s)
-    is_killed = _run_time_s(state, period.row, slowest) > job.limit_s
+    _finish(state, number, run_time_s(state, period.row, slowest) > job.limit_s)
+    return True
+
+
+@compiled_apart
+def _end_shared(state: State, own: Processors) -> bool:
+    """End the jobs of the first timer: one, or those with their last work on a processor."""
+    g, subject = state.g[0], own.timers[0].subject
+    over = take_due(g, own)
+    for each in range(over):
+        number = own.periods[each].over
+        period = state.periods[number]
+        note_peak(state)
+        vacate(state, own, period.row, number)
+        _finish(state, number, own.periods[number].ends_late)
+    if subject < len(own.each):
+        set_processor_timer(g, own, subject)
+    return over > 0
+
+
+@compiled
+def _finish(state: State, number: int, is_killed: bool) -> None:
+    """Note the end of a period and of its job, whose cores are free again."""
+    g, period = state.g[0], state.periods[number]
+    job, now_s = state.jobs[period.row], g.now_s
     job.end_s, job.state = now_s, TIMEOUT if is_killed else job.final
     state.changes[g.changes] = ~number
     g.changes += 1
@@ -119,64 +179,6 @@ def _place(state: State, row: int) -> int:
         if needed <= 0:
             return place - g.places
     return 0
-
-
-@compiled
-def _run_time_s(state: State, row: int, ops_per_s: float) -> float:
-    """Return the run time of a job on cores of which the slowest has this speed, s."""
-    job, reference_ops_per_s = state.jobs[row], state.g[0].reference_ops_per_s
-    if job.ops != 0.0:
-        return job.ops / ops_per_s
-    if reference_ops_per_s > 0.0:
-        return job.run_s * (reference_ops_per_s / ops_per_s)
-    return job.run_s
-
-
-# Energy.
-
-
-@compiled
-def _note_peak(state: State) -> None:
-    """Note the power since the last change if it is the greatest."""
-    g = state.g[0]
-    if g.now_s > g.changed_s:
-        power_w = 0.0
-        for kind in range(len(state.kinds)):
-            power_w += state.kinds[kind].power_w
-        g.changed_s = g.now_s
-        g.peak_w = max(g.peak_w, power_w)
-
-
-@compiled
-def settle_all(state: State) -> None:
-    """Integrate the energy of all nodes up to now."""
-    _note_peak(state)
-    for kind in range(len(state.kinds)):
-        _settle(state.kinds[kind], state.g[0].now_s)
-
-
-@compiled
-def _settle(kind: Any, now_s: float) -> None:
-    """Integrate the energy of a node kind up to now."""
-    span_s = now_s - kind.settled_s
-    if span_s <= 0.0:
-        return
-    kind.computing_j += kind.computing_w * span_s
-    kind.computing_node_s += kind.computing * span_s
-    kind.idle_j += kind.idle_w * kind.idle * span_s
-    kind.idle_node_s += kind.idle * span_s
-    kind.settled_s = now_s
-
-
-@compiled
-def _change(kind: Any, now_s: float, nodes: int, tasks: int) -> None:
-    """Change the numbers of computing nodes and of tasks of a node kind."""
-    _settle(kind, now_s)
-    kind.idle -= nodes
-    kind.computing += nodes
-    kind.tasks += tasks
-    kind.computing_w = kind.static_w * kind.computing + kind.dynamic_w * kind.tasks
-    kind.power_w = kind.computing_w + kind.idle_w * kind.idle
 
 
 # The heap of ends, and the running jobs by their expected ends. `running` counts both.

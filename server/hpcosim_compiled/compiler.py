@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 import numba
 import platformdirs
 
+from hpcosim_protocol import platform
 from hpcosim_schedulers.agents.batch import scene
 from hpcosim_schedulers.heuristics import list_scheduling
 from hpcosim_sim.record import metrics, recording
@@ -34,7 +36,7 @@ def cache_folder() -> Path | None:
     it, because its code is executed.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    modules = (list_scheduling, metrics, recording, scene, table)
+    modules = (list_scheduling, metrics, platform, recording, scene, table)
     others = (Path(module.__file__ or "") for module in modules)
     for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())
@@ -68,10 +70,23 @@ def entry(function: Function) -> Function:
     return result
 
 
-def is_warm() -> bool:
-    """Return whether the cache folder has compiled code."""
+def is_warm(what: str) -> bool:
+    """Return whether the cache folder has the code of a part of the engine, see `note_warm`."""
     folder = cache_folder()
-    return folder is not None and any(folder.rglob("*.nbc"))
+    return folder is not None and (folder / _marker(what)).exists()
+
+
+def note_warm(what: str) -> None:
+    """Note that the cache folder has the code of a part of the engine, for this Python."""
+    folder = cache_folder()
+    if folder is not None:
+        (folder / _marker(what)).touch()
+
+
+def _marker(what: str) -> str:
+    """Return the name of a file; Numba keeps code by Python version and path of the package."""
+    path = hashlib.sha256(str(Path(__file__)).encode()).hexdigest()[:8]
+    return f"{what}.{sys.implementation.cache_tag}.{path}"
 
 
 def clear_cache() -> None:
@@ -79,4 +94,7 @@ def clear_cache() -> None:
     folder = cache_folder()
     if folder is not None:
         for each in folder.iterdir():
-            shutil.rmtree(each, ignore_errors=True)
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
+            else:
+                each.unlink(missing_ok=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from hpcosim_compiled.cluster import end_next, settle_all
+from hpcosim_compiled.cluster import end_next, next_end_s
 from hpcosim_compiled.compiler import compiled, entry
 from hpcosim_compiled.conservative import conservative
 from hpcosim_compiled.easy import easy, easy_by_rule
+from hpcosim_compiled.energy import settle_all
+from hpcosim_compiled.job_node import job_node
 from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
 from hpcosim_compiled.policies import KINDS, PolicyCode
 from hpcosim_compiled.state import REJECTED, State
@@ -15,8 +15,8 @@ from hpcosim_compiled.state import REJECTED, State
 GOES_ON, FULL, FINISHED = 0, 1, 2
 """Results of `advance`: instants are left; `State.places` is too short; all jobs are over."""
 
-FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE = map(
-    KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative")
+FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE, JOB_NODE = map(
+    KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative", "job-node")
 )
 
 
@@ -37,7 +37,7 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
         if len(state.places) - g.places < g.cores:
             result = FULL
             break
-        is_woken = next_instant(state, policy.kind == BY_RANK)
+        is_woken = next_instant(state, policy.kind == BY_RANK or policy.kind == JOB_NODE)
         if is_woken:
             _decide(state, policy)
     return result
@@ -46,17 +46,14 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
 @compiled
 def next_instant(state: State, by_rank: bool) -> bool:
     """End and submit the jobs of the next instant; return whether that wakes the policy."""
-    g, jobs, ends = state.g[0], state.jobs, state.ends
-    now_s = np.inf
-    if g.running > 0:
-        now_s = ends[0].at_s
+    g, jobs = state.g[0], state.jobs
+    now_s = next_end_s(state, state.processors)
     if g.submitted < g.jobs:
         now_s = min(now_s, jobs[g.submitted].submit_s)
     g.now_s = now_s = min(now_s, g.alarm_s)
     is_woken = g.alarm_s <= now_s
-    while g.running > 0 and ends[0].at_s <= now_s:
-        end_next(state)
-        is_woken = True
+    while next_end_s(state, state.processors) <= now_s:
+        is_woken = end_next(state, state.processors) or is_woken
     while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
         is_last = g.submitted + 1 == g.jobs
         is_woken = _submit(state, by_rank) or is_last or is_woken
@@ -95,6 +92,8 @@ def _decide(state: State, policy: PolicyCode) -> None:
         easy(state)
     elif policy.kind == CONSERVATIVE:
         conservative(state)
+    elif policy.kind == JOB_NODE:
+        job_node(state, state.processors, policy.key, policy.one_per_event)
     else:
         easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
 

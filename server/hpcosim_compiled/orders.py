@@ -40,19 +40,25 @@ def by_submission(state: State) -> None:
 @compiled
 def by_rank(state: State) -> None:
     """Start jobs by rank until one does not fit."""
+    while state.g[0].keyed > 0 and start(state, state.keyed[0]):
+        pop_by_rank(state)
+
+
+@compiled
+def pop_by_rank(state: State) -> None:
+    """Remove the first job from the heap of ranks."""
     g, keyed = state.g[0], state.keyed
-    while g.keyed > 0 and start(state, keyed[0]):
-        g.keyed -= 1
-        keyed[0] = keyed[g.keyed]
-        place = 0
-        while True:
-            child = 2 * place + 1
-            if child + 1 < g.keyed and _ranks_before(state, child + 1, child):
-                child += 1
-            if child >= g.keyed or _ranks_before(state, place, child):
-                break
-            keyed[place], keyed[child] = keyed[child], keyed[place]
-            place = child
+    g.keyed -= 1
+    keyed[0] = keyed[g.keyed]
+    place = 0
+    while True:
+        child = 2 * place + 1
+        if child + 1 < g.keyed and _ranks_before(state, child + 1, child):
+            child += 1
+        if child >= g.keyed or _ranks_before(state, place, child):
+            break
+        keyed[place], keyed[child] = keyed[child], keyed[place]
+        place = child
 
 
 @compiled

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hpcosim_compiled.state import CORES, WHOLE_NODES, Ints
+from hpcosim_compiled.state import CORES, WHOLE_NODES, Ints, shares_processors
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.heuristics.easy import AGED_S, WINDOW_JOBS
 from hpcosim_schedulers.heuristics.easy import RULES as HEAD_RULES
+from hpcosim_schedulers.heuristics.job_node import JOB_KEYS, parse_job_node
 from hpcosim_schedulers.heuristics.list_scheduling import CHANGING, FIXED
 from hpcosim_workloads.table import JobTable
 
-KINDS = ("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative")
+KINDS = ("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node")
 BACKFILLING = ("easy", "easy-by-rule", "conservative")
 """Kinds that count free cores or nodes in future."""
 
 KEYS = ("", *CHANGING)
 """Orders by a key that changes with time; the first is the order by rank."""
+
+NODE_ORDERS = ("none", "high-gflops", "low-power", "high-cores", "high-mem", "high-mem-used")
+"""Orders of the nodes of `job-node`."""
 
 BY_RULE = "easy-"
 AGED = "-aged"
@@ -30,21 +36,28 @@ class PolicyCode(NamedTuple):
 
     Attributes:
         kind: index into `KINDS`.
-        key: index into `KEYS`.
+        key: index into `KEYS`; of `job-node`: into `NODE_ORDERS`.
         aged_s: jobs that have waited longer are the head first, in submission order, s.
         window_jobs: number of jobs from which the head is chosen.
+        one_per_event: whether at most one job starts at each event.
     """
 
     kind: int
     key: int = 0
     aged_s: float = np.inf
     window_jobs: int = WINDOW_JOBS
+    one_per_event: bool = False
 
 
 def policy_code(scheduler: str) -> PolicyCode | None:
     """Return the compiled policy of a scheduler; None: there is none."""
     if scheduler in ("fcfs", "easy", "conservative"):
         return PolicyCode(KINDS.index(scheduler))
+    if (parts := parse_job_node(scheduler)) is not None:
+        if parts.job_order not in JOB_KEYS or parts.node_order not in NODE_ORDERS:
+            return None
+        key = NODE_ORDERS.index(parts.node_order)
+        return PolicyCode(KINDS.index("job-node"), key, one_per_event=parts.one_per_event)
     order = scheduler.removeprefix(BY_RULE)
     if scheduler == order and order not in FIXED and order not in CHANGING:
         return None
@@ -59,14 +72,37 @@ def policy_code(scheduler: str) -> PolicyCode | None:
 def ranks(scheduler: str, jobs: JobTable) -> Ints:
     """Return the place of each job in the order of a scheduler that does not change with time."""
     order = scheduler.removeprefix(BY_RULE).removesuffix(AGED)
-    rows = np.arange(len(jobs))
-    if order not in FIXED:
+    rows, parts = np.arange(len(jobs)), parse_job_node(scheduler)
+    if parts is None and order not in FIXED:
         return rows
-    key = FIXED[order]
-    keys = [key(job) for job in jobs.rows()]  # type: ignore[arg-type]  # it has what keys read
+    key: Callable[[Any], Any] = FIXED[order] if parts is None else JOB_KEYS[parts.job_order]
+    keys = [key(job) for job in jobs.rows()]
     place = np.empty_like(rows)
     place[sorted(rows.tolist(), key=keys.__getitem__)] = rows
     return place
+
+
+def node_keys(platform: Platform, scheduler: str) -> NDArray[np.float64] | None:
+    """Return what does not change in the order of the nodes of a scheduler; None: it orders none.
+
+    Returns:
+        float64[nodes], ascending; of `high-mem` the memory, MB.
+    """
+    parts = parse_job_node(scheduler)
+    if parts is None:
+        return None
+    keys = {
+        "high-gflops": [-group.ops_per_s for group in platform.nodes],
+        "low-power": [group.static_w + group.cores * group.dynamic_w for group in platform.nodes],
+        "high-mem": [group.memory_mb for group in platform.nodes],
+    }.get(parts.node_order, [0.0] * len(platform.nodes))
+    return np.repeat(np.array(keys, np.float64), [group.count for group in platform.nodes])
+
+
+def part_of(platform: Platform, scheduler: str) -> str:
+    """Return which part of the engine simulates; each is compiled at its first use."""
+    parts = parse_job_node(scheduler) is not None or shares_processors(platform)
+    return "processors" if parts else "nodes"
 
 
 def missing_package() -> str:
@@ -90,14 +126,12 @@ def unsupported(platform: Platform, jobs: JobTable, scheduler: str) -> str:
         return f"the scheduler {scheduler}"
     if platform.partitions or platform.reservations or platform.consumable != ("cores",):
         return "partitions, reservations and resources other than cores"
-    if any(len(group.processors) > 1 for group in platform.nodes):
-        return "nodes with several processors"
-    if any(group.processors[0].contention is not None for group in platform.nodes):
-        return "contention for memory bandwidth"
     if len(jobs) == 0 or (jobs.request >= 0).any():
         return "jobs that require more than cores"
     if (jobs.max_energy_j < np.inf).any() or not np.isfinite(jobs.run_s).all():
         return "jobs with a limit of energy, or without an end"
+    if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
+        return "orders of nodes by memory that is no whole number of MB"  # sums are exact
     if KINDS[policy.kind] in BACKFILLING:
         placements, cores = np.unique(jobs.placement), np.unique(platform.cores_by_node())
         counts_nodes = placements.tolist() == [WHOLE_NODES] and len(cores) == 1

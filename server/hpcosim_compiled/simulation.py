@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_compiled.compiler import clear_cache
+from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
-from hpcosim_compiled.policies import policy_code, ranks
+from hpcosim_compiled.policies import node_keys, part_of, policy_code, ranks
 from hpcosim_compiled.state import Ints, initial_state
 from hpcosim_protocol import Platform
 from hpcosim_sim.engine.engine import Rules
@@ -59,6 +59,7 @@ class CompiledSimulation:
         policy = policy_code(scheduler)
         assert policy is not None
         self._policy, self._instants = policy, INSTANTS
+        self._part = part_of(platform, scheduler)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
@@ -69,6 +70,7 @@ class CompiledSimulation:
             ranks(scheduler, jobs),
             kill_at_walltime=rules.kill_at_walltime,
             reference_ghz=rules.reference_ghz,
+            node_keys=node_keys(platform, scheduler),
         )
 
     def prepare(self) -> None:
@@ -82,6 +84,7 @@ class CompiledSimulation:
         except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
             clear_cache()
             self._compile()
+        note_warm(self._part)
 
     def _compile(self) -> None:
         advance(self._state, self._policy, 0)

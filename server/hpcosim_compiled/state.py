@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
@@ -73,6 +74,63 @@ KIND = np.dtype(
     ]
 )
 
+SLOT = np.dtype(
+    [
+        ("cores", "i8"),
+        ("ops_per_s", "f8"),
+        ("idle_w", "f8"),
+        ("static_w", "f8"),
+        ("dynamic_w", "f8"),
+        ("active", "i8"),  # processors with a task
+        ("tasks", "i8"),
+        ("contends", "i8"),  # whether it has the constants below; see `Contention`
+        ("c_mbps", "f8"),
+        ("b_per_mbps", "f8"),
+        ("da", "f8"),
+        ("db_mbps", "f8"),
+        ("dc_mbps", "f8"),
+        ("dd_mbps", "f8"),
+    ]
+)
+"""The processors of one place in the nodes of a group."""
+
+PROCESSOR = np.dtype(
+    [
+        ("slot", "i8"),
+        ("kind", "i8"),  # node group
+        ("tasks", "i8"),
+        ("first_share", "i8"),
+        ("shares", "i8"),
+        ("next_end_s", "f8"),  # next end of a share; infinity: none
+        ("touched", "i8"),  # space for processors
+    ]
+)
+
+SHARE = np.dtype(
+    [
+        ("period", "i8"),
+        ("tasks", "i8"),
+        ("mbps", "f8"),
+        ("since_s", "f8"),
+        ("left_s", "f8"),
+        ("speed", "f8"),
+        ("end_s", "f8"),
+    ]
+)
+"""The tasks of a period on a processor; see `hpcosim_sim.physics.execution.ProcessorShare`."""
+
+WORK = np.dtype([("shares_left", "i8"), ("ends_late", "?"), ("over", "i8")], align=True)
+"""Shares of a period with work left, whether its next end is at its limit; space for periods."""
+
+OWNER = np.dtype([("first", "i8"), ("key", "f8"), ("memory_mb", "f8")])
+"""First processor of a node, key of the policy, and memory that the jobs there require."""
+
+NEED = np.dtype([("memory_mb", "f8"), ("memory_volume_mb", "f8")])
+"""Memory that each task of a job requires, and data that it moves."""
+
+TIMER = np.dtype([("at_s", "f8"), ("number", "i8"), ("place", "i8"), ("subject", "i8")])
+"""Time (infinity: not set), order of equal times, place in the heap; subject at this place."""
+
 PERIOD = np.dtype([("row", "i8"), ("first_place", "i8"), ("places", "i8")])
 """Job of a computing period, and its entries of `State.places`."""
 
@@ -103,9 +161,36 @@ GLOBAL = np.dtype(
         ("places", "i8"),
         ("changes", "i8"),
         ("ended_idle", "i8"),
+        ("largest_node", "i8"),  # cores
+        ("timers", "i8"),  # entries of `State.heap`
+        ("timers_set", "i8"),  # up to now
         ("ended_early", "i8"),  # whether a job ended at another time than requested
     ]
 )
+
+
+class Processors(NamedTuple):
+    """The processors of a simulation, for `contention`, `timers` and `job_node`.
+
+    Attributes:
+        slots: a `SLOT` for each processor of a node of each node group.
+        first_slot: int64[node groups + 1], first slot of each node group.
+        each: a `PROCESSOR` for each processor.
+        nodes: an `OWNER` for each node, and one more.
+        shares: room for as many `SHARE` as each processor has cores.
+        periods: a `WORK` for each start of a job.
+        needs: a `NEED` for each job.
+        timers: a `TIMER` for each processor and for each period.
+    """
+
+    slots: Records
+    first_slot: Ints
+    each: Records
+    nodes: Records
+    shares: Records
+    periods: Records
+    needs: Records
+    timers: Records
 
 
 class State(NamedTuple):
@@ -127,6 +212,9 @@ class State(NamedTuple):
         profile, lows: see `profile`.
         rows: space of policies for rows.
         keys: space of policies for keys.
+        processors: None: all nodes have one processor without contention, and the policy chooses
+            no nodes. Numba compiles the engine for this without all that concerns processors, so
+            that it costs nothing. For that, `is None` is asked of an argument of a function.
     """
 
     g: Records
@@ -145,6 +233,7 @@ class State(NamedTuple):
     lows: Records
     rows: Ints
     keys: NDArray[np.float64]
+    processors: Processors | None
 
 
 def records(kind: np.dtype[np.void], count: int) -> Records:
@@ -160,16 +249,18 @@ def initial_state(
     *,
     kill_at_walltime: bool,
     reference_ghz: float | None,
+    node_keys: NDArray[np.float64] | None = None,
 ) -> State:
     """Return the state before the first submission: all nodes are on and idle.
 
     Args:
-        platform: the cluster; each node has one processor.
+        platform: the cluster.
         table: the workload; at least one job.
         feasible: see `JOB`.
         rank: see `JOB`.
         kill_at_walltime: see `hpcosim_sim.engine.engine.Rules`.
         reference_ghz: see `hpcosim_sim.engine.engine.Rules`.
+        node_keys: see `policies.node_keys`.
     """
     count, start_s = len(table), float(table.submit_s[0])
     jobs = records(JOB, count + 1)
@@ -187,7 +278,7 @@ def initial_state(
     for kind, group in zip(kinds, platform.nodes, strict=True):
         processor = group.processors[0]
         kind.ops_per_s = processor.ops_per_s
-        kind.idle_w = processor.static_w * processor.idle_fraction
+        kind.idle_w = group.idle_w
         kind.static_w, kind.dynamic_w = processor.static_w, processor.dynamic_w
         kind.idle, kind.settled_s = group.count, start_s
         kind.power_w = kind.idle_w * group.count
@@ -197,6 +288,7 @@ def initial_state(
     nodes.kind = np.repeat(np.arange(len(kinds)), [group.count for group in platform.nodes])
 
     g = records(GLOBAL, 1)
+    g.largest_node = capacity.max()
     g.now_s = g.changed_s = start_s
     g.alarm_s = np.inf
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
@@ -219,4 +311,50 @@ def initial_state(
         lows=records(TIMED, 8 * count + 8),
         rows=np.zeros(count, np.int64),
         keys=np.zeros(count),
+        processors=_processors(platform, table, node_keys),
     )
+
+
+def shares_processors(platform: Platform) -> bool:
+    """Return whether nodes have several processors, or jobs contend for memory bandwidth."""
+    return any(
+        len(group.processors) > 1 or group.processors[0].contention is not None
+        for group in platform.nodes
+    )
+
+
+def _processors(
+    platform: Platform, table: JobTable, node_keys: NDArray[np.float64] | None
+) -> Processors | None:
+    if node_keys is None and not shares_processors(platform):
+        return None
+    of_slots = [processor for group in platform.nodes for processor in group.processors]
+    slots = records(SLOT, len(of_slots))
+    for slot, processor in zip(slots, of_slots, strict=True):
+        slot.cores, slot.ops_per_s = processor.cores, processor.ops_per_s
+        slot.static_w, slot.dynamic_w = processor.static_w, processor.dynamic_w
+        slot.idle_w = processor.static_w * processor.idle_fraction
+        if processor.contention is not None:
+            slot.contends = 1
+            for name, constant in asdict(processor.contention).items():
+                slot[name] = constant
+    groups = np.repeat(np.arange(len(platform.nodes)), [group.count for group in platform.nodes])
+    first_slot = np.append(0, np.cumsum([len(group.processors) for group in platform.nodes]))
+    per_node = np.diff(first_slot)[groups]
+    nodes = records(OWNER, len(groups) + 1)
+    nodes.first[1:] = np.cumsum(per_node)
+    if node_keys is not None:
+        nodes.key[:-1] = node_keys
+    each = records(PROCESSOR, int(per_node.sum()))
+    each.kind = np.repeat(groups, per_node)
+    within = np.arange(len(each)) - np.repeat(nodes.first[:-1], per_node)
+    each.slot = first_slot[each.kind] + within
+    cores = slots.cores[each.slot]
+    each.first_share = np.cumsum(cores) - cores
+    each.next_end_s = np.inf
+    needs = records(NEED, len(table))
+    needs.memory_mb, needs.memory_volume_mb = table.memory_mb, table.memory_volume_mb
+    timers = records(TIMER, len(each) + len(table))
+    timers.at_s = np.inf
+    shares, periods = records(SHARE, int(cores.sum()) + 1), records(WORK, len(table))
+    return Processors(slots, first_slot, each, nodes, shares, periods, needs, timers)

@@ -57,9 +57,9 @@ def test_many_jobs_take_the_compiled_engine_once_it_is_compiled(
 ) -> None:
     """With few more jobs, compiling it would take longer than it saves."""
     monkeypatch.setattr(engine, "MANY_JOBS", 20)
-    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: False)
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda _: False)
     assert "compiling" in choice_of(file).why
-    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda _: True)
     assert choice_of(file) == (True, "it supports all of the run, which has 20 jobs")
 
 
@@ -67,7 +67,7 @@ def test_many_small_runs_of_one_process_take_the_compiled_engine(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is loaded once for all of them."""
-    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda _: True)
     loaded = Library([file]).default
     chosen = chosen_by(loaded.scenario, file, None, {})
     assert engine.engine_of(loaded, chosen, batch_jobs=10_000).is_compiled
@@ -85,7 +85,7 @@ def test_an_experiment_of_many_small_runs_has_the_same_results(
         compiled.append(len(self.jobs))
         prepare(self)
 
-    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda: True)
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda _: True)
     monkeypatch.setattr(CompiledSimulation, "prepare", counted)
     for name, many in (("few", 10_000), ("many", 240)):
         monkeypatch.setattr(engine, "MANY_JOBS", many)
@@ -280,11 +280,19 @@ def twice(number: int) -> int:
 
 def test_compiled_code_is_kept_in_the_cache_of_the_user(cache: Path) -> None:
     """It is there for the next process, until it is cleared."""
-    assert not compiler.is_warm()
     assert compiler.entry(twice)(3) == 6
-    assert compiler.is_warm()
+    assert any(cache.rglob("*.nbc"))
     compiler.clear_cache()
     assert list(cache.iterdir()) == []
+
+
+def test_each_part_of_the_engine_is_compiled_at_its_first_use(cache: Path) -> None:
+    """The code of one does not make another warm."""
+    compiler.note_warm("nodes")
+    assert compiler.is_warm("nodes")
+    assert not compiler.is_warm("processors")
+    compiler.clear_cache()
+    assert not compiler.is_warm("nodes")
 
 
 def test_a_cache_that_others_can_write_is_not_used(cache: Path) -> None:
@@ -331,6 +339,6 @@ def test_a_first_compilation_is_announced(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes about half a minute."""
-    monkeypatch.setattr(compiler, "is_warm", lambda: False)
+    monkeypatch.setattr(compiler, "is_warm", lambda _: False)
     done = invoke("run", file, "--engine", "compiled", "--out", tmp_path / "out")
     assert "is compiled for its first use" in done.err

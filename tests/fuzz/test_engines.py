@@ -20,8 +20,25 @@ pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 from hpcosim_compiled import simulation
 
 FAILED = ROOT / "results" / "fuzz"
+NODE_RULES = (
+    "first-high-gflops",
+    "shortest-high-mem",
+    "smallest-high-cores",
+    "low-mem-low-power-one",
+    "low-mem-ops-high-mem-used",
+    "none-none",
+    "first-high-cores-one",
+)
 LISTS = ("fcfs", "sjf", "ljf", "smallest", "saf", "snf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
 BACKFILLING = ("easy", "conservative", "easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
+
+MEMORIES = (
+    {"c_mbps": 32000, "b_per_mbps": -1.85e-05, "da": 1.75, "db_mbps": 2000}
+    | {"dc_mbps": 50000, "dd_mbps": 6000},
+    {"c_mbps": 21000, "b_per_mbps": -1.85e-05, "da": 1, "db_mbps": 169}
+    | {"dc_mbps": 25000, "dd_mbps": 100},
+)
+"""Constants of contention."""
 
 
 def supported_scenario(seed: int) -> Scenario:
@@ -30,20 +47,34 @@ def supported_scenario(seed: int) -> Scenario:
     backfills = random.random() < 0.6
     placement = random.choice(("cores", "whole_nodes") if backfills else ("cores", "one_node"))
     scales = random.random() < 0.4
+    contends = random.random() < 0.5
     groups: list[dict[str, Any]] = []
     cores = random.choice((1, 1, 2, 8))
     for _ in range(random.choice((1, 1, 2, 3))):
-        processor = {
+        processor: dict[str, Any] = {
             "cores": cores,
             "static_w": random.choice((0, 100.1, 190)),
             "dynamic_w": random.choice((0, 0.7, 10)),
             "idle_fraction": random.choice((1.0, 0.5, 0.3)),
             "clock_ghz": random.choice((1.0, 2.5, 3.1)) if scales else 1.0,
         }
-        groups.append({"count": random.randint(1, 12), "processors": [processor]})
+        processors = [processor]
+        if contends and random.random() < 0.7:
+            processor["contention"] = random.choice(MEMORIES)
+        if contends and placement != "whole_nodes" and random.random() < 0.5:
+            processors.append(random.choice((processor, {**processor, "static_w": 55.3})))
+        groups.append(
+            {
+                "count": random.randint(1, 12),
+                "processors": processors,
+                "memory_mb": random.choice((0, 64000)),
+            }
+        )
         if placement != "whole_nodes":
             cores = random.choice((1, 2, 8))
-    total = sum(each["count"] * each["processors"][0]["cores"] for each in groups)
+    total = sum(
+        each["count"] * sum(part["cores"] for part in each["processors"]) for each in groups
+    )
     span_s = random.choice((10, 1000, 5000))
     jobs = []
     for number in range(1, random.choice((1, 10, 60)) + 1):
@@ -55,6 +86,12 @@ def supported_scenario(seed: int) -> Scenario:
             "run_s": run_s,
             "requested_s": run_s * random.choice((0.5, 1, 1, 1.5, 10)),
         }
+        if contends:
+            job["memory_mb"] = random.choice((0, 100, 3000))
+            job["memory_volume_mb"] = run_s * random.choice((0, 3000, 12000.5, 40000))
+            if random.random() < 0.5:
+                job["req_ops"] = int(run_s * 2e9)
+                del job["run_s"]
         if random.random() < 0.3:
             job["user"] = random.choice("abc")
         if not backfills and random.random() < 0.2:
@@ -68,7 +105,9 @@ def supported_scenario(seed: int) -> Scenario:
         "name": f"engines-{seed}",
         "platform": {"nodes": groups},
         "workload": workload,
-        "scheduler": {"name": random.choice(BACKFILLING if backfills else LISTS)},
+        "scheduler": {
+            "name": random.choice(BACKFILLING if backfills else (*LISTS, *NODE_RULES, *NODE_RULES))
+        },
         "kill_at_walltime": random.random() < 0.5,
     }
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
 from hpcosim_compiled.batch_rounds import COSTS, EPISODE, LEAVE, play
 from hpcosim_compiled.compiler import clear_cache
 from hpcosim_compiled.policies import unsupported
 from hpcosim_compiled.simulation import infeasible
-from hpcosim_compiled.state import PLACE, State, initial_state, records
+from hpcosim_compiled.state import PLACE, State, initial_state, records, shares_processors
 from hpcosim_gym.environments.batch_task import BatchTask
 from hpcosim_schedulers.agents.batch.scene import (
     CLUSTER_COLUMNS,
@@ -52,7 +52,7 @@ def supports(task: BatchTask, jobs: JobTable) -> bool:
         and rules
         == replace(default, stuck_after_wakeups=rules.stuck_after_wakeups, max_jobs=rules.max_jobs)
         and not unsupported(task.platform, jobs, "easy")
-        and not any(group.processors[0].contention for group in task.platform.nodes)
+        and not shares_processors(task.platform)
     )
 
 
@@ -152,7 +152,7 @@ class CompiledEpisodes:
     def _play(self, actions: Ints, all_seen: Rows, first: int, last: int) -> None:
         window, part = self._task.window_jobs, slice(first, last)
         seen, times_s = all_seen[part], np.zeros((last - first, 2, window))
-        states = State._make(column[part] for column in self._states)
+        states = State._make(None if each is None else each[part] for each in self._states)
         episodes, fixed = self._episodes[part], self._fixed
         play(states, episodes, fixed, self._cost, window, actions[part], seen, times_s)
         slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(last - first, len(SLOT_COLUMNS), window)
@@ -199,7 +199,9 @@ def _of_jobs(state: State, count: int, jobs: JobTable) -> State:
     return state._replace(g=g, **short)
 
 
-def _repeated(column: NDArray[np.generic], count: int) -> NDArray[np.generic]:
-    """Return an array for many simulations, with the class of that for one."""
+def _repeated(column: Any, count: int) -> Any:
+    """Return an array for many simulations, with the class of that for one; None for None."""
+    if column is None:
+        return None
     many = np.zeros((count, *column.shape), column.dtype)
     return many.view(np.recarray) if isinstance(column, np.recarray) else many

@@ -79,7 +79,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
 
-        if not is_warm():
+        if not is_warm(policies.part_of(scenario.platform, chosen.name)):
             why = f"{count} take less time than compiling the engine, which engine: compiled does"
             return EngineChoice(False, why)
     return EngineChoice(True, f"it supports all of the run, which has {count}")
@@ -134,7 +134,7 @@ def compiled_simulation(
         from hpcosim_compiled.compiler import is_warm
         from hpcosim_compiled.simulation import CompiledSimulation
 
-        if not is_warm():
+        if not is_warm(policies.part_of(loaded.scenario.platform, chosen.name)):
             warn("the engine is compiled for its first use, which takes about half a minute")
         rates = loaded.economics.rates if loaded.economics else UNKNOWN
         simulation = CompiledSimulation(

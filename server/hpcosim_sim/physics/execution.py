@@ -227,7 +227,9 @@ class SharedProcessor:
 
     def _speeds(self, now_s: float) -> Iterator[float]:
         model = self._model
-        total_mbps = sum(share.mbps * share.tasks for share in self._shares)
+        total_mbps = 0.0  # added one by one: since Python 3.12 `sum` has another last digit
+        for share in self._shares:
+            total_mbps += share.mbps * share.tasks
         if model is None or total_mbps < model.c_mbps:
             yield from (1.0 for _ in self._shares)
             return

@@ -1,0 +1,52 @@
+"""The energy of the nodes of each kind, as `hpcosim_sim.physics.power`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcosim_compiled.compiler import compiled
+from hpcosim_compiled.state import State
+
+
+@compiled
+def note_peak(state: State) -> None:
+    """Note the power since the last change if it is the greatest."""
+    g = state.g[0]
+    if g.now_s > g.changed_s:
+        power_w = 0.0
+        for kind in range(len(state.kinds)):
+            power_w += state.kinds[kind].power_w
+        g.changed_s = g.now_s
+        g.peak_w = max(g.peak_w, power_w)
+
+
+@compiled
+def settle_all(state: State) -> None:
+    """Integrate the energy of all nodes up to now."""
+    note_peak(state)
+    for kind in range(len(state.kinds)):
+        settle(state.kinds[kind], state.g[0].now_s)
+
+
+@compiled
+def settle(kind: Any, now_s: float) -> None:
+    """Integrate the energy of a node kind up to now."""
+    span_s = now_s - kind.settled_s
+    if span_s <= 0.0:
+        return
+    kind.computing_j += kind.computing_w * span_s
+    kind.computing_node_s += kind.computing * span_s
+    kind.idle_j += kind.idle_w * kind.idle * span_s
+    kind.idle_node_s += kind.idle * span_s
+    kind.settled_s = now_s
+
+
+@compiled
+def change(kind: Any, now_s: float, nodes: int, tasks: int) -> None:
+    """Change the numbers of computing nodes and of tasks of a node kind."""
+    settle(kind, now_s)
+    kind.idle -= nodes
+    kind.computing += nodes
+    kind.tasks += tasks
+    kind.computing_w = kind.static_w * kind.computing + kind.dynamic_w * kind.tasks
+    kind.power_w = kind.computing_w + kind.idle_w * kind.idle
