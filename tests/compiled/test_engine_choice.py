@@ -202,6 +202,15 @@ def test_results_that_cannot_be_written_are_an_error(
     assert raised.value.metrics["jobs_completed"] == 20
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """React to SIGINT as Python does; a process that was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_writes_the_results_so_far(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
