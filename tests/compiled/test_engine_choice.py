@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -202,27 +198,16 @@ def test_results_that_cannot_be_written_are_an_error(
     assert raised.value.metrics["jobs_completed"] == 20
 
 
-@pytest.fixture
-def _interruptible() -> Iterator[None]:
-    """React to SIGINT as Python does; a process that was started in the background ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("_interruptible")
 def test_an_interrupt_writes_the_results_so_far(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A signal that arrives in compiled code ends the run after the call, which is short."""
-    advance, calls = CompiledSimulation.advance, count()
-    sender = Thread(target=os.kill, args=(os.getpid(), signal.SIGINT))
+    """Calls of compiled code are short, and an interrupt comes between two of them."""
+    advance, calls = CompiledSimulation.advance, iter(range(100))
 
     def interrupted(self: CompiledSimulation) -> bool:
-        call = next(calls)
-        if call == 2:
-            sender.start()
-        self._instants = 3 if call < 2 else 0
+        self._instants = 3
+        if next(calls) == 2:
+            raise KeyboardInterrupt
         return advance(self)
 
     monkeypatch.setattr(CompiledSimulation, "advance", interrupted)
