@@ -234,7 +234,7 @@ def run_many(
         threads: number of threads; None: one for each core.
 
     Raises:
-        As `run`, when the run is due.
+        As `run`, in place of the run that is invalid or fails; the runs before it are there.
 
     Example:
         >>> import hpcosim

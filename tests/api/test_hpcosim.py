@@ -13,6 +13,7 @@ import hpcosim
 from hpcosim import Run, View, runs
 from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.jobs import source_jobs
 from support.commands import SCENARIO, invoke
 
 CONTENTS = {
@@ -66,11 +67,26 @@ def test_many_runs_are_those_that_are_run_alone(small: Path) -> None:
     assert len({metrics["mean_wait_s"] for metrics in many}) > 2
 
 
-def test_an_invalid_run_of_many_is_an_error_when_it_is_due(small: Path) -> None:
+def test_an_invalid_run_of_many_is_an_error_in_its_place(small: Path) -> None:
     """The runs before it are there."""
-    runs = hpcosim.run_many(small, [{}, {"sede": 1}], "fcfs", threads=1)
+    runs = hpcosim.run_many(small, [{}, {"seed": 2}, {"sede": 1}], "fcfs", threads=4)
+    assert [next(runs)["jobs"], next(runs)["jobs"]] == [20, 20]
     with pytest.raises(ScenarioError, match="sede"):
-        list(runs)
+        next(runs)
+
+
+@pytest.mark.filterwarnings("ignore:the offered load")
+def test_runs_of_the_same_jobs_draw_them_once(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log would be read once."""
+    drawn: list[None] = []
+
+    def counted(*arguments: Any) -> Any:
+        drawn.append(None)
+        return source_jobs(*arguments)
+
+    monkeypatch.setattr("hpcosim_scenarios.model.jobs.source_jobs", counted)
+    assert len(list(hpcosim.run_many(small, [{"workload.load": 0.5}, {}, {}], "fcfs"))) == 3
+    assert len(drawn) == 1
 
 
 def test_contents_of_a_file_are_a_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

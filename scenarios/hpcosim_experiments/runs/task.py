@@ -19,7 +19,7 @@ from hpcosim_experiments.executors import InputFiles
 from hpcosim_experiments.statistics.measured import MeasureSettings, measure
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_scenarios.model.file import TRACES, with_files
-from hpcosim_scenarios.model.jobs import SourceCache
+from hpcosim_scenarios.model.jobs import FEW_JOBS, SourceCache
 from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.running.in_process import Report, ignore
@@ -67,7 +67,7 @@ def _sha256(path: Path, _: tuple[int, int, int]) -> str:
     return sha256_of(path)
 
 
-_SOURCES = SourceCache(MAX_JOBS)
+_SOURCES = SourceCache(MAX_JOBS, FEW_JOBS)
 """The jobs of earlier runs: the runs of an experiment follow each other by table."""
 
 Measures = Callable[[RunRecord, JobTable], Mapping[str, int | float]]

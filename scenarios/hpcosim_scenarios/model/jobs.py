@@ -46,6 +46,9 @@ MOST_DROPPED = 0.05  # share of the jobs of a log that may be dropped without a 
 MOST_JOBS = 2_000_000
 """Maximum number of jobs in all cached tables."""
 
+FEW_JOBS = 200_000
+"""The same where runs with the same jobs follow each other; about 40 MB."""
+
 
 def jobs_of(scenario: Scenario, folder: Path, most: int = MAX_JOBS) -> JobTable:
     """Return the jobs of a scenario.

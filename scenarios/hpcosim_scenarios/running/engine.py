@@ -135,7 +135,7 @@ def compiled_simulation(
         from hpcosim_compiled.simulation import CompiledSimulation
 
         if not is_warm(policies.part_of(loaded.scenario.platform, chosen.name)):
-            warn("the engine is compiled for its first use, which takes about half a minute")
+            warn("the engine is compiled for its first use, which may take over a minute")
         rates = loaded.economics.rates if loaded.economics else UNKNOWN
         simulation = CompiledSimulation(
             loaded.scenario.platform, loaded.jobs, rules_of(loaded.scenario), chosen.name, rates
@@ -155,8 +155,8 @@ def run_compiled(
     report: Report,
     also: Sequence[Also],
     warn: Warn,
-) -> tuple[RunRecord, Run, dict[str, int | float]]:
-    """Run a compiled simulation, write its results, and return its record, `about` and metrics.
+) -> tuple[RunRecord, dict[str, int | float]]:
+    """Run a compiled simulation, write its results, and return its record and metrics.
 
     Args:
         simulation: the simulation.
@@ -176,4 +176,4 @@ def run_compiled(
             if time.monotonic() >= due_s:
                 due_s = time.monotonic() + REPORT_EVERY_S
                 report(simulation.now_s, simulation.over, len(simulation.jobs))
-    return ended.record, about, metrics_of(ended.record, about)
+    return ended.record, metrics_of(ended.record, about)

@@ -142,7 +142,7 @@ class Library:
         sources: SourceCache | None = None,
     ) -> None:
         self._allowed = allowed
-        self._sources = sources or SourceCache(max_jobs)
+        self._sources = SourceCache(max_jobs) if sources is None else sources
         self._overrides = dict(overrides or {})
         self._max_jobs = max_jobs
         self._paths: dict[str, Path] = {}

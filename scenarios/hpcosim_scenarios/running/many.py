@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from hpcosim_scenarios.model.jobs import SourceCache
+from hpcosim_protocol.errors import HpcosimError
+from hpcosim_scenarios.model.jobs import FEW_JOBS, SourceCache
 from hpcosim_scenarios.model.overrides import Overrides
 from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.policies import chosen_by
@@ -35,17 +36,23 @@ def run_many(
         threads: number of threads, >= 1; None: one for each core.
 
     Raises:
-        ScenarioError, WorkloadError, PolicyError, RunError: as `run_scenario`, when the run is due.
+        ScenarioError, WorkloadError, PolicyError, RunError: as `run_scenario`, in place of the run;
+            the runs before it are there, and none follows.
     """
-    each, sources = list(settings), SourceCache(MAX_JOBS)
+    each, sources = list(settings), SourceCache(MAX_JOBS, FEW_JOBS)
     ahead = threads or os.cpu_count() or 1
     running: deque[Future[Ran]] = deque()
     with ThreadPoolExecutor(ahead) as pool:
         try:
             for overrides in each:
-                loaded = Library([path], overrides, sources=sources).default
-                chosen = chosen_by(loaded.scenario, path, scheduler, overrides)
-                chosen.check()
+                try:
+                    loaded = Library([path], overrides, sources=sources).default
+                    chosen = chosen_by(loaded.scenario, path, scheduler, overrides)
+                    chosen.check()
+                except HpcosimError:
+                    while running:
+                        yield running.popleft().result()
+                    raise
                 many = len(loaded.jobs) * len(each)
                 running.append(pool.submit(run_chosen, chosen, loaded, batch_jobs=many))
                 if len(running) > ahead:

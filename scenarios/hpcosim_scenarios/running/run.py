@@ -188,7 +188,8 @@ def run_chosen(
         simulation = compiled_simulation(loaded, chosen, warn, batch_jobs)
         if simulation is not None:
             about = about_chosen(loaded, chosen)
-            return Ran(*run_compiled(simulation, about, out, report, also, warn))
+            record, metrics = run_compiled(simulation, about, out, report, also, warn)
+            return Ran(record, about, metrics)
     watched = watched or WatchedRun()
     with opened_with(chosen, loaded, out) as (opened, policy):
         opened.run.realtime = realtime
