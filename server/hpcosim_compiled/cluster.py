@@ -6,8 +6,6 @@ a job has one end, which is known at its begin.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
@@ -22,6 +20,7 @@ from hpcosim_compiled.state import (
     Records,
     State,
 )
+from hpcosim_compiled.timers import is_earlier
 
 
 @compiled
@@ -91,7 +90,7 @@ def next_end_s(state: State, processors: Processors | None) -> float:
 
 @compiled
 def end_next(state: State, processors: Processors | None) -> bool:
-    """End the jobs whose end is due first, and return whether there are any."""
+    """End what is due first; return whether a job is over, and not only its work on a processor."""
     if processors is not None:
         return _end_shared(state, processors)
     g, nodes, places = state.g[0], state.nodes, state.places
@@ -181,13 +180,8 @@ def _place(state: State, row: int) -> int:
     return 0
 
 
-# The heap of ends, and the running jobs by their expected ends. `running` counts both.
-
-
-@compiled
-def _is_earlier(one: Any, other: Any) -> bool:
-    """Return the order of ends: of equal times, the job that started first ends first."""
-    return one.at_s < other.at_s or (one.at_s == other.at_s and one.number < other.number)
+# The heap of ends (of equal times, the job that started first ends first), and the running jobs by
+# their expected ends. `running` counts both.
 
 
 @compiled
@@ -196,7 +190,7 @@ def _push_end(state: State, at_s: float, period: int) -> None:
     ends[place].at_s, ends[place].number = at_s, period
     while place > 0:
         parent = (place - 1) // 2
-        if _is_earlier(ends[parent], ends[place]):
+        if is_earlier(ends[parent], ends[place]):
             break
         _swap(ends, place, parent)
         place = parent
@@ -211,9 +205,9 @@ def _pop_end(state: State) -> int:
     place = 0
     while True:
         child = 2 * place + 1
-        if child + 1 < size and _is_earlier(ends[child + 1], ends[child]):
+        if child + 1 < size and is_earlier(ends[child + 1], ends[child]):
             child += 1
-        if child >= size or _is_earlier(ends[place], ends[child]):
+        if child >= size or is_earlier(ends[place], ends[child]):
             return first
         _swap(ends, place, child)
         place = child

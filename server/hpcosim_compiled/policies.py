@@ -101,8 +101,9 @@ def node_keys(platform: Platform, scheduler: str) -> NDArray[np.float64] | None:
 
 def part_of(platform: Platform, scheduler: str) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
-    parts = parse_job_node(scheduler) is not None or shares_processors(platform)
-    return "processors" if parts else "nodes"
+    if parse_job_node(scheduler) is not None or shares_processors(platform):
+        return "processors"
+    return "nodes"
 
 
 def missing_package() -> str:

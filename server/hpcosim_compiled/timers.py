@@ -41,11 +41,9 @@ def cancel_timer(g: Any, timers: Records, subject: int) -> None:
     place = timers[last].place
     while True:
         child = 2 * place + 1
-        if child + 1 < g.timers and _is_before(
-            timers, timers[child + 1].subject, timers[child].subject
-        ):
+        if child + 1 < g.timers and is_earlier(_at(timers, child + 1), _at(timers, child)):
             child += 1
-        if child >= g.timers or _is_before(timers, last, timers[child].subject):
+        if child >= g.timers or is_earlier(timers[last], _at(timers, child)):
             break
         _put(timers, place, timers[child].subject)
         place = child
@@ -57,11 +55,17 @@ def _rise(timers: Records, place: int, subject: int) -> None:
     """Put a subject at a place of the heap or, if it is before those above, higher."""
     while place > 0:
         parent = (place - 1) // 2
-        if _is_before(timers, timers[parent].subject, subject):
+        if is_earlier(_at(timers, parent), timers[subject]):
             break
         _put(timers, place, timers[parent].subject)
         place = parent
     _put(timers, place, subject)
+
+
+@compiled
+def _at(timers: Records, place: int) -> Any:
+    """Return the timer at a place of the heap."""
+    return timers[timers[place].subject]
 
 
 @compiled
@@ -70,6 +74,6 @@ def _put(timers: Records, place: int, subject: int) -> None:
 
 
 @compiled
-def _is_before(timers: Records, one: int, other: int) -> bool:
-    first, second = timers[one], timers[other]
-    return first.at_s < second.at_s or (first.at_s == second.at_s and first.number < second.number)
+def is_earlier(one: Any, other: Any) -> bool:
+    """Return whether one record is before another by time, then by number."""
+    return one.at_s < other.at_s or (one.at_s == other.at_s and one.number < other.number)

@@ -332,7 +332,7 @@ def test_a_damaged_cache_is_cleared(file: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_first_compilation_is_announced(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes about half a minute."""
+    """It takes longer than a user waits without a word."""
     monkeypatch.setattr(compiler, "is_warm", lambda _: False)
     done = invoke("run", file, "--engine", "compiled", "--out", tmp_path / "out")
     assert "is compiled for its first use" in done.err

@@ -29,28 +29,27 @@ from hpcosim_schedulers.agents.batch.scene import (
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_workloads.table import JobTable
 
-FEW = 32
-"""Episodes below which a second thread takes more time than it saves."""
+SHARED = 32
+"""Least number of episodes that two threads share."""
 
-THREADS = 2
-"""Most threads: beyond, what Python does in between takes the time."""
+FREE = (
+    "kill_at_walltime",
+    "reference_ghz",
+    "wake_on_allocation",
+    "stuck_after_wakeups",
+    "max_jobs",
+)
+"""Rules that may have other values than by default."""
 
 
 def supports(task: BatchTask, jobs: JobTable) -> bool:
     """Return whether the compiled engine supports all of a task."""
     default = Rules()
-    rules = replace(
-        task.rules,
-        kill_at_walltime=False,
-        reference_ghz=None,
-        wake_on_allocation=True,
-        stuck_after_wakeups=max(task.rules.stuck_after_wakeups, default.stuck_after_wakeups),
-        max_jobs=max(task.rules.max_jobs, len(jobs)),
-    )
     return (
         task.reward in COSTS
-        and rules
-        == replace(default, stuck_after_wakeups=rules.stuck_after_wakeups, max_jobs=rules.max_jobs)
+        and replace(task.rules, **{name: getattr(default, name) for name in FREE}) == default
+        and task.rules.stuck_after_wakeups >= default.stuck_after_wakeups
+        and task.rules.max_jobs >= len(jobs)
         and not unsupported(task.platform, jobs, "easy")
         and not shares_processors(task.platform)
     )
@@ -93,8 +92,8 @@ class CompiledEpisodes:
         self._fixed = np.array([fixed_columns(*pair, cores) for pair in pairs]).astype(np.float32)
         self._cost = COSTS.index(task.reward)
         self._pool = None
-        if count >= FEW and (os.cpu_count() or 1) > 1:
-            self._pool = ThreadPoolExecutor(THREADS)
+        if count >= SHARED and (os.cpu_count() or 1) > 1:
+            self._pool = ThreadPoolExecutor(1)
         try:
             self._leave()
         except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
