@@ -60,7 +60,7 @@ def test_a_service_on_a_full_disk_goes_on_and_fails_in_the_end(processes: Proces
         done = command("schedule", "fcfs", "--connect", address)
         told = r"error: the server has not written the results of \w{8}: .*its log\n"
         assert (done.status, done.out) == (1, "")
-        assert re.fullmatch(told, done.err)
+        assert re.fullmatch(told, done.err.splitlines(keepends=True)[-1])
     server.terminate()
     _, log = output(server)
     assert server.returncode == 1
