@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled, entry
-from hpcosim_compiled.easy import backfill_behind, next_small
+from hpcosim_compiled.easy import backfill_behind, some_fits
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.loop import next_instant
 from hpcosim_compiled.profile import need_of
 from hpcosim_compiled.state import CORES, REJECTED, Ints, Records, State
 from hpcosim_compiled.sums import pairwise_sum
+from hpcosim_compiled.waiting import ANY, next_place
 from hpcosim_schedulers.agents.batch import scene
 from hpcosim_schedulers.agents.batch.scene import (
     AHEAD_S,
@@ -98,6 +99,8 @@ def play(
             states.kinds[place],
             states.ends[place],
             states.due[place],
+            states.queue[place],
+            states.sizes[place],
             states.keyed[place],
             states.periods[place],
             states.places[place],
@@ -112,9 +115,10 @@ def play(
         episode = episodes[place]
         row = -1
         if actions[place] >= 0:
-            row = state.jobs[state.g[0].jobs].after
+            at = state.g[0].first
             for _ in range(actions[place]):
-                row = state.jobs[row].after
+                at = next_place(state, at + 1, ANY)
+            row = state.queue[at]
         _advance(state, episode, window_jobs, row)
         if episode.choices == 0 or cost == ENERGY:
             settle_all(state)
@@ -137,12 +141,11 @@ def _advance(state: State, episode: Any, window_jobs: int, row: int) -> None:
             if g.queued > 1:
                 backfill_behind(state, row)
         row = -1
-        first = state.jobs[g.jobs].after
-        if episode.head < 0 and next_small(state, first, -1) != g.jobs:
+        if episode.head < 0 and some_fits(state):
             if g.queued > 1:
                 episode.choices = min(g.queued, window_jobs)
                 return
-            row = first
+            row = state.queue[g.first]
             continue
         is_woken = False
         while not is_woken and g.over < g.jobs:
@@ -228,8 +231,9 @@ def _observe(
     g, jobs, steps, keys = state.g[0], state.jobs, state.profile, state.keys
     cores = float(g.cores)
     last = _releases(state) - 1
-    count, row = episode.choices, jobs[g.jobs].after
+    count, queued = episode.choices, g.first
     for place in range(count):
+        row = state.queue[queued]
         job = jobs[row]
         wait_s, low, high = g.now_s - job.submit_s, 0, last
         while low < high:
@@ -251,12 +255,13 @@ def _observe(
         beside = float(max(steps[low].number - job.cores, 0))
         seen[at + CORES_BESIDE * window_jobs] = beside / cores
         seen[at + PLACE * window_jobs] = place / count
-        row = job.after
+        queued = next_place(state, queued + 1, ANY)
     mean_wait_s = pairwise_sum(keys, 0, count, state.lows) / count
-    row = jobs[g.jobs].after
+    queued = g.first
     for place in range(count):
-        keys[place] = jobs[row].requested_s * jobs[row].cores
-        row = jobs[row].after
+        job = jobs[state.queue[queued]]
+        keys[place] = job.requested_s * job.cores
+        queued = next_place(state, queued + 1, ANY)
     work = pairwise_sum(keys, 0, count, state.lows) / (cores * DAY_S)
     seen[0] = g.free_cores / cores
     seen[1] = _saturated(float(g.queued), SATURATION_JOBS)

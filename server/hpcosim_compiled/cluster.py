@@ -21,6 +21,7 @@ from hpcosim_compiled.state import (
     State,
 )
 from hpcosim_compiled.timers import is_earlier
+from hpcosim_compiled.waiting import remove
 
 
 @compiled
@@ -38,7 +39,7 @@ def begin(state: State, row: int, entries: int) -> None:
     g, job = state.g[0], state.jobs[row]
     now_s, period, first = g.now_s, g.periods, g.places
     note_peak(state)
-    state.jobs[job.before].after, state.jobs[job.after].before = job.after, job.before
+    remove(state, row)
     job.start_s, job.state, job.period = now_s, RUNNING, period
     state.periods[period].row = row
     state.periods[period].first_place, state.periods[period].places = first, entries
@@ -46,7 +47,6 @@ def begin(state: State, row: int, entries: int) -> None:
     g.changes += 1
     g.periods += 1
     g.places += entries
-    g.queued -= 1
     g.running += 1
     _compute(state, state.processors, row, period)
     _insert_due(state, now_s + job.requested_s, row)

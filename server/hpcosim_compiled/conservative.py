@@ -11,6 +11,7 @@ from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
 from hpcosim_compiled.profile import earliest_s, fits, make_profile, need_of, reserve
 from hpcosim_compiled.state import WAITING, State
+from hpcosim_compiled.waiting import ANY, next_place
 
 
 @compiled
@@ -30,27 +31,24 @@ def conservative(state: State) -> None:
             reserve(state, need, requested_s, job.reserved_s)
         else:
             _reserve(state, order[place], max(job.reserved_s, g.now_s))
-    row = jobs[g.jobs].after
-    while row != g.jobs:
+    place = next_place(state, g.first, ANY)
+    while place < g.last:
+        row = state.queue[place]
         job = jobs[row]
-        if np.isnan(job.reserved_s):
-            break
-        if ended_early:
+        if np.isnan(job.reserved_s):  # it was submitted since the last call
+            job.last_s = np.inf
+            _reserve(state, row, g.now_s)
+            order[g.keyed] = row
+            g.keyed += 1
+        elif ended_early:
             reserve(state, -need_of(state, row), job.requested_s, job.reserved_s)
             _reserve(state, row, g.now_s)
-        row = job.after
-    while row != g.jobs:  # the jobs that were submitted since the last call
-        jobs[row].last_s = np.inf
-        _reserve(state, row, g.now_s)
-        order[g.keyed] = row
-        g.keyed += 1
-        row = jobs[row].after
-    row = jobs[g.jobs].after
-    while row != g.jobs:
-        after = jobs[row].after
-        if jobs[row].reserved_s == g.now_s:
-            _start(state, row)
-        row = after
+        place = next_place(state, place + 1, ANY)
+    place = next_place(state, g.first, ANY)
+    while place < g.last:
+        if jobs[state.queue[place]].reserved_s == g.now_s:
+            _start(state, state.queue[place])
+        place = next_place(state, place + 1, ANY)
     _set_alarm(state)
 
 

@@ -16,6 +16,7 @@ from hpcosim_compiled.profile import (
     reserve,
 )
 from hpcosim_compiled.state import State
+from hpcosim_compiled.waiting import ANY, next_place
 
 
 @compiled
@@ -23,7 +24,7 @@ def easy(state: State) -> None:
     """EASY backfilling in submission order."""
     by_submission(state)
     if state.g[0].queued > 1:
-        backfill_behind(state, state.jobs[state.g[0].jobs].after)
+        backfill_behind(state, state.queue[state.g[0].first])
 
 
 @compiled
@@ -37,8 +38,8 @@ def easy_by_rule(state: State, key: int, aged_s: float, window_jobs: int) -> Non
         window_jobs: number of jobs from which the head is chosen.
     """
     g = state.g[0]
-    while next_small(state, state.jobs[g.jobs].after, -1) != g.jobs:
-        head = state.jobs[g.jobs].after
+    while some_fits(state):
+        head = state.queue[g.first]
         if g.queued > 1:
             head = _head_by_key(state, key, aged_s, window_jobs)
         if not start(state, head):
@@ -51,8 +52,8 @@ def easy_by_rule(state: State, key: int, aged_s: float, window_jobs: int) -> Non
 def backfill_behind(state: State, head: int) -> None:
     """Start jobs that do not delay a head that does not fit, in submission order."""
     g, jobs = state.g[0], state.jobs
-    row = next_small(state, jobs[g.jobs].after, head)
-    if row == g.jobs:
+    place = _next_small(state, g.first, head)
+    if place == g.last:
         return
     make_profile(state)
     need, requested_s = need_of(state, head), jobs[head].requested_s
@@ -60,35 +61,44 @@ def backfill_behind(state: State, head: int) -> None:
     if not np.isnan(shadow_s):
         reserve(state, need, requested_s, shadow_s)
     find_lows(state)
-    while row != g.jobs:
-        need, requested_s, after = need_of(state, row), jobs[row].requested_s, jobs[row].after
+    while place < g.last:
+        row = state.queue[place]
+        need, requested_s = need_of(state, row), jobs[row].requested_s
         if fits_now(state, need, requested_s) and start(state, row):
             reserve(state, need, requested_s, g.now_s)
             find_lows(state)
-        row = next_small(state, after, head)
+        place = _next_small(state, place + 1, head)
 
 
 @compiled
-def next_small(state: State, row: int, head: int) -> int:
-    """Return the first job from `row` on, but the head, that requests at most the free cores."""
-    g, jobs = state.g[0], state.jobs
-    while row != g.jobs and (jobs[row].cores > g.free_cores or row == head):
-        row = jobs[row].after
-    return row
+def some_fits(state: State) -> bool:
+    """Return whether a waiting job requests at most the free cores."""
+    g = state.g[0]
+    return next_place(state, g.first, g.free_cores) < g.last
+
+
+@compiled
+def _next_small(state: State, place: int, head: int) -> int:
+    """Return the next place of a job, but the head, that requests at most the free cores."""
+    free_cores = state.g[0].free_cores
+    place = next_place(state, place, free_cores)
+    if place < state.g[0].last and state.queue[place] == head:
+        place = next_place(state, place + 1, free_cores)
+    return place
 
 
 @compiled
 def _head_by_key(state: State, key: int, aged_s: float, window_jobs: int) -> int:
-    g, jobs = state.g[0], state.jobs
-    row = head = jobs[g.jobs].after
-    least = np.inf
+    g, place = state.g[0], state.g[0].first
+    head, least = state.queue[place], np.inf
     for _ in range(window_jobs):
-        if row == g.jobs:
+        if place == g.last:
             break
-        if g.now_s - jobs[row].submit_s > aged_s:
+        row = state.queue[place]
+        if g.now_s - state.jobs[row].submit_s > aged_s:
             return row
         own = key_now(state, key, row)
         if own < least:
             head, least = row, own
-        row = jobs[row].after
+        place = next_place(state, place + 1, ANY)
     return head

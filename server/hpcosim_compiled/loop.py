@@ -11,6 +11,7 @@ from hpcosim_compiled.job_node import job_node
 from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
 from hpcosim_compiled.policies import KINDS, PolicyCode
 from hpcosim_compiled.state import REJECTED, State
+from hpcosim_compiled.waiting import add
 
 GOES_ON, FULL, FINISHED = 0, 1, 2
 """Results of `advance`: instants are left; `State.places` is too short; all jobs are over."""
@@ -64,7 +65,7 @@ def next_instant(state: State, by_rank: bool) -> bool:
 def _submit(state: State, by_rank: bool) -> bool:
     """Put the next job into the queue, or reject it; return whether it is in the queue."""
     g, jobs = state.g[0], state.jobs
-    row, last = g.submitted, jobs[g.jobs].before
+    row = g.submitted
     g.submitted += 1
     if not jobs[row].feasible:
         jobs[row].end_s, jobs[row].state = g.now_s, REJECTED
@@ -72,9 +73,7 @@ def _submit(state: State, by_rank: bool) -> bool:
         g.ended_idle += 1
         g.over += 1
         return False
-    jobs[last].after = jobs[g.jobs].before = row
-    jobs[row].before, jobs[row].after = last, g.jobs
-    g.queued += 1
+    add(state, row)
     if by_rank:
         push_by_rank(state, row)
     return True

@@ -6,6 +6,7 @@ from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
 from hpcosim_compiled.policies import KEYS
 from hpcosim_compiled.state import State
+from hpcosim_compiled.waiting import ANY, next_place
 from hpcosim_schedulers.heuristics import list_scheduling
 
 _wfp3 = compiled(list_scheduling.wfp3_key)
@@ -33,7 +34,7 @@ def key_now(state: State, key: int, row: int) -> float:
 def by_submission(state: State) -> None:
     """Start jobs in submission order until one does not fit."""
     g = state.g[0]
-    while g.queued > 0 and start(state, state.jobs[g.jobs].after):
+    while g.queued > 0 and start(state, state.queue[g.first]):
         pass
 
 
@@ -86,17 +87,17 @@ def by_key_now(state: State, key: int) -> None:
     g, rows, keys = state.g[0], state.rows, state.keys
     if g.free_cores == 0:
         return
-    size, row = 0, state.jobs[g.jobs].after
-    while row != g.jobs:
-        rows[size], keys[size] = row, key_now(state, key, row)
-        size, row = size + 1, state.jobs[row].after
+    size, place = 0, next_place(state, g.first, ANY)
+    while place < g.last:
+        rows[size], keys[size] = state.queue[place], key_now(state, key, state.queue[place])
+        size, place = size + 1, next_place(state, place + 1, ANY)
     while size > 0:
         least = 0
-        for place in range(1, size):
-            if keys[place] < keys[least]:
-                least = place
+        for entry in range(1, size):
+            if keys[entry] < keys[least]:
+                least = entry
         if not start(state, rows[least]):
             return
         size -= 1
-        for place in range(least, size):  # of equal keys, the job that was submitted first starts
-            keys[place], rows[place] = keys[place + 1], rows[place + 1]
+        for entry in range(least, size):  # of equal keys, the job that was submitted first starts
+            keys[entry], rows[entry] = keys[entry + 1], rows[entry + 1]

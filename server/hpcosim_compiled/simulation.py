@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
 from hpcosim_compiled.policies import node_keys, part_of, policy_code, ranks
-from hpcosim_compiled.state import Ints, initial_state
+from hpcosim_compiled.state import PLACE, Ints, initial_state, records
 from hpcosim_protocol import Platform
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.physics.allocation import infeasibility
@@ -30,6 +30,9 @@ INSTANTS = 1000
 CALL_S = 0.1
 """Longest call of compiled code, which cannot be interrupted; with a long queue it has fewer
 instants."""
+
+MOST_CODES = 1 << 62
+"""Greatest number of combinations of names that have codes of 64 bits."""
 
 _ENDS = np.array([PERIOD_CODES.get(state, 0) for state in STATES], np.int8)  # type: ignore[call-overload]
 """Why the period of a job ended, by its state."""
@@ -106,7 +109,8 @@ class CompiledSimulation:
         result = advance(self._state, self._policy, self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
-            places = np.concatenate((self._state.places,) * 2).view(np.recarray)
+            places = records(PLACE, 2 * len(self._state.places))
+            places[: len(self._state.places)] = self._state.places
             self._state = self._state._replace(places=places)
         if took_s > CALL_S:
             self._instants = max(self._instants // 2, 1)
@@ -152,15 +156,14 @@ class CompiledSimulation:
         recording.reasons = {
             row: reason for row, reason in self._reasons.items() if row < g.submitted
         }
-        own = jobs[periods.row]
         _fill(
             recording.periods,
             {
                 "row": periods.row,
-                "run": np.ones(len(own), np.int32),
-                "start_s": own.start_s,
-                "end_s": own.end_s,
-                "why": _ENDS[own.state],
+                "run": np.ones(len(periods), np.int32),
+                "start_s": jobs.start_s[periods.row],
+                "end_s": jobs.end_s[periods.row],
+                "why": _ENDS[jobs.state[periods.row]],
                 "first_place": periods.first_place,
                 "places": periods.places,
                 "nodes": places.node,
@@ -173,8 +176,9 @@ class CompiledSimulation:
 def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:
     """Replace columns, which are arrays of Python, by values of the same meaning."""
     for name, column in values.items():
-        kind = getattr(columns, name).typecode
-        setattr(columns, name, array(kind, np.ascontiguousarray(column, np.dtype(kind)).tobytes()))
+        replaced = array(getattr(columns, name).typecode)
+        replaced.frombytes(np.ascontiguousarray(column, replaced.typecode).view(np.uint8).data)
+        setattr(columns, name, replaced)
 
 
 def infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
@@ -191,12 +195,14 @@ def infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
 
 def _owners(jobs: JobTable, rows: slice) -> tuple[Ints, list[Owner]]:
     """Return the owner of each job, and the different owners in order of their first jobs."""
-    whose = np.zeros(len(jobs.job_id[rows]), np.int64)
-    for name in Owner._fields:  # after each name the codes are small again, whatever the next has
-        _, whose = np.unique(
-            whose * len(jobs.names[name]) + getattr(jobs, name)[rows], return_inverse=True
-        )
-    _, first = np.unique(whose, return_index=True)
+    whose, most = np.zeros(len(jobs.job_id[rows]), np.int64), 1
+    for name in Owner._fields:
+        names = len(jobs.names[name])
+        if most * names > MOST_CODES:
+            found, whose = np.unique(whose, return_inverse=True)
+            most = len(found)
+        whose, most = whose * names + getattr(jobs, name)[rows], most * names
+    _, first, whose = np.unique(whose, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

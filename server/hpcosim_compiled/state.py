@@ -1,8 +1,6 @@
 """The state of a compiled simulation: arrays of records, which compiled functions share.
 
-Jobs are numbered by their row in the workload, nodes and node kinds as in the platform. The waiting
-jobs are a ring in submission order, through the record after that of the last job: its `after` is
-the first job of the queue, its `before` the last.
+Jobs are numbered by their row in the workload, nodes and node kinds as in the platform.
 """
 
 from __future__ import annotations
@@ -42,8 +40,7 @@ JOB = np.dtype(
         ("rank", "i8"),  # place in the order of the policy, if that does not depend on the time
         ("cores", "i8"),
         ("period", "i8"),  # its computing period; -1: it has not started
-        ("before", "i8"),  # the ring of waiting jobs
-        ("after", "i8"),
+        ("place", "i8"),  # in `State.queue`
         ("placement", "i1"),  # index into `PLACEMENTS`
         ("final", "i1"),  # state at its end if it is not killed
         ("state", "i1"),  # index into `STATES`
@@ -136,6 +133,9 @@ PERIOD = np.dtype([("row", "i8"), ("first_place", "i8"), ("places", "i8")])
 
 PLACE = np.dtype([("node", "i4"), ("tasks", "i4")])
 
+MANY_PLACES = 1 << 24
+"""Most entries of the first `State.places`, bytes of which are used when they are written."""
+
 TIMED = np.dtype([("at_s", "f8"), ("number", "i8")])
 """A time, and a period, a row or a number of free cores."""
 
@@ -152,6 +152,8 @@ GLOBAL = np.dtype(
         ("lowest", "i8"),  # node; those before it have no free cores
         ("submitted", "i8"),  # jobs
         ("over", "i8"),  # jobs
+        ("first", "i8"),  # place of the first waiting job
+        ("last", "i8"),  # place behind that of the last
         ("queued", "i8"),  # waiting jobs
         ("running", "i8"),  # jobs
         ("keyed", "i8"),  # entries of `State.keyed`
@@ -198,12 +200,13 @@ class State(NamedTuple):
 
     Attributes:
         g: one record `GLOBAL`.
-        jobs: a `JOB` for each job, and one for the ring of waiting jobs.
+        jobs: a `JOB` for each job.
         nodes: a `NODE` for each node.
         free: free cores of each node.
         kinds: a `KIND` for each node group.
         ends: a binary heap of the ends of running jobs: time, period.
         due: expected ends of the running jobs by requested times, ascending: time, row.
+        queue, sizes: the waiting jobs; see `waiting`.
         keyed: waiting jobs in an order of the policy: a binary heap by rank, or by reservation.
         periods: a `PERIOD` for each start of a job.
         places: a `PLACE` for each node of each period; replaced by a longer array when it is full.
@@ -224,6 +227,8 @@ class State(NamedTuple):
     kinds: Records
     ends: Records
     due: Records
+    queue: Ints
+    sizes: Ints
     keyed: Ints
     periods: Records
     places: Records
@@ -263,16 +268,14 @@ def initial_state(
         node_keys: see `policies.node_keys`.
     """
     count, start_s = len(table), float(table.submit_s[0])
-    jobs = records(JOB, count + 1)
-    own = jobs[:count]
+    jobs = records(JOB, count)
     for name in ("submit_s", "requested_s", "run_s", "ops", "cores", "placement"):
-        own[name] = getattr(table, name)
-    own.limit_s = table.requested_s if kill_at_walltime else np.inf
-    own.rank, own.feasible = rank, feasible
-    own.final = np.where(table.fails, FAILED, COMPLETED)
-    own.start_s = own.end_s = own.reserved_s = np.nan
-    own.period = -1
-    jobs.before[count] = jobs.after[count] = count
+        jobs[name] = getattr(table, name)
+    jobs.limit_s = table.requested_s if kill_at_walltime else np.inf
+    jobs.rank, jobs.feasible = rank, feasible
+    jobs.final = np.where(table.fails, FAILED, COMPLETED)
+    jobs.start_s = jobs.end_s = jobs.reserved_s = np.nan
+    jobs.period = -1
 
     kinds = records(KIND, len(platform.nodes))
     for kind, group in zip(kinds, platform.nodes, strict=True):
@@ -294,6 +297,7 @@ def initial_state(
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
     g.jobs, g.cores = count, capacity.sum()
     g.free_cores = g.cores
+    most_places = np.minimum(table.cores, len(nodes)).sum()
     return State(
         g=g,
         jobs=jobs,
@@ -302,9 +306,11 @@ def initial_state(
         kinds=kinds,
         ends=records(TIMED, count),
         due=records(TIMED, count),
+        queue=np.zeros(count, np.int64),
+        sizes=np.zeros(count, np.int64),
         keyed=np.zeros(count, np.int64),
         periods=records(PERIOD, count),
-        places=records(PLACE, int(g.cores[0]) + 4 * count),
+        places=records(PLACE, int(min(most_places + g.cores[0], MANY_PLACES))),
         changes=np.zeros(2 * count, np.int64),
         ended_idle=np.zeros(count, np.int64),
         profile=records(TIMED, 8 * count + 8),

@@ -113,10 +113,9 @@ class CompiledEpisodes:
         for name in ("g", "kinds", "nodes", "free"):  # counts of records in the others are in `g`
             getattr(self._states, name)[place] = getattr(self._initial, name)
         jobs = self._states.jobs[place]
-        jobs[: self._jobs] = self._workload[first : first + self._jobs]
-        jobs[self._jobs] = self._initial.jobs[self._jobs]
+        jobs[:] = self._workload[first : first + self._jobs]
         if self._task.episode_jobs is not None:
-            jobs.submit_s[: self._jobs] -= float(jobs.submit_s[0])
+            jobs.submit_s -= float(jobs.submit_s[0])
         begin_s = jobs.submit_s[0]
         g, kinds = self._states.g[place], self._states.kinds[place]
         g.now_s = g.changed_s = kinds.settled_s = begin_s
@@ -181,16 +180,16 @@ def _of_jobs(state: State, count: int, jobs: JobTable) -> State:
     nodes = len(state.nodes)
     most = np.concatenate(([0], np.minimum(jobs.cores, nodes).cumsum()))
     places = int((most[count:] - most[:-count]).max()) + nodes
-    ring = state.jobs[-1:].copy()
-    ring.before = ring.after = count
     short = {
-        "jobs": np.concatenate((state.jobs[:count], ring)).view(np.recarray),
         "places": records(PLACE, places),
         "changes": state.changes[: 2 * count],
         **{name: getattr(state, name)[: 8 * count + 8] for name in ("profile", "lows")},
         **{
             name: getattr(state, name)[:count]
-            for name in ("ends", "due", "keyed", "periods", "ended_idle", "rows", "keys")
+            for name in (
+                *("jobs", "ends", "due", "queue", "sizes", "keyed", "periods", "ended_idle"),
+                *("rows", "keys"),
+            )
         },
     }
     g = state.g.copy()
