@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,11 +18,12 @@ from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
+from hpcosim_gym.learners import batch_search
 from hpcosim_gym.learners.batch_search import (
     BatchSearch,
     initial_weights,
     rule_cost,
-    rule_score,
+    rule_scores,
     train_batch,
 )
 from hpcosim_scenarios.running.run import simulate
@@ -39,6 +39,7 @@ from hpcosim_schedulers.agents.batch.policy import (
     scores,
 )
 from hpcosim_sim.record.metrics import measure
+from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.synthetic.lublin import lublin
 from support.simulating import cluster_of
 from support.simulating import simulate as simulate_jobs
@@ -107,9 +108,27 @@ def test_the_search_starts_at_easy_saf(busy: Path) -> None:
     short = env._jobs.take(slice(0, 50))
     short_cost = rule_cost(BatchSchedulingEnv(task=env.task, jobs=short), initial_weights())
     windows = [(env.task, env._jobs), (env.task, short)]
-    score = partial(rule_score, windows, weights=initial_weights())
+
+    def score(longest_wait_weight: float) -> float:
+        return float(rule_scores(windows, longest_wait_weight, initial_weights()[None])[0])
+
     assert score(0.0) == pytest.approx((np.log1p(cost) + np.log1p(short_cost)) / 2)
     assert score(0.1) - score(0.0) > 0.1 * np.log1p(longest_s) / 2
+
+
+def test_rules_have_the_scores_of_the_reference(
+    busy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiled engine plays rules on windows of two lengths, bit by bit as the reference."""
+    pytest.importorskip("numba", reason="the extra fast is not installed")
+    env = BatchSchedulingEnv(str(busy), window_jobs=7, reward="wait")
+    parts = [(0, 60), (60, 120), (20, 60)]
+    windows = [(env.task, window_by_number(env.workload, *part)) for part in parts]
+    weights = np.random.default_rng(5).normal(size=(3, *SHAPE))
+    compiled = rule_scores(windows, 0.3, weights)
+    monkeypatch.setattr(batch_search, "compiled_episodes", lambda *_: None)
+    assert compiled.tolist() == rule_scores(windows, 0.3, weights).tolist()
+    assert len(set(compiled.tolist())) == 3
 
 
 def test_the_shipped_agent_beats_easy() -> None:

@@ -161,6 +161,11 @@ class CompiledEpisodes:
         kinds = self._states.kinds[place]
         return sum(map(sum, kinds[["computing_j", "idle_j"]].tolist()))
 
+    def longest_wait_s(self, place: int) -> float:
+        """Return the longest wait of the jobs of an episode that is over, s."""
+        jobs = self._states.jobs[place][: self._jobs]
+        return float(np.nanmax(jobs.start_s - jobs.submit_s, initial=0.0))
+
     def metrics(self, place: int) -> dict[str, float]:
         """Return the metrics of an episode that is over."""
         episode, energy_j = self._episodes[place], self.energy_j(place)

@@ -225,19 +225,23 @@ def _begun(seen: Observation, info: dict[str, Any]) -> tuple[Any, float, bool, b
     return seen, 0.0, False, False, info
 
 
-def _compiled(first: BatchSchedulingEnv, count: int, invalid: Invalid) -> _Compiled | None:
-    """Return the environments on the compiled engine; None: it does not support the task."""
+def compiled_episodes(task: BatchTask, jobs: JobTable, count: int) -> CompiledEpisodes | None:
+    """Return episodes on the compiled engine; None: it does not support the task."""
     if missing_package():
         return None
     from hpcosim_gym.environments.batch_compiled import CompiledEpisodes, supports
 
-    if not supports(first.task, first.workload):
+    if not supports(task, jobs):
         return None
     try:
-        episodes = CompiledEpisodes(first.task, first.workload, count)
+        return CompiledEpisodes(task, jobs, count)
     except Exception:  # whatever Numba raises where it does not support the machine
         return None
-    return _Compiled(first, episodes, count, invalid)
+
+
+def _compiled(first: BatchSchedulingEnv, count: int, invalid: Invalid) -> _Compiled | None:
+    episodes = compiled_episodes(first.task, first.workload, count)
+    return None if episodes is None else _Compiled(first, episodes, count, invalid)
 
 
 class _Compiled:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from hpcosim_client import PolicyError
-from hpcosim_client.job import Floats
+from hpcosim_client.job import Floats, Ints
 from hpcosim_experiments.executors import (
     IN_THIS_PROCESS,
     ExecutorSettings,
@@ -23,16 +23,32 @@ from hpcosim_experiments.executors import (
 )
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_gym.environments.batch_task import MAX_DRAWS, BatchTask, Objective, check_task, task_of
+from hpcosim_gym.environments.batch_vector import BEGIN, LEAVE, compiled_episodes
 from hpcosim_gym.learning.cross_entropy import Costs, Generations, generations
 from hpcosim_gym.learning.curve import CURVE
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
-from hpcosim_schedulers.agents.batch.policy import SHAPE, BatchRule, best, save_batch
-from hpcosim_schedulers.agents.batch.scene import JOB_COLUMNS
+from hpcosim_schedulers.agents.batch.policy import (
+    DECIMALS,
+    SHAPE,
+    BatchRule,
+    best,
+    save_batch,
+    scores,
+)
+from hpcosim_schedulers.agents.batch.scene import (
+    CLUSTER_COLUMNS,
+    JOB_COLUMNS,
+    SLOT_COLUMNS,
+    QueueScene,
+)
 from hpcosim_schedulers.heuristics.easy import WINDOW_JOBS
 from hpcosim_sim.record.metrics import jobs_that_ran, waits
 from hpcosim_workloads.shaping import scale_load, window_by_number
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import COLUMNS, JobTable
+
+if TYPE_CHECKING:
+    from hpcosim_gym.environments.batch_compiled import CompiledEpisodes
 
 RULE = "agent.safetensors"
 
@@ -51,6 +67,9 @@ SPREAD = 0.012
 
 STATE_SPREAD = 0.5
 """Factor of the standard deviations of how much a weight depends on the state of the cluster."""
+
+TOGETHER = 4
+"""Rules that a worker plays together."""
 
 Workload = tuple[BatchTask, JobTable]
 """A cluster and jobs for it."""
@@ -178,9 +197,16 @@ def _new_costs(
 ) -> Costs:
     """Return what evaluates candidates on new windows; the initial rule has cost 1."""
     windows = draw_windows(workloads, search, rng)
-    score = partial(rule_score, windows, search.longest_wait_weight)
-    initial = score(initial_weights())
-    return lambda drawn: np.exp(np.array(parallel(score, weights_of(drawn))) - initial)
+    score = partial(rule_scores, windows, search.longest_wait_weight)
+    initial = score(initial_weights()[None])
+
+    def costs(drawn: Floats) -> Floats:
+        rules = weights_of(drawn)
+        parts = [rules[first : first + TOGETHER] for first in range(0, len(rules), TOGETHER)]
+        found: Floats = np.exp(np.concatenate(parallel(score, parts)) - initial)
+        return found
+
+    return costs
 
 
 def initial_weights() -> Floats:
@@ -248,15 +274,88 @@ def has_decision(task: BatchTask, jobs: JobTable) -> bool:
     return True
 
 
-def rule_score(windows: Sequence[Workload], longest_wait_weight: float, weights: Floats) -> float:
-    """Return the score of a rule on windows; see `train_batch`."""
-    scores = []
-    for task, jobs in windows:
-        env = BatchSchedulingEnv(task=task, jobs=jobs)
-        cost = rule_cost(env, weights)
-        longest_s = waits(jobs_that_ran(env.simulation.record()))["max_wait_s"]
-        scores.append(math.log1p(cost) + longest_wait_weight * math.log1p(longest_s))
-    return float(np.mean(scores))
+def rule_scores(windows: Sequence[Workload], longest_wait_weight: float, weights: Floats) -> Floats:
+    """Return the scores of rules on windows; see `train_batch`.
+
+    The compiled engine plays all rules on all windows of one workload together.
+
+    Args:
+        windows: windows of workloads; the first job of each is submitted at 0 s.
+        weights: float64[rules, *SHAPE].
+    """
+    together: dict[tuple[int, int], list[int]] = {}  # by task and number of jobs
+    for place, (task, jobs) in enumerate(windows):
+        together.setdefault((id(task), len(jobs)), []).append(place)
+    found = np.zeros((len(weights), len(windows)))
+    for places in together.values():
+        outcomes = _outcomes(
+            windows[places[0]][0], [windows[place][1] for place in places], weights
+        )
+        found[:, places] = [
+            [
+                math.log1p(cost) + longest_wait_weight * math.log1p(longest_s)
+                for cost, longest_s in of_rule
+            ]
+            for of_rule in outcomes
+        ]
+    means: Floats = found.mean(axis=1)
+    return means
+
+
+class Outcome(NamedTuple):
+    """The cost of an episode, and the longest wait, s."""
+
+    cost: float
+    longest_wait_s: float
+
+
+def _outcomes(task: BatchTask, windows: Sequence[JobTable], weights: Floats) -> list[list[Outcome]]:
+    """Return the outcomes of each rule on each window; all windows have as many jobs."""
+    count, size = len(windows), len(windows[0])
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(one, name) for one in windows]) for name in COLUMNS
+    }
+    episodes = compiled_episodes(
+        replace(task, episode_jobs=size), replace(windows[0], **columns), len(weights) * count
+    )
+    if episodes is None:
+        return [[_outcome(task, window, rule) for window in windows] for rule in weights]
+    first = np.tile(np.arange(count) * size, len(weights))
+    play_rules(episodes, np.repeat(weights, count, axis=0), first, task.window_jobs)
+    outcomes = [
+        Outcome(float(cost), episodes.longest_wait_s(place))
+        for place, cost in enumerate(episodes.costs)
+    ]
+    return [outcomes[first : first + count] for first in range(0, len(outcomes), count)]
+
+
+def _outcome(task: BatchTask, window: JobTable, rule: Floats) -> Outcome:
+    env = BatchSchedulingEnv(task=task, jobs=window)
+    cost = rule_cost(env, rule)
+    return Outcome(cost, waits(jobs_that_ran(env.simulation.record()))["max_wait_s"])
+
+
+def play_rules(episodes: CompiledEpisodes, weights: Floats, first: Ints, window_jobs: int) -> None:
+    """Play an episode to its end by each rule.
+
+    Args:
+        weights: float64[episodes, *SHAPE].
+        first: int64[episodes], number of the first job of each.
+        window_jobs: number of visible jobs.
+    """
+    for place, number in enumerate(first.tolist()):
+        episodes.begin(place, number)
+    seen = episodes.play(np.full(len(first), BEGIN))
+    while len(going := np.flatnonzero(episodes.choices)):
+        choices = episodes.choices[going]
+        most, slots = int(choices.max()), seen[going, len(CLUSTER_COLUMNS) :]
+        columns = slots.reshape(len(going), len(SLOT_COLUMNS), window_jobs)[:, 1:, :most]
+        scene = QueueScene(columns, seen[going, : len(CLUSTER_COLUMNS)])
+        found = scores(weights[going], scene).round(DECIMALS)
+        found[np.arange(most) >= choices[:, None]] = -np.inf
+        actions = np.full(len(first), LEAVE)
+        actions[going] = found.argmax(axis=1)
+        seen = episodes.play(actions)
 
 
 def rule_cost(env: BatchSchedulingEnv, weights: Floats) -> float:

@@ -79,9 +79,16 @@ class BatchRule(NamedTuple):
 
 
 def scores(weights: Floats, scene: QueueScene) -> Floats:
-    """Return the score of each visible job, float64[jobs]; the highest one is chosen."""
-    state = np.concatenate(([1.0], scene.cluster[_STATE]))
-    found: Floats = (state @ weights) @ scene.columns
+    """Return the score of each visible job, float64[jobs]; the highest one is chosen.
+
+    The arrays may have more axes before, for several rules or observations. Products of matrices
+    are not used, because the order of their additions depends on the number of jobs.
+    """
+    state = np.concatenate(
+        (np.ones((*scene.cluster.shape[:-1], 1)), scene.cluster[..., _STATE]), -1
+    )
+    of_column = (state[..., None] * weights).cumsum(axis=-2)[..., -1, :]
+    found: Floats = (of_column[..., None] * scene.columns).cumsum(axis=-2)[..., -1, :]
     return found
 
 
