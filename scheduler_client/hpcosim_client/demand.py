@@ -120,6 +120,7 @@ class Slots:
 
     Attributes:
         capacity: int64[slots], all amounts of an idle cluster.
+        node: int64[slots], number of the node to which each slot belongs; -1: none.
         memory: slot of the memory of node 0; None: jobs hold no memory.
         licenses: slot of each licence by name.
     """
@@ -144,6 +145,14 @@ class Slots:
         if first > self.nodes or self.licenses:
             parts.append(np.zeros(1, np.int64))
         self.capacity: Ints = np.concatenate(parts)
+        every = np.arange(self.nodes)
+        self.node: Ints = np.full(len(self.capacity), -1)
+        self.node[: self.nodes] = every
+        if self.memory is not None:
+            self.node[self.memory : self.memory + self.nodes] = every
+        for table in self._types.values():
+            there = table != self._no_slot
+            self.node[table[there]] = np.broadcast_to(every[:, None], table.shape)[there]
 
     def devices(self, requested: str) -> Ints:
         """Return the devices of each node that meet a request.

@@ -32,7 +32,7 @@ class Placing(NamedTuple):
 
     Attributes:
         choice: one of the demand's sets of nodes.
-        amounts: int64[slots], free amounts.
+        amounts: int64[slots], free amounts; `offered` also takes several, int64[n, slots].
     """
 
     job: Job
@@ -46,11 +46,11 @@ def offered(placing: Placing) -> Ints:
     """Return how many cores a job could use on each node, as far as one node decides.
 
     Returns:
-        int64[nodes]; 0: none. A multiple of the cores of a task. Cores of whole nodes count only if
-        tasks can use them.
+        int64[nodes] or int64[n, nodes]; 0: none. A multiple of the cores of a task. Cores of whole
+        nodes count only if tasks can use them.
     """
     job, demand, choice, amounts, slots = placing
-    request, free = demand.request, amounts[: slots.nodes]
+    request, free = demand.request, amounts[..., : slots.nodes]
     cores = np.where(choice.nodes, free, 0)
     if choice.whole:
         cores[free != slots.capacity[: slots.nodes]] = 0
@@ -59,10 +59,10 @@ def offered(placing: Placing) -> Ints:
     if demand.holds_memory:
         cores = np.minimum(cores, _cores_by_memory(placing))
     for name, amount in request.gres_per_task.items():
-        tasks = _parts(amounts[slots.devices(name)], thousandths(amount))
+        tasks = _parts(amounts[..., slots.devices(name)], thousandths(amount))
         cores = np.minimum(cores, tasks * request.cores_per_task)
     for name, amount in request.gres_per_node.items():
-        cores[~_has(amounts[slots.devices(name)], thousandths(amount))] = 0
+        cores[~_has(amounts[..., slots.devices(name)], thousandths(amount))] = 0
     cores -= cores % request.cores_per_task
     if job.placement == "one_node":
         cores[cores < job.cores] = 0
@@ -180,7 +180,7 @@ def _cores_by_memory(placing: Placing) -> Ints:
     job, demand, _, amounts, slots = placing
     assert slots.memory is not None
     nodes = slice(slots.memory, slots.memory + slots.nodes)
-    free, request, every = amounts[nodes], demand.request, slots.capacity[: slots.nodes]
+    free, request, every = amounts[..., nodes], demand.request, slots.capacity[: slots.nodes]
     if request.all_memory:
         whole = slots.capacity[nodes]
         return np.where((free == whole) | (whole == UNLIMITED), every, 0)
@@ -193,16 +193,16 @@ def _cores_by_memory(placing: Placing) -> Ints:
 
 
 def _parts(free: Ints, amount: int) -> Ints:
-    """Return how often each node has an amount of devices, int64[nodes]."""
+    """Return how often each node has an amount of devices, int64[..., nodes]."""
     part = min(amount, WHOLE_DEVICE)
-    found: Ints = (free // part).sum(axis=1) // (amount // part)
+    found: Ints = (free // part).sum(axis=-1) // (amount // part)
     return found
 
 
 def _has(free: Ints, amount: int) -> Bools:
-    """Return whether each node has an amount of devices, bool[nodes]; see `_parts`."""
+    """Return whether each node has an amount of devices, bool[..., nodes]; see `_parts`."""
     part = min(amount, WHOLE_DEVICE)
-    found: Bools = np.count_nonzero(free >= part, axis=1) >= amount // part
+    found: Bools = np.count_nonzero(free >= part, axis=-1) >= amount // part
     return found
 
 

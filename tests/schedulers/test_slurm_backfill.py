@@ -22,11 +22,12 @@ from support.simulating import cluster_of, simulate
 from support.slow_backfill import slow_backfill
 
 Requests = st.builds(
-    JobRequest,
-    nodes_min=st.integers(0, 3),
+    lambda numbers, **fields: JobRequest(nodes_min=numbers[0], nodes_max=numbers[1], **fields),
+    st.sampled_from([(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (0, 2), (2, 3)]),
     tasks_per_node=st.integers(0, 3),
     features=st.sampled_from(["", "a", "b", "a|b"]),
     memory_per_node_mb=st.sampled_from([0.0, 0.0, 600.0, 3000.0]),
+    gres_per_node=st.sampled_from([{}, {}, {}, {"gpu": 1}, {"gpu": 0.5}]),
 )
 Waiting = st.tuples(
     st.integers(0, 600),  # submission, s
@@ -63,12 +64,12 @@ def compare(platform: Platform, jobs: list[JobSpec], **scheduler: Any) -> None:
 def test_pass_starts_what_a_pass_over_all_jobs_starts(
     drawn: list[tuple[Any, ...]], leaves: bool, memory: bool, most: int
 ) -> None:
-    """Jobs with features, memory and tasks per node start at the same times on the same nodes."""
+    """Jobs with features, memory, devices and limits of nodes start at the same times and nodes."""
     switches = (Switch(name="s", nodes=((0, 2),)), Switch(name="t", nodes=((3, 5),)))
     platform = Platform(
         (
             NodeGroup(3, (Processor(4),), 2000.0, features=("a",)),
-            NodeGroup(3, (Processor(2),), 4000.0, features=("b",)),
+            NodeGroup(3, (Processor(2),), 4000.0, features=("b",), gres={"gpu": 2}),
         ),
         consumable=("cores", "memory") if memory else ("cores",),
         switches=switches if leaves else (),

@@ -258,7 +258,7 @@ class _BackfillPass:
     def _earliest(self, candidate: Candidate) -> tuple[int, Found] | None:
         """Return the earliest start of a job beside planned jobs and reservations."""
         now, free, windows = self._context.now, self._free, self._context.windows
-        least = free.not_before(candidate.job.cores, now)
+        least = free.not_before(candidate, now)
         if least is None:
             return None
         at = self._space.begin_of(least, now) if windows is None else now
@@ -301,7 +301,7 @@ class _BackfillPass:
         """
         if self._settings.plans_all:
             return end - 1
-        cores = self._free.cores()
+        cores = self._free.free_cores
         space, now = self._space, self._context.now
         for number in range(end - 1, -1, -1):
             candidate = self._candidates[number]

@@ -90,23 +90,26 @@ class Candidates:
             choices = self._whole if job.placement == "whole_nodes" else self._anywhere
             demand = Demand(NO_REQUEST, choices)
         for name, group in groupby(demand.choices, itemgetter(0)):
-            choices = tuple(group)
+            choices, request = tuple(group), demand.request
+            least = least_nodes(job, demand)
+            stated = bool(
+                request.required_nodes
+                or request.gres_per_job
+                or any(choice.quotas for choice in choices)
+            )
             yield Candidate(
                 job,
                 demand,
                 choices,
                 name,
                 _kind(job, demand, name),
-                least_nodes(job, demand),
+                least,
                 self._suitable(job, demand, choices),
                 max(whole_seconds(job.requested_s), 1),
-                not demand.request.required_nodes
-                and not demand.request.nodes_max
-                and not demand.request.gres_per_job
-                and not demand.request.switches
-                and not any(choice.quotas for choice in choices),
+                not stated and not request.nodes_max and not request.switches,
                 job.demand is None and job.placement != "one_node",
-                demand.request.switches,
+                not stated and request.nodes_max == 1 and least == 1,
+                request.switches,
             )
 
     def _suitable(self, job: Job, demand: Demand, choices: tuple[NodeChoice, ...]) -> NodeSet:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from itertools import accumulate
+from functools import cached_property, lru_cache, reduce
 from operator import or_
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, structs
@@ -29,43 +29,106 @@ NodeSet = int
 """A set of nodes."""
 
 
-class Offer(Struct, frozen=True, eq=False, gc=False):
-    """The cores that each node offers to a job.
+NEVER = 2**62
+"""Number of ended jobs that a node never reaches."""
+
+
+class Generations(NamedTuple):
+    """What the nodes have free: generation 0 is now, `n` is after `n` jobs of the node have ended.
 
     Attributes:
-        cores: int64[nodes], cores.
-        planes: powers of two, and the nodes whose number of cores has that bit.
+        amounts: int64[generations, slots]; those of the last generation of a node are repeated.
+        ended: int64[generations, nodes], number of running jobs of the cluster that must end until
+            the node is in a generation; `NEVER`: it has fewer jobs.
     """
 
-    cores: Ints
-    nodes: NodeSet
-    planes: tuple[tuple[int, NodeSet], ...]
+    amounts: Ints
+    ended: Ints
 
     @classmethod
-    def of(cls, cores: Ints) -> Offer:
-        """Return the offer of the given int64[nodes]."""
-        nodes = set_of_mask(cores > 0)
-        most = int(cores.max(initial=0))
-        if most <= 1:
-            return cls(cores, nodes, ((1, nodes),))
-        bits = [1 << bit for bit in range(most.bit_length())]
-        return cls(cores, nodes, tuple((bit, set_of_mask(cores & bit > 0)) for bit in bits))
+    def of(cls, amounts: Ints, ends: Sequence[RunningEnd], slots: Slots) -> Generations:
+        """Return the generations for int64[slots], free now, and running jobs in their order."""
+        if not ends:
+            return cls(amounts[None], np.zeros((1, slots.nodes), dtype=np.int64))
+        held = [each.allocation for each in ends]
+        nodes = np.concatenate([each.nodes for each in held])
+        job = np.repeat(np.arange(len(held)), [len(each.nodes) for each in held])
+        order = np.argsort(nodes, kind="stable")
+        node, job = nodes[order], job[order]
+        number = np.arange(len(node)) - node.searchsorted(node) + 1
+        ended = np.full((int(number.max()) + 1, slots.nodes), NEVER)
+        ended[0] = 0
+        ended[number, node] = job + 1
+        freed = np.zeros((len(ended), len(amounts)), dtype=np.int64)
+        freed[0] = amounts
+        freed[number, node] = np.concatenate([each.cores_per_node for each in held])[order]
+        other = [(at, each.held) for at, each in enumerate(held) if each.held is not None]
+        if other:
+            slot = np.concatenate([each.slots for _, each in other])
+            amount = np.concatenate([each.amounts for _, each in other])
+            job_of = np.repeat([at for at, _ in other], [len(each.slots) for _, each in other])
+            of_node = slots.node[slot] >= 0
+            slot, amount, job_of = slot[of_node], amount[of_node], job_of[of_node]
+            at = (node * len(held) + job).searchsorted(slots.node[slot] * len(held) + job_of)
+            freed[number[at], slot] = amount
+        return cls(freed.cumsum(axis=0), ended)
 
-    @property
-    def single(self) -> bool:
-        """Whether no node offers more than one core."""
-        return len(self.planes) == 1
 
-    def total(self, nodes: NodeSet) -> int:
-        """Return the number of cores that some nodes offer together."""
-        total = 0
-        for weight, plane in self.planes:
-            total += weight * (plane & nodes).bit_count()
-        return total
+class Offers:
+    """The cores that each node offers to a job, now and after running jobs have ended.
 
-    def count(self, nodes: NodeSet) -> int:
-        """Return the number of nodes among `nodes` that offer cores."""
-        return (self.nodes & nodes).bit_count()
+    More ended jobs never offer less.
+
+    Args:
+        cores: int64[generations, nodes]; see `Generations`.
+        ended: int64[generations, nodes].
+    """
+
+    def __init__(self, cores: Ints, ended: Ints) -> None:
+        self._cores, self._ended = cores, ended
+        gain = cores[1:] - cores[:-1]
+        at, node = gain.nonzero()
+        ends = ended[at + 1, node]
+        order = ends.argsort(kind="stable")
+        self._ends, self._node = ends[order], node[order]
+        self._gain = gain[at, node][order]
+        self._begun = (cores[at, node] == 0)[order]  # whether the node offered nothing before
+        self._alone: dict[int, Ints] = {}
+
+    def after(self, ended: int) -> Ints:
+        """Return int64[nodes]: the cores offered once `ended` running jobs have ended."""
+        generation = (self._ended <= ended).sum(axis=0) - 1
+        offered: Ints = self._cores[generation, np.arange(len(generation))]
+        return offered
+
+    def first(self, mask: Bools, cores: int, least: int) -> int:
+        """Return after how many ends some nodes, bool[nodes], offer enough; `NEVER`: they never do.
+
+        Args:
+            cores: number of cores.
+            least: least number of nodes that offer them.
+        """
+        free = self._cores[0][mask]
+        found = self._reached(cores - int(free.sum()), self._gain, mask)
+        if least > 1:
+            more = self._reached(least - int((free > 0).sum()), self._begun, mask)
+            found = max(found, more)
+        return found
+
+    def first_alone(self, mask: Bools, cores: int) -> int:
+        """Return after how many ends one of some nodes offers enough cores; see `first`."""
+        if cores not in self._alone:
+            ends = np.where(self._cores >= cores, self._ended, NEVER)
+            self._alone[cores] = ends.min(axis=0)
+        return int(self._alone[cores].min(where=mask, initial=NEVER))
+
+    def _reached(self, missing: int, gain: Ints | Bools, mask: Bools) -> int:
+        """Return after how many ends the gains of some nodes have reached an amount."""
+        if missing <= 0:
+            return 0
+        gained = (gain * mask[self._node]).cumsum()
+        at = int(gained.searchsorted(missing))
+        return int(self._ends[at]) if at < len(gained) else NEVER
 
 
 def consecutive_nodes(nodes: NodeSet, count: int) -> tuple[list[int], NodeSet]:
@@ -190,9 +253,10 @@ class Future:
         self._waits_for_switches = waits_for_switches
         self._ends: list[RunningEnd] | None = None
         self._slots, self._order = slots, order
-        self._amounts, self._cores = [amounts.copy()], list[int]()
-        self._totals: list[int] | None = None  # free cores by number of ended jobs
-        self._offers: dict[tuple[object, int, int], Offer] = {}
+        self._amounts = amounts.copy()
+        self._offered_now: dict[tuple[object, int], Ints] = {}
+        self._offers: dict[tuple[object, int], Offers] = {}
+        self._needed: dict[object, int] = {}
         self._one_core = order.largest == 1
         self._free: list[NodeSet] = []  # free nodes of one core by number of ended jobs
 
@@ -203,23 +267,21 @@ class Future:
             self._ends = sorted(self._running, key=_end)
         return self._ends
 
+    @cached_property
+    def free_cores(self) -> int:
+        """The number of cores free now."""
+        return int(self._amounts[: self._slots.nodes].sum())
+
+    @cached_property
+    def _generations(self) -> Generations:
+        return Generations.of(self._amounts, self.ends, self._slots)
+
     def amounts(self, ended: int) -> Ints:
         """Return int64[slots]: what is free once the first `ended` running jobs have ended."""
-        while len(self._amounts) <= ended:
-            free = self._amounts[-1].copy()
-            add(free, self.ends[len(self._amounts) - 1].allocation, 1)
-            self._amounts.append(free)
-        return self._amounts[ended]
-
-    def cores(self, ended: int = 0) -> int:
-        """Return the number of cores free once the first `ended` running jobs have ended."""
-        while len(self._cores) <= ended:
-            if not self._cores:
-                self._cores.append(int(self._amounts[0][: self._slots.nodes].sum()))
-            else:
-                allocation = self.ends[len(self._cores) - 1].allocation
-                self._cores.append(self._cores[-1] + allocation.cores)
-        return self._cores[ended]
+        free = self._amounts.copy()
+        for each in self.ends[:ended]:
+            add(free, each.allocation, 1)
+        return free
 
     def _free_nodes(self, ended: int) -> NodeSet:
         """Return the free nodes of a cluster whose nodes have one core."""
@@ -228,21 +290,49 @@ class Future:
             if free:
                 free.append(free[-1] | self.ends[len(free) - 1].nodes)
             else:
-                free.append(set_of_mask(self._amounts[0][: self._slots.nodes] > 0))
+                free.append(set_of_mask(self._amounts[: self._slots.nodes] > 0))
         return free[ended]
 
-    def not_before(self, cores: int, now: int) -> int | None:
-        """Return a time before which no job of `cores` cores can start; None: never.
+    def not_before(self, candidate: Candidate, now: int) -> int | None:
+        """Return a time before which a job cannot start, whatever is planned; None: it never can.
 
-        It is the end of the running job after which as many cores are free on all nodes together.
+        It is the end of the running job after which the job may fit if it gets all that is free.
         """
-        if self._totals is None:
-            freed = [each.allocation.cores for each in self.ends]
-            self._totals = list(accumulate(freed, initial=self.cores()))
-        ended = bisect_left(self._totals, cores)
-        if ended == len(self._totals):
+        job = candidate.job
+        key = (
+            candidate.kind,
+            candidate.suitable,
+            job.cores,
+            candidate.least_nodes,
+            candidate.alone,
+        )
+        if key not in self._needed:
+            self._needed[key] = self._may_fit_after(candidate, candidate.suitable)
+        ended = self._needed[key]
+        if ended > len(self.ends):
             return None
         return max(self.ends[ended - 1].end, now) if ended else now
+
+    def _may_fit_after(self, candidate: Candidate, nodes: NodeSet) -> int:
+        """Return how many running jobs must end before enough cores and nodes are free.
+
+        Fewer are never sufficient. With more, the job fits if it only counts them; see `fits`.
+        """
+        cores = candidate.job.cores
+        if self._one_core and candidate.cores_only:
+            ends = range(len(self.ends) + 1)
+            return bisect_left(
+                ends, cores, key=lambda ended: (self._free_nodes(ended) & nodes).bit_count()
+            )
+        mask = mask_of(nodes, self._slots.nodes)
+        found = NEVER
+        for number in range(len(candidate.choices)):
+            offers = self._offers_of(candidate, number)
+            if candidate.alone:
+                found = min(found, offers.first_alone(mask, cores))
+            else:
+                found = min(found, offers.first(mask, cores, candidate.least_nodes))
+        return found
 
     def find(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> Found | None:
         """Return nodes for a job among `nodes` after the first `ended` running jobs; None: none."""
@@ -252,12 +342,11 @@ class Future:
                 return None
             return _one_each(candidate.choices[0], free, candidate.job.cores)
         for choice, offer in self._sufficient(candidate, nodes, ended):
-            if self._order.plain and offer.single and candidate.single:
-                return _one_each(choice, offer.nodes & nodes, candidate.job.cores)
-            cores = offer.cores * mask_of(nodes, len(offer.cores))
-            chosen = self._chosen(candidate, choice, cores, ended)
+            if self._order.plain and candidate.single and offer.max(initial=0) <= 1:
+                return _one_each(choice, set_of_mask(offer > 0), candidate.job.cores)
+            chosen = self._chosen(candidate, choice, offer, ended)
             if chosen is not None and not self._too_many_switches(candidate, chosen):
-                return Found(choice, chosen, cores[chosen], set_of(chosen.tolist()))
+                return Found(choice, chosen, offer[chosen], set_of(chosen.tolist()))
         return None
 
     def _too_many_switches(self, candidate: Candidate, nodes: Ints) -> bool:
@@ -301,13 +390,15 @@ class Future:
         """
         if nodes.bit_count() * self._order.largest < candidate.job.cores:
             return None
-        if self.fits(candidate, nodes, 0):
+        needed = self._may_fit_after(candidate, nodes)
+        counts_only = self._counts_only(candidate)
+        if needed == 0 and (counts_only or self.fits(candidate, nodes)):
             return now, 0
         ends = self.ends
-        most = len(ends)
-        if latest is not None and candidate.counts_only:  # more ended jobs never offer less
-            most = bisect_right(ends, latest, key=_end)
-        if not most or not self.fits(candidate, nodes, most):
+        most = len(ends) if latest is None else bisect_right(ends, latest, key=_end)
+        if not ends or needed > most:
+            return None
+        if not counts_only and not self.fits(candidate, nodes, len(ends)):
             return None
         window, at = FIRST_WINDOW_S, 0
         while at < len(ends):
@@ -315,7 +406,7 @@ class Future:
             if last is None:
                 return None
             window *= 2
-            if self.fits(candidate, nodes, at):
+            if at >= needed and (counts_only or self.fits(candidate, nodes, at)):
                 start = last.end if last.end > now else max(last.end + kill_wait, now + 1)
                 return start, at
         return None
@@ -343,35 +434,53 @@ class Future:
     def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
         """Return whether `find` finds nodes."""
         if self._one_core and candidate.cores_only:
-            free = self._free[ended] if ended < len(self._free) else self._free_nodes(ended)
-            return (free & nodes).bit_count() >= candidate.job.cores
+            return (self._free_nodes(ended) & nodes).bit_count() >= candidate.job.cores
+        if not self._counts_only(candidate):
+            return self.find(candidate, nodes, ended) is not None
         for _, offer in self._sufficient(candidate, nodes, ended):
-            if not candidate.counts_only:
-                return self.find(candidate, nodes, ended) is not None
-            if offer.count(nodes) >= candidate.least_nodes:
+            if candidate.alone:
+                if offer.max() >= candidate.job.cores:
+                    return True
+            elif np.count_nonzero(offer) >= candidate.least_nodes:
                 return True
         return False
 
+    def _counts_only(self, candidate: Candidate) -> bool:
+        """Return whether a job fits wherever the numbers of cores and nodes are sufficient."""
+        return candidate.counts_only or (candidate.alone and self._order.all_on_leaves)
+
     def _sufficient(
         self, candidate: Candidate, nodes: NodeSet, ended: int
-    ) -> Iterator[tuple[NodeChoice, Offer]]:
-        """Yield the choices of a job with enough free cores, and the cores on each node."""
-        if self.cores(ended) < candidate.job.cores:
+    ) -> Iterator[tuple[NodeChoice, Ints]]:
+        """Yield the choices of a job with enough free cores, and int64[nodes], those offered."""
+        if not ended and self.free_cores < candidate.job.cores:
             return
         for number, choice in enumerate(candidate.choices):
-            offer = self._offered(candidate, choice, number, ended)
-            if offer.total(nodes) >= candidate.job.cores:
+            offer = self._offered(candidate, number, ended) * mask_of(nodes, self._slots.nodes)
+            if offer.sum() >= candidate.job.cores:
                 yield choice, offer
 
-    def _offered(self, candidate: Candidate, choice: NodeChoice, number: int, ended: int) -> Offer:
-        key = (candidate.kind, number, ended)
-        offer = self._offers.get(key)
-        if offer is None:
-            amounts = self.amounts(ended)
-            placing = Placing(candidate.job, candidate.demand, choice, amounts, self._slots)
-            offer = Offer.of(usable_cores(candidate.demand, candidate.job, offered(placing)))
-            self._offers[key] = offer
-        return offer
+    def _offered(self, candidate: Candidate, number: int, ended: int) -> Ints:
+        """Return the cores that each node offers for a choice of a job, int64[nodes]."""
+        if ended:
+            return self._offers_of(candidate, number).after(ended)
+        key = (candidate.kind, number)
+        if key not in self._offered_now:
+            self._offered_now[key] = self._offered_of(candidate, number, self._amounts)
+        return self._offered_now[key]
+
+    def _offers_of(self, candidate: Candidate, number: int) -> Offers:
+        """Return the offers to jobs of this kind for a choice."""
+        key = (candidate.kind, number)
+        if key not in self._offers:
+            amounts, ended = self._generations
+            self._offers[key] = Offers(self._offered_of(candidate, number, amounts), ended)
+        return self._offers[key]
+
+    def _offered_of(self, candidate: Candidate, number: int, amounts: Ints) -> Ints:
+        job, demand, choice = candidate.job, candidate.demand, candidate.choices[number]
+        cores = offered(Placing(job, demand, choice, amounts, self._slots))
+        return usable_cores(demand, job, cores)
 
 
 def _one_each(choice: NodeChoice, nodes: NodeSet, count: int) -> Found:
@@ -423,6 +532,7 @@ class Candidate:
         limit: time limit, s.
         counts_only: whether it fits on any nodes with as many cores and nodes as it needs.
         cores_only: whether it may use every free core, on any number of nodes.
+        alone: whether it fits on one node that offers all its cores, and only there.
         switches: preferred maximum number of leaf switches; 0: no preference.
     """
 
@@ -436,6 +546,7 @@ class Candidate:
     limit: int
     counts_only: bool = False
     cores_only: bool = False
+    alone: bool = False
     switches: int = 0
 
     @property

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterable, Iterator, KeysView
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
-from hpcosim_protocol import Partition, Platform
+from hpcosim_protocol import JobRequest, Partition, Platform
 from hpcosim_schedulers.slurm import limit_reasons as reasons
 from hpcosim_schedulers.slurm.accounts import Limited, Qos, Tres
 from hpcosim_schedulers.slurm.charges import BILLING, WALL, Charges
@@ -114,31 +114,42 @@ ROUNDING = 1e-9
 """Relative rounding error of sums of shares of devices."""
 
 
+Amount = Callable[[float], float]
+"""Returns what the running jobs of a group have at a time, simulated seconds."""
+
+
 class Check(NamedTuple):
-    """A limit compared with what a job would bring about.
+    """A limit that concerns a job, compared with what the job would bring about.
 
     Attributes:
         name: name of the limit, and the TRES if it is one; the first source of a limit counts.
-        amount: what the job would bring about, with the jobs that run.
+        running: returns what there is without the job.
+        own: what the job adds.
         limit: the limit.
         alone: the amount for the job alone, for `deny_on_limit`.
     """
 
     name: tuple[str, ...]
     reason: str
-    amount: float
+    running: Amount
+    own: float
     limit: float
     alone: float
 
-    @property
-    def holds(self) -> bool:
-        """Whether the limit holds the job."""
-        return self.amount > self.limit + abs(self.limit) * ROUNDING
+    def holds(self, now_s: float) -> bool:
+        """Return whether the limit holds the job."""
+        return self.running(now_s) + self.own > self.limit + abs(self.limit) * ROUNDING
 
     @property
     def denies(self) -> bool:
         """Whether the job alone exceeds the limit."""
         return self.alone > self.limit + abs(self.limit) * ROUNDING
+
+
+def nothing(now_s: float) -> float:
+    """Return 0: a limit concerns the job alone."""
+    del now_s
+    return 0.0
 
 
 class Wanted(NamedTuple):
@@ -150,7 +161,6 @@ class Wanted(NamedTuple):
 
     tres: Tres
     requested_s: float
-    now_s: float
     safe: bool
 
     def amount(self, name: str) -> float:
@@ -162,10 +172,10 @@ class Wanted(NamedTuple):
         return self.amount(name) * self.requested_s / 60.0
 
 
-def jobs(name: str, reason: str, present: int, limit: int | None) -> Iterator[Check]:
+def jobs(name: str, reason: str, present: Amount, limit: int | None) -> Iterator[Check]:
     """Yield the check of a number of jobs, if there is a limit."""
     if limit is not None:
-        yield Check((name,), reason, present + 1, limit, 1)
+        yield Check((name,), reason, present, 1, limit, 1)
 
 
 def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
@@ -173,44 +183,42 @@ def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
     if rules.max_wall_s is not None:
         reason = f"{owner}MaxWallDurationPerJobLimit"
         requested_s = wanted.requested_s
-        yield Check(("max_wall",), reason, requested_s, rules.max_wall_s, requested_s)
+        yield Check(("max_wall",), reason, nothing, requested_s, rules.max_wall_s, requested_s)
     for name, limit in rules.max_tres_per_job.items():
-        amount = wanted.amount(name)
-        yield Check(("max_tres", name), reasons.per_job(owner, name), amount, limit, amount)
+        own, reason = wanted.amount(name), reasons.per_job(owner, name)
+        yield Check(("max_tres", name), reason, nothing, own, limit, own)
     for name, limit in rules.max_tres_per_node.items():
-        amount = wanted.amount(name) / wanted.tres["node"]
-        yield Check(("max_node_tres", name), reasons.per_node(owner, name), amount, limit, amount)
+        own, reason = wanted.amount(name) / wanted.tres["node"], reasons.per_node(owner, name)
+        yield Check(("max_node_tres", name), reason, nothing, own, limit, own)
     if wanted.safe:
         for name, limit in rules.max_tres_mins_per_job.items():
-            amount = wanted.minutes(name)
-            reason = reasons.minutes_per_job(owner, name)
-            yield Check(("max_tres_mins", name), reason, amount, limit, amount)
+            own, reason = wanted.minutes(name), reasons.minutes_per_job(owner, name)
+            yield Check(("max_tres_mins", name), reason, nothing, own, limit, own)
 
 
 def of_group(
-    owner: str, rules: Limited, group: Group, used: Mapping[str, float], wanted: Wanted
+    owner: str, rules: Limited, group: Group, used: Callable[[str], float], wanted: Wanted
 ) -> Iterator[Check]:
     """Yield the limits of all jobs of an association or a QOS together, except of their number.
 
     Args:
         owner: `Assoc` or `QOS`.
-        used: decayed usage in TRES-seconds by TRES, and `wall`.
+        used: returns decayed usage in TRES-seconds by TRES, and `wall`.
     """
-    if rules.grp_wall_s is not None:
-        amount = _reached(used["wall"], rules.grp_wall_s)
-        yield Check(("grp_wall",), f"{owner}GrpWallLimit", amount, rules.grp_wall_s, 0.0)
+    if (most_s := rules.grp_wall_s) is not None:
+        wall = partial(_reached, partial(used, "wall"), most_s)
+        yield Check(("grp_wall",), f"{owner}GrpWallLimit", wall, 0.0, most_s, 0.0)
     for name, limit in rules.grp_tres_mins.items():
-        amount = _reached(used[name] / 60.0, limit)
+        own, running = 0.0, partial(_reached, partial(_minutes, used, name), limit)
         if wanted.safe:
-            amount = used[name] / 60.0 + group.run_minutes(name, wanted.now_s)
-            amount += wanted.minutes(name)
+            own, running = wanted.minutes(name), partial(_planned, used, group, name)
         reason = reasons.group_minutes(owner, name)
-        yield Check(("grp_tres_mins", name), reason, amount, limit, wanted.minutes(name))
+        yield Check(("grp_tres_mins", name), reason, running, own, limit, wanted.minutes(name))
     yield from with_running(
         "grp_tres_run_mins",
         rules.grp_tres_run_mins,
         lambda name: reasons.group_minutes(owner, name, running=True),
-        lambda name: group.run_minutes(name, wanted.now_s),
+        group.run_minutes,
         wanted.minutes,
     )
     yield from with_running(
@@ -226,30 +234,43 @@ def with_running(
     kind: str,
     most: Tres,
     reason: Callable[[str], str],
-    running: Callable[[str], float],
+    running: Callable[[str, float], float],
     own: Callable[[str], float],
 ) -> Iterator[Check]:
     """Yield limits on what the running jobs of a group have together with a job, by TRES.
 
     Args:
+        running: returns the amount of the running jobs at a time.
         own: returns the amount of the job; 0: the limit does not concern it.
     """
     for name, limit in most.items():
         alone = own(name)
         if alone:
-            yield Check((kind, name), reason(name), running(name) + alone, limit, alone)
+            yield Check((kind, name), reason(name), partial(running, name), alone, limit, alone)
 
 
 def least(qos: Qos, wanted: Wanted) -> Iterator[Check]:
     """Yield the least TRES of a job of a QOS."""
     for name, limit in qos.min_tres_per_job.items():
-        amount = -wanted.amount(name)
-        yield Check(("min_tres", name), reasons.least(name), amount, -limit, amount)
+        own = -wanted.amount(name)
+        yield Check(("min_tres", name), reasons.least(name), nothing, own, -limit, own)
 
 
-def _reached(used: float, limit: float) -> float:
+def _reached(used: Callable[[], float], limit: float, now_s: float) -> float:
     """Return an amount that exceeds the limit as soon as the usage has reached it."""
-    return math.inf if used >= limit else used
+    del now_s
+    amount = used()
+    return math.inf if amount >= limit else amount
+
+
+def _minutes(used: Callable[[str], float], name: str) -> float:
+    """Return used TRES-minutes."""
+    return used(name) / 60.0
+
+
+def _planned(used: Callable[[str], float], group: Group, name: str, now_s: float) -> float:
+    """Return used TRES-minutes, and those that the running jobs may still use."""
+    return _minutes(used, name) + group.run_minutes(name, now_s)
 
 
 SCALED = frozenset({"grp_tres", "max_tres", "max_node_tres"})
@@ -289,6 +310,7 @@ class Limits:
         resets = settings.usage_reset_period != "none"
         self._usage_falls = resets or bool(settings.decay_half_life_s)
         self._given_up: set[int] = set()
+        self._of: dict[int, _Known] = {}
         self._groups = Groups()
         self._running: set[int] = set()
 
@@ -323,13 +345,13 @@ class Limits:
             return reason
         if not self._active:
             return ""
-        if any(check.holds for check in self._submitted(job, association)):
+        if any(check.holds(view.now_s) for check in self._submitted(job, association)):
             self._forget_cancelled(view)
         for check in self._submitted(job, association):
-            if check.holds:
+            if check.holds(view.now_s):
                 return check.reason
         if any("deny_on_limit" in self._site.qos[name].flags for name in self._charges.qos_of(job)):
-            for check in self._checks(job, view.now_s, ""):
+            for check in self._checks(job, ""):
                 if check.denies:
                     return check.reason
         return ""
@@ -341,6 +363,7 @@ class Limits:
 
     def start(self, job: Job) -> None:
         """Count a job that starts."""
+        self._of.pop(job.job_id, None)
         if self._active:
             self._running.add(job.job_id)
             tres = self._charges.tres_of.of_job(job)
@@ -352,8 +375,8 @@ class Limits:
         Args:
             partition: the partition that is tried; empty: the job's first.
         """
-        reason = self._partitions.held(job, partition)
-        return reason or self.held_by_account(job, now_s, partition)
+        known = self._known(job, partition)
+        return known.reason or known.first_that_holds(now_s)
 
     def give_up(self, view: View, misfit: Callable[[Job, str], str] = lambda *_: "") -> bool:
         """Give the waiting jobs up if nothing runs and a limit holds each of them for ever.
@@ -384,33 +407,39 @@ class Limits:
         """Return the reason for which a job can never start if nothing runs; empty: it may."""
         reason = ""
         for partition in job.partitions or ("",):
-            checks = self._checks(job, now_s, partition) if self._active else iter(())
-            lasting = (check.reason for check in checks if self._lasts(check))
-            reason = self._partitions.held(job, partition) or next(lasting, "")
+            known = self._known(job, partition)
+            lasting = (check.reason for check in known.checks if self._lasts(check, now_s))
+            reason = known.reason or next(lasting, "")
             reason = reason or misfit(job, partition)
             if not reason:
                 return ""
         return reason
 
-    def _lasts(self, check: Check) -> bool:
+    def _lasts(self, check: Check, now_s: float) -> bool:
         """Return whether a limit holds a job for ever if no other job runs."""
         if check.name[0] in OF_USAGE:
             lasting = not self._usage_falls or check.limit <= 0.0 or (self._safe and check.denies)
-            return check.holds and lasting
+            return check.holds(now_s) and lasting
         return check.denies
 
     def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
         """Return the name of the limit of an association or QOS that holds a job; empty: none."""
-        if self._active:
-            for check in self._checks(job, now_s, partition):
-                if check.holds:
-                    return check.reason
-        return ""
+        return self._known(job, partition).first_that_holds(now_s)
 
-    def _checks(self, job: Job, now_s: float, partition: str) -> Iterator[Check]:
+    def _known(self, job: Job, partition: str) -> _Held:
+        """Return what may hold a waiting job; only its request and its time limit decide it."""
+        known = self._of.get(job.job_id)
+        if known is None or known.request is not job.request or known.limit_s != job.requested_s:
+            known = self._of[job.job_id] = _Known(job.request, job.requested_s, {})
+        if partition not in known.held:
+            checks = tuple(self._checks(job, partition)) if self._active else ()
+            known.held[partition] = _Held(self._partitions.held(job, partition), checks)
+        return known.held[partition]
+
+    def _checks(self, job: Job, partition: str) -> Iterator[Check]:
         """Yield the limits of a job, the first source of each limit only."""
         tres = self._charges.tres_of.of_job(job, partition)
-        wanted = Wanted(tres, job.requested_s, now_s, self._safe)
+        wanted = Wanted(tres, job.requested_s, self._safe)
         seen: set[tuple[str, ...]] = set()
         for name in self._charges.qos_of(job, partition):
             found = list(self._of_qos(name, job, wanted))
@@ -429,19 +458,17 @@ class Limits:
     def _of_qos(self, name: str, job: Job, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of a QOS."""
         qos, group = self._site.qos[name], self._groups["qos", name]
-        used = self._used(self._charges.qos_rows[name])
-        yield from jobs("grp_jobs", "QOSGrpJobsLimit", len(group.ends_s), qos.grp_jobs)
+        used = partial(self._used, self._charges.qos_rows[name])
+        yield from jobs("grp_jobs", "QOSGrpJobsLimit", group.running, qos.grp_jobs)
         user = self._groups["qos", name, "user", job.user]
         account = self._groups["qos", name, "account", job.account]
-        running = len(account.ends_s)
         most = qos.max_jobs_per_account
-        yield from jobs("max_jobs_per_account", "MaxJobsPerAccount", running, most)
-        running, most = len(user.ends_s), qos.max_jobs_per_user
-        yield from jobs("max_jobs", "QOSMaxJobsPerUserLimit", running, most)
+        yield from jobs("max_jobs_per_account", "MaxJobsPerAccount", account.running, most)
+        most = qos.max_jobs_per_user
+        yield from jobs("max_jobs", "QOSMaxJobsPerUserLimit", user.running, most)
         if "enforce_usage_threshold" in qos.flags and qos.usage_threshold is not None:
-            association = self._charges.association(job)
-            factor = 0.0 if association is None else self._charges.fair_share()[association]
-            yield Check(("thres",), "QOSUsageThreshold", -factor, -qos.usage_threshold, -1.0)
+            below = partial(self._below, self._charges.association(job))
+            yield Check(("thres",), "QOSUsageThreshold", below, 0.0, -qos.usage_threshold, -1.0)
         yield from of_group("QOS", qos, group, used, wanted)
         yield from of_one_job("QOS", qos, wanted)
         yield from self._of_members(qos, account, user, wanted)
@@ -465,21 +492,23 @@ class Limits:
                 f"{of}_mins",
                 minutes,
                 partial(reasons.run_minutes, of),
-                partial(group.run_minutes, now_s=wanted.now_s),
+                group.run_minutes,
                 wanted.minutes,
             )
 
     def _of_associations(self, association: int, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of an association and of the accounts above it."""
         effective = self._charges.associations.effective(association)
-        running = len(self._groups["assoc", association].ends_s)
-        yield from jobs("max_jobs", "AssocMaxJobsLimit", running, effective.max_jobs)
+        own = self._groups["assoc", association]
+        yield from jobs("max_jobs", "AssocMaxJobsLimit", own.running, effective.max_jobs)
         yield from of_one_job("Assoc", effective, wanted)
         for number in self._charges.associations.ancestors(association):
             rules = self._charges.associations.nodes[number].rules
-            group, used = self._groups["assoc", number], self._used(self._charges.rows[number])
-            running = len(group.ends_s)
-            yield from jobs("grp_jobs", "AssocGrpJobsLimit", running, rules.grp_jobs)
+            group, used = (
+                self._groups["assoc", number],
+                partial(self._used, self._charges.rows[number]),
+            )
+            yield from jobs("grp_jobs", "AssocGrpJobsLimit", group.running, rules.grp_jobs)
             yield from of_group("Assoc", rules, group, used, wanted)
 
     def _submitted(self, job: Job, association: int) -> Iterator[Check]:
@@ -529,11 +558,18 @@ class Limits:
             yield ("qos", name, "user", job.user)
             yield ("qos", name, "account", job.account)
 
-    def _used(self, row: int) -> dict[str, float]:
-        """Return the decayed usage of a row by TRES, in seconds."""
-        amounts = self._charges.usage.amounts[row].tolist()
-        named = zip(self._charges.tres, amounts[WALL + 1 :], strict=True)
-        return {"billing": amounts[BILLING], "wall": amounts[WALL], **dict(named)}
+    def _used(self, row: int, tres: str) -> float:
+        """Return the decayed usage of a row of a TRES or of `wall`, in seconds."""
+        columns = {"billing": BILLING, "wall": WALL}
+        column = columns.get(tres)
+        if column is None:
+            column = WALL + 1 + self._charges.tres.index(tres)
+        return float(self._charges.usage.amounts[row, column])
+
+    def _below(self, association: int | None, now_s: float) -> float:
+        """Return the fair-share factor of an association with the opposite sign."""
+        del now_s
+        return -(0.0 if association is None else float(self._charges.fair_share()[association]))
 
     def _wrong_qos(self, job: Job, association: int) -> bool:
         """Return whether a job may not use its QOS, or must name a reservation for it."""
@@ -564,6 +600,33 @@ def _all_rules(site: SiteSettings) -> Iterator[Limited]:
     yield from (association for _, association in associations(site.accounts))
 
 
+class _Held(NamedTuple):
+    """What may hold a waiting job in a partition.
+
+    Attributes:
+        reason: reason of the partition, which lasts; empty: none.
+        checks: limits of associations and QOS.
+    """
+
+    reason: str
+    checks: tuple[Check, ...]
+
+    def first_that_holds(self, now_s: float) -> str:
+        """Return the reason of the first limit that holds the job; empty: none does."""
+        for check in self.checks:
+            if check.holds(now_s):
+                return check.reason
+        return ""
+
+
+class _Known(NamedTuple):
+    """What may hold a waiting job, by partition, and what decides it."""
+
+    request: JobRequest | None
+    limit_s: float
+    held: dict[str, _Held]
+
+
 @dataclass(slots=True)
 class Group:
     """The jobs of a group."""
@@ -573,13 +636,18 @@ class Group:
     tres: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     held: dict[int, Tres] = field(default_factory=dict)
 
-    @property
-    def submitted(self) -> int:
-        """Number of waiting and running jobs."""
-        return len(self.waiting) + len(self.ends_s)
+    def running(self, now_s: float) -> float:
+        """Return the number of running jobs."""
+        del now_s
+        return len(self.ends_s)
 
-    def amount(self, tres: str) -> float:
+    def submitted(self, now_s: float) -> float:
+        """Return the number of waiting and running jobs."""
+        return len(self.waiting) + self.running(now_s)
+
+    def amount(self, tres: str, now_s: float) -> float:
         """Return the amount of a TRES that all running jobs have."""
+        del now_s
         return self.tres.get(tres, 0.0)
 
     def run_minutes(self, tres: str, now_s: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -172,6 +173,11 @@ class NodeOrder:
     def plain(self) -> bool:
         """Whether only the numbers of the nodes matter."""
         return self.leaf is None and self.weight is None and not self.least_loaded
+
+    @cached_property
+    def all_on_leaves(self) -> bool:
+        """Whether each node has a leaf switch, or there is no topology."""
+        return self.leaf is None or bool((self.leaf >= 0).all())
 
     def leaves_of(self, nodes: Ints) -> Ints | None:
         """Return the numbers of the leaf switches of nodes; None: no topology."""
