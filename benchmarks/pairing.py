@@ -17,6 +17,7 @@ from hpcosim_papers.ineps.agent.policy import PairingMetadata, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask
+from hpcosim_papers.ineps.environments.pairing_vector import JobNodePairingVectorEnv
 from hpcosim_papers.ineps.learners.networks import actor_of, initialise
 from hpcosim_papers.ineps.learners.settings import PAPERS, Windows
 from hpcosim_papers.ineps.learners.train import train_pairing
@@ -36,6 +37,10 @@ def run(smoke: bool) -> dict[str, float]:
         rate = _decisions_per_s(pairing, 2 if smoke else 200)
         figures[f"Experiment 2, environment, {name}, decisions/s"] = rate
     for name, pairing in FORMS.items():
+        for count in (8, 32 if smoke else 256):
+            rate = _vector_ratio(pairing, count, 5 if smoke else 50)
+            figures[f"Experiment 3, {count} in a vector / single, {name}"] = rate
+    for name, pairing in FORMS.items():
         figures[f"40 nodes x 10 jobs, {name}, over tcp, ms/decision"] = _over_tcp_ms(pairing)
     figures["Experiment 3, papers' training, s/iteration"] = _training_s(1 if smoke else 5)
     return figures
@@ -54,6 +59,27 @@ def _decisions_per_s(pairing: Pairing, runs: int) -> float:
             environment.choose(int(rng.integers(len(environment.choices.rows))))
             decisions += 1
     return decisions / (time.perf_counter() - began_s)
+
+
+def _vector_ratio(pairing: Pairing, count: int, steps: int) -> float:
+    """Return the steps/s of a vector / those of one environment, per CPU time."""
+    library = Library([INEPS / "exp3.yaml"])
+    task = PairingTask(library.first.platform, pairing, "spent")
+    envs = JobNodePairingVectorEnv(count, task=task, jobs=library.first_jobs)
+    alone = JobNodePairingEnv(task=task, jobs=library.first_jobs)
+    rng, spent_s = np.random.default_rng(0), {"one": 0.0, "many": 0.0}
+    _, info = envs.reset()
+    _, own = alone.reset()
+    for _ in range(steps):
+        actions = (info["action_mask"] * rng.random(info["action_mask"].shape)).argmax(axis=1)
+        began_s = time.process_time()
+        _, _, _, _, info = envs.step(actions)
+        spent_s["many"] += time.process_time() - began_s
+        action = int(rng.choice(np.flatnonzero(own["action_mask"])))
+        began_s = time.process_time()
+        _, _, _, _, own = alone.step(action)
+        spent_s["one"] += time.process_time() - began_s
+    return count * spent_s["one"] / spent_s["many"]
 
 
 def _over_tcp_ms(pairing: Pairing) -> float:

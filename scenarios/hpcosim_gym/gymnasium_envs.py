@@ -25,8 +25,8 @@ or let Gymnasium import it. This form also works in spawned processes:
         "hpcosim_gym.gymnasium_envs:hpcosim/JobNodePairing-v1", 4, "async", scenario=...
     )
 
-`hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays, and
-`hpcosim/BatchScheduling-v1` one that copies less than those of Gymnasium:
+`hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays;
+`hpcosim/BatchScheduling-v1` and `hpcosim/JobNodePairing-v1` have one on the compiled engine:
 
     envs = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
 

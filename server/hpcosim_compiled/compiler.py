@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numba
@@ -28,15 +29,18 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 
 @cache
-def cache_folder() -> Path | None:
+def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     """Return the folder of compiled code of this version of the package; None: there is none.
+
+    Args:
+        uses: modules of other packages whose functions and constants are compiled too.
 
     Numba notices a change of the file of an entry point, not of the functions and constants that
     it uses, so the folder is named by the content of all their files. Only its owner may write to
     it, because its code is executed.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    modules = (list_scheduling, metrics, platform, recording, scene, table)
+    modules = (list_scheduling, metrics, platform, recording, scene, table, *uses)
     others = (Path(module.__file__ or "") for module in modules)
     for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())
@@ -64,10 +68,19 @@ def compiled_apart(function: Function) -> Function:
 
 def entry(function: Function) -> Function:
     """Compile a function that Python calls, and keep its code in the cache folder."""
-    folder = cache_folder()
-    numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
-    result: Function = numba.njit(function, cache=folder is not None, nogil=True, **_OPTIONS)
-    return result
+    return entry_with()(function)
+
+
+def entry_with(*uses: ModuleType) -> Callable[[Function], Function]:
+    """Return `entry` for functions that use other packages; see `cache_folder`."""
+
+    def compile_entry(function: Function) -> Function:
+        folder = cache_folder(uses)
+        numba.config.CACHE_DIR = str(folder or "")  # type: ignore[attr-defined]
+        result: Function = numba.njit(function, cache=folder is not None, nogil=True, **_OPTIONS)
+        return result
+
+    return compile_entry
 
 
 def is_warm(what: str) -> bool:
@@ -89,9 +102,9 @@ def _marker(what: str) -> str:
     return f"{what}.{sys.implementation.cache_tag}.{path}"
 
 
-def clear_cache() -> None:
-    """Remove compiled code that cannot be read."""
-    folder = cache_folder()
+def clear_cache(*uses: ModuleType) -> None:
+    """Remove compiled code that cannot be read; see `cache_folder`."""
+    folder = cache_folder(uses)
     if folder is not None:
         for each in folder.iterdir():
             if each.is_dir():

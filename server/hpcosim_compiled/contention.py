@@ -211,25 +211,34 @@ def _set_speeds(now_s: float, own: Processors, at: int) -> None:
             continue
         speed = 1.0
         if model.contends and total_mbps >= model.c_mbps:
-            speed = _rounded(
-                _speed_of_task(
-                    model.c_mbps,
-                    model.b_per_mbps,
-                    model.da,
-                    model.db_mbps,
-                    model.dc_mbps,
-                    model.dd_mbps,
-                    total_mbps,
-                    share.mbps,
-                    max(active, 1),
-                )
-            )
+            speed = speed_on(model, total_mbps, share.mbps, max(active, 1))
         if share.speed == speed:
             continue
         left_s = share.left_s - share.speed * (now_s - share.since_s)
         share.left_s, share.since_s, share.speed = max(left_s, 0.0), now_s, speed
         share.end_s = now_s + share.left_s / speed
     _update_next_end(own, at)
+
+
+@compiled
+def speed_on(model: Any, total_mbps: float, own_mbps: float, active_tasks: int) -> float:
+    """Return the speed of a task; see `hpcosim_protocol.platform.task_speed`.
+
+    Args:
+        model: a record with the constants of a `SLOT`.
+    """
+    speed = _speed_of_task(
+        model.c_mbps,
+        model.b_per_mbps,
+        model.da,
+        model.db_mbps,
+        model.dc_mbps,
+        model.dd_mbps,
+        total_mbps,
+        own_mbps,
+        active_tasks,
+    )
+    return _rounded(speed)
 
 
 @compiled

@@ -44,14 +44,21 @@ FREE = (
 
 def supports(task: BatchTask, jobs: JobTable) -> bool:
     """Return whether the compiled engine supports all of a task."""
-    default = Rules()
     return (
         task.reward in COSTS
-        and replace(task.rules, **{name: getattr(default, name) for name in FREE}) == default
-        and task.rules.stuck_after_wakeups >= default.stuck_after_wakeups
-        and task.rules.max_jobs >= len(jobs)
+        and permits(task.rules, jobs)
         and not unsupported(task.platform, jobs, "easy")
         and not shares_processors(task.platform)
+    )
+
+
+def permits(rules: Rules, jobs: JobTable) -> bool:
+    """Return whether the compiled engine supports the rules of a task."""
+    default = Rules()
+    return (
+        replace(rules, **{name: getattr(default, name) for name in FREE}) == default
+        and rules.stuck_after_wakeups >= default.stuck_after_wakeups
+        and rules.max_jobs >= len(jobs)
     )
 
 

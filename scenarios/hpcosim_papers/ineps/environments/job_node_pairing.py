@@ -209,6 +209,8 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
 
     Attributes:
         task: the task.
+        workload: the jobs.
+        reward_scale, baseline_costs, max_decisions, invalid: see the arguments.
         simulation: the simulation of this episode.
         choices: the allowed actions and their rows, without the masked ones.
         done: True once all jobs have finished, and before the first episode.
@@ -244,12 +246,12 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         check_arguments(reward_scale, max_decisions, invalid)
         check_one_task(task, settings, reward)
         path, new_task = arguments.scenario_path(scenario), partial(task_of, settings, reward)
-        self.task, self._jobs = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
+        self.task, self.workload = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
         check_task(self.task, path)
         self.reward_scale = reward_scale
-        self._baseline_costs = baseline_costs or {}
-        self._max_decisions = max_decisions
-        self._invalid = invalid
+        self.baseline_costs = baseline_costs or {}
+        self.max_decisions = max_decisions
+        self.invalid = invalid
         self._decisions = 0
         self._over = NOT_STARTED  # why `step` is an error; empty while an episode runs
         self.done = True
@@ -258,6 +260,17 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         self._shape = (actions, features_of(pairing))
         self.observation_space = gymnasium.spaces.Box(0.0, 1.0, self._shape, np.float32)
         self.action_space = gymnasium.spaces.Discrete(actions)
+
+    def another(self) -> JobNodePairingEnv:
+        """Return a new environment of the same task and workload."""
+        return JobNodePairingEnv(
+            reward_scale=self.reward_scale,
+            baseline_costs=self.baseline_costs,
+            max_decisions=self.max_decisions,
+            invalid=self.invalid,
+            task=self.task,
+            jobs=self.workload,
+        )
 
     @property
     def objective(self) -> float:
@@ -292,7 +305,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         task = self.task
         self._over = NOT_STARTED
         rng, wakes = switching_chance(task.seed), task.rules.wake_on_allocation
-        self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
+        self.simulation = Simulation(task.platform, self.workload, task.rules, rng)
         self._view = View(task.platform, task.seed, wake_on_allocation=wakes)
         self._rounds = PairingRounds(task.settings, self._view)
         self._spent = Spent(0.0, self.simulation.start_s)
@@ -314,14 +327,14 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
         """
         if self._over:
             raise ResetNeeded(f"{self._over}; call reset() before step()")
-        choice = choice_of(self.choices, action, self._shape[0], self._invalid)
+        choice = choice_of(self.choices, action, self._shape[0], self.invalid)
         taken = int(self.choices.actions[choice])
         reward = self.choose(choice)
-        truncated = not self.done and self._decisions == self._max_decisions
+        truncated = not self.done and self._decisions == self.max_decisions
         if truncated:
             self._over = f"the episode is truncated after {self._decisions} decisions"
         info = self._info()
-        if self._invalid == "first":
+        if self.invalid == "first":
             info["action_taken"] = taken
         return self._observation(), reward, self.done, truncated, info
 
@@ -332,7 +345,7 @@ class JobNodePairingEnv(gymnasium.Env[Rows, np.int64]):
             choice: index into `choices`; the episode must not be over.
         """
         pair = self.choices.pair(choice)
-        baseline = 0.0 if pair is None else self._baseline_costs.get(kind_of(pair[0]), 0.0)
+        baseline = 0.0 if pair is None else self.baseline_costs.get(kind_of(pair[0]), 0.0)
         self._rounds.take(self._view, self.choices, choice)
         self._advance()
         self._decisions += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from pathlib import Path
@@ -133,18 +133,29 @@ def choice_of(choices: Choices, action: np.int64 | int, actions: int, invalid: I
         return choice
     if invalid == "first":
         return 0
-    raise InvalidAction(forbidden_message(choices, number))
+    job_ids = [job.job_id for job in choices.jobs]
+    raise InvalidAction(
+        forbidden_message(allowed.tolist(), job_ids, choices.nodes, actions, number)
+    )
 
 
-def forbidden_message(choices: Choices, action: int) -> str:
-    """Return the error message for a masked action: its meaning, and the allowed actions."""
-    if action == choices.waiting:
+def forbidden_message(
+    allowed: Sequence[int], job_ids: Sequence[int], nodes: int, actions: int, action: int
+) -> str:
+    """Return the error message for a masked action: its meaning, and the allowed actions.
+
+    Args:
+        allowed: the allowed actions.
+        job_ids: numbers of the jobs, by slot.
+        nodes: number of nodes.
+        actions: number of actions.
+        action: the masked one.
+    """
+    if action == actions - 1:
         what = f"action {action} (wait)"
     else:
-        slot, node = divmod(action, choices.nodes)
-        jobs = choices.jobs
-        job = f"job {jobs[slot].job_id}" if slot < len(jobs) else "empty"
+        slot, node = divmod(action, nodes)
+        job = f"job {job_ids[slot]}" if slot < len(job_ids) else "empty"
         what = f"action {action} (slot {slot}, {job}, on node {node})"
-    allowed = choices.actions.tolist()
     named = ", ".join(map(str, allowed[:MAX_LISTED])) + ", ..." * (len(allowed) > MAX_LISTED)
     return f"{what} is masked; {len(allowed)} allowed actions: {named}"

@@ -1,0 +1,337 @@
+"""The vector environment of `hpcosim/JobNodePairing-v1`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from hpcosim_client.job import Bools, Floats, Ints
+from hpcosim_compiled.policies import missing_package
+from hpcosim_gym.environments.arguments import TOTALS
+from hpcosim_papers.ineps.agent.site import Kind
+from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
+from hpcosim_papers.ineps.environments.pairing_task import (
+    Invalid,
+    PairingTask,
+    Reward,
+    forbidden_message,
+)
+from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_schedulers.agents.networks import Rows
+from hpcosim_workloads.table import JobTable
+
+if TYPE_CHECKING:
+    from hpcosim_papers.ineps.environments.pairing_episodes import PairingEpisodes
+
+LEAVE, BEGIN = -2, -1
+"""Actions that leave an episode as it is, and that simulate it to its first choice."""
+
+
+class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
+    """Environments `hpcosim/JobNodePairing-v1` that are stepped together.
+
+    It equals `gymnasium.make_vec(..., "sync")`, step by step. The workload is read once. An
+    environment whose episode is over is reset by the next step, which ignores its action and has
+    the reward 0 (`AutoresetMode.NEXT_STEP`).
+
+    Where Numba is installed (`pip install 'hpcosim[fast]'`), the compiled engine steps all
+    environments in one call; the more environments, the faster. Its first use on a machine compiles
+    it, which takes about two minutes. What the compiled engine does not support, such as jobs with
+    `max_energy_j`, the reference engine simulates, with the same results.
+
+    The information has `action_mask`, int8[num_envs, S x N + 1]; `action_taken`, int64[num_envs],
+    with `invalid="first"` (0 after a reset); and the metrics of the environments that `_energy_j`
+    marks.
+
+    Args:
+        num_envs: number of environments, >= 1.
+        scenario, overrides, reward, reward_scale, baseline_costs, max_decisions, invalid, task,
+            jobs, **settings: see `JobNodePairingEnv`.
+
+    Raises:
+        ScenarioError, WorkloadError, ValueError: see `JobNodePairingEnv`, or `num_envs` is below 1.
+    """
+
+    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as Gymnasium declares it
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        scenario: str | Path | None = None,
+        *,
+        overrides: Mapping[str, Scalar] | None = None,
+        reward: Reward | None = None,
+        reward_scale: float = 1.0,
+        baseline_costs: Mapping[Kind, float] | None = None,
+        max_decisions: int | None = None,
+        invalid: Invalid = "raise",
+        task: PairingTask | None = None,
+        jobs: JobTable | None = None,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        if num_envs < 1:
+            raise ValueError(f"num_envs: expected an integer >= 1, got {num_envs}")
+        first = JobNodePairingEnv(
+            scenario,
+            overrides=overrides,
+            reward=reward,
+            reward_scale=reward_scale,
+            baseline_costs=baseline_costs,
+            max_decisions=max_decisions,
+            invalid=invalid,
+            task=task,
+            jobs=jobs,
+            render_mode=render_mode,
+            **settings,
+        )
+        self._runs = _compiled(first, num_envs) or _Singles(first, num_envs)
+        self._invalid = invalid
+        self.num_envs = num_envs
+        self.single_observation_space = first.observation_space
+        self.single_action_space = first.action_space
+        self.observation_space = batch_space(first.observation_space, num_envs)
+        self.action_space = batch_space(first.action_space, num_envs)
+        self._started = False
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[Rows, dict[str, Any]]:
+        """Start a new episode in every environment.
+
+        Args:
+            seed: seeds of the environments, or an integer s for s, s + 1, ...
+            options: ignored.
+
+        Raises:
+            PolicyError: see `JobNodePairingEnv.reset`.
+        """
+        seeds = [seed] * self.num_envs if seed is None else seed
+        if isinstance(seeds, int):
+            seeds = range(seeds, seeds + self.num_envs)
+        self._started = True
+        return self._shown(self._runs.reset(seeds), has_taken=False)
+
+    def step(self, actions: Ints) -> tuple[Rows, Floats, Bools, Bools, dict[str, Any]]:
+        """Carry out an action in every environment and simulate to the next decisions.
+
+        Args:
+            actions: int64[num_envs].
+
+        Raises:
+            ResetNeeded: no episode has started.
+            InvalidAction: there is not one action for each environment; see also
+                `JobNodePairingEnv.step`.
+            PolicyError: see `JobNodePairingEnv.step`.
+        """
+        if not self._started:
+            raise ResetNeeded("no episode has started; call reset() before step()")
+        if len(actions) != self.num_envs:
+            raise InvalidAction(f"action: expected {self.num_envs} integers, got {len(actions)}")
+        steps = self._runs.step(actions)
+        rows, info = self._shown(steps, has_taken=self._invalid == "first")
+        return rows, steps.rewards, steps.over, steps.truncated, info
+
+    def _shown(self, steps: _Steps, *, has_taken: bool) -> tuple[Rows, dict[str, Any]]:
+        """Return the observation and the information of steps."""
+        info: dict[str, Any] = {"action_mask": steps.mask}
+        if has_taken:
+            info["action_taken"] = steps.taken
+        for name in next(iter(steps.metrics.values()), {}):
+            info[name] = np.zeros(self.num_envs)
+            info[name][list(steps.metrics)] = [each[name] for each in steps.metrics.values()]
+            info[f"_{name}"] = steps.over
+        return steps.rows, info
+
+
+class _Steps(NamedTuple):
+    """A step of all environments.
+
+    Attributes:
+        rows: float32[num_envs, actions, columns], the observations.
+        mask: int8[num_envs, actions], the action masks.
+        taken: int64[num_envs], actions; 0: it was reset.
+        rewards: float64[num_envs].
+        over: bool[num_envs], whether this step ended the episode.
+        truncated: bool[num_envs], whether this step truncated it.
+        metrics: the metrics of the episodes that are over, by environment.
+    """
+
+    rows: Rows
+    mask: NDArray[np.int8]
+    taken: Ints
+    rewards: Floats
+    over: Bools
+    truncated: Bools
+    metrics: dict[int, dict[str, float]]
+
+
+class _Singles:
+    """Single environments, one after the other."""
+
+    def __init__(self, first: JobNodePairingEnv, count: int) -> None:
+        self._envs = [first.another() for _ in range(count)]
+        self._ended = np.zeros(count, np.bool_)
+
+    def reset(self, seeds: Sequence[int | None]) -> _Steps:
+        """See `JobNodePairingVectorEnv`."""
+        pairs = zip(self._envs, seeds, strict=True)
+        return self._joined([_begun(*env.reset(seed=seed)) for env, seed in pairs])
+
+    def step(self, actions: Ints) -> _Steps:
+        """See `JobNodePairingVectorEnv`."""
+        steps = [
+            _begun(*env.reset()) if ended else env.step(action)
+            for env, ended, action in zip(self._envs, self._ended, actions, strict=True)
+        ]
+        return self._joined(steps)
+
+    def _joined(self, steps: Sequence[tuple[Any, float, bool, bool, dict[str, Any]]]) -> _Steps:
+        rows, rewards, over, truncated, infos = zip(*steps, strict=True)
+        ended = np.array(over)
+        self._ended = ended | np.array(truncated)
+        return _Steps(
+            np.stack(rows),
+            np.stack([info["action_mask"] for info in infos]),
+            np.array([info.get("action_taken", 0) for info in infos]),
+            np.array(rewards),
+            ended,
+            np.array(truncated),
+            {
+                at: {name: infos[at][name] for name in TOTALS}
+                for at in np.flatnonzero(ended).tolist()
+            },
+        )
+
+
+def _begun(rows: Rows, info: dict[str, Any]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+    """Return the step that was a reset."""
+    return rows, 0.0, False, False, info
+
+
+def compiled_episodes(task: PairingTask, workloads: Sequence[JobTable]) -> PairingEpisodes | None:
+    """Return episodes on the compiled engine; None: it does not support them."""
+    if missing_package():
+        return None
+    from hpcosim_papers.ineps.environments.pairing_episodes import PairingEpisodes, supports
+
+    if not all(supports(task, jobs) for jobs in {id(jobs): jobs for jobs in workloads}.values()):
+        return None
+    try:
+        return PairingEpisodes(task, workloads)
+    except Exception:  # whatever Numba raises where it does not support the machine
+        return None
+
+
+def _compiled(first: JobNodePairingEnv, count: int) -> _Compiled | None:
+    episodes = compiled_episodes(first.task, [first.workload] * count)
+    return None if episodes is None else _Compiled(first, episodes, count)
+
+
+class _Compiled:
+    """All environments in one call of the compiled engine."""
+
+    def __init__(self, first: JobNodePairingEnv, episodes: PairingEpisodes, count: int) -> None:
+        self._first, self._episodes = first, episodes
+        self._decisions = np.zeros(count, np.int64)
+        self._ended = np.ones(count, np.bool_)
+        baselines = [first.baseline_costs.get(kind, 0.0) for kind in episodes.kinds[0]]
+        self._baselines = np.array([*baselines, 0.0])  # the last: no job was placed
+        self._cost, self._now_s = np.zeros(count), np.zeros(count)
+
+    def reset(self, seeds: Sequence[int | None]) -> _Steps:
+        """See `JobNodePairingVectorEnv`."""
+        if len(seeds) != len(self._ended):
+            raise ValueError(f"seed: expected {len(self._ended)} seeds, got {len(seeds)}")
+        self._ended[:] = True
+        return self._played(np.zeros(len(seeds), np.int64))
+
+    def step(self, actions: Ints) -> _Steps:
+        """See `JobNodePairingVectorEnv`."""
+        return self._played(self._allowed(actions))
+
+    def _allowed(self, actions: Ints) -> Ints:
+        """Return the actions to carry out, 0 where an episode begins.
+
+        Raises:
+            InvalidAction: an action does not exist, or it is masked and `invalid` is `raise`.
+        """
+        mask = self._episodes.mask
+        given = np.where(self._ended, 0, actions)
+        if given.dtype.kind not in "iu" or not ((given >= 0) & (given < mask.shape[1])).all():
+            last = mask.shape[1] - 1
+            raise InvalidAction(f"action: expected integers from 0 to {last}, got {actions}")
+        wrong = (mask[np.arange(len(given)), given] == 0) & ~self._ended
+        if wrong.any():
+            if self._first.invalid == "raise":
+                place = int(wrong.argmax())
+                raise InvalidAction(self._forbidden(place, int(given[place])))
+            given = np.where(wrong, mask.argmax(axis=1), given)
+        return given.astype(np.int64, copy=False)
+
+    def _forbidden(self, place: int, action: int) -> str:
+        task, mask = self._first.task, self._episodes.mask[place]
+        rows = self._episodes.visible(place)
+        job_ids = self._first.workload.job_id[rows].tolist()
+        allowed, nodes = np.flatnonzero(mask).tolist(), task.platform.node_count
+        what = forbidden_message(allowed, job_ids, nodes, len(mask), action)
+        return f"environment {place}: {what}"
+
+    def _played(self, taken: Ints) -> _Steps:
+        begun, episodes, task = self._ended, self._episodes, self._first.task
+        if begun.any():
+            episodes.begin(np.flatnonzero(begun))
+        start_s = episodes.start_s
+        cost = np.where(begun, 0.0, self._cost)
+        now_s = np.where(begun, start_s, self._now_s)
+        episodes.play(np.where(begun, BEGIN, taken))
+        self._cost, self._now_s = episodes.costs(), episodes.now_s
+        baseline = self._baselines[episodes.placed]
+        if task.reward == "foreseen":
+            rewards = cost - self._cost + baseline
+        else:
+            time_s = self._now_s - now_s if task.settings.objective == "edp" else 1.0
+            rewards = baseline - (self._cost - cost) * time_s
+        rewards = np.where(begun, 0.0, rewards / self._first.reward_scale)
+        self._cost, self._now_s = (
+            np.where(begun, 0.0, self._cost),
+            np.where(begun, start_s, self._now_s),
+        )
+        self._decisions = np.where(begun, 0, self._decisions + 1)
+        over = episodes.over
+        truncated = ~over & ~begun & (self._decisions == (self._first.max_decisions or -1))
+        self._ended = over | truncated
+        return _Steps(
+            episodes.rows.copy(),
+            episodes.mask.copy(),
+            taken,
+            rewards,
+            over,
+            truncated,
+            self._metrics(np.flatnonzero(over)),
+        )
+
+    def _metrics(self, places: Ints) -> dict[int, dict[str, float]]:
+        if not len(places):
+            return {}
+        episodes = self._episodes
+        energies_j, makespans_s = episodes.energies_j(), episodes.now_s - episodes.start_s
+        return {
+            place: {
+                "energy_j": float(energies_j[place]),
+                "edp_js": float(energies_j[place] * makespans_s[place]),
+                "makespan_s": float(makespans_s[place]),
+            }
+            for place in places.tolist()
+        }
