@@ -142,11 +142,7 @@ class StepRuns:
                 infeasible or any other action: hold.
         """
         settings, rows = self.machines.settings, self.scene.rows
-        stalled = np.flatnonzero(self.now[runs] - self._idle[runs] >= settings.horizon)
-        if len(stalled):
-            actions = actions.copy()
-            actions[stalled] = esjf_actions(self.scene.some(runs[stalled]))
-        machine, slot = np.divmod(actions, settings.queue)
+        machine, slot = np.divmod(self._chosen(runs, actions), settings.queue)
         binds = machine < len(self.machines.watts)
         binds[binds] = rows[runs[binds], machine[binds], slot[binds]] != NEVER
         self._bind(runs[binds], machine[binds], slot[binds])
@@ -155,6 +151,20 @@ class StepRuns:
         self._idle[idle] = np.minimum(self._idle[idle], self.now[idle])
         bound = runs[binds]
         self._advance_time(np.concatenate([held, bound[self._none_fits(bound)]]))
+
+    def accrued_cost(self, rates: CostRates, selected: Ints, steps: Ints) -> Floats:
+        """Return the cost of the selected runs before a step; see `accrued_cost`."""
+        return accrued_cost(self, rates, selected, steps)
+
+    def _chosen(self, runs: Ints, actions: Ints) -> Ints:
+        """Return the actions; those of energy-aware shortest job first where a run is stalled."""
+        stalled = np.flatnonzero(
+            self.now[runs] - self._idle[runs] >= self.machines.settings.horizon
+        )
+        if len(stalled):
+            actions = actions.copy()
+            actions[stalled] = esjf_actions(self.scene.some(runs[stalled]))
+        return actions
 
     def _bind(self, runs: Ints, machine: Ints, slot: Ints) -> None:
         job = self._slots[runs, slot]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
+from hpcosim_compiled.policies import missing_package
 from hpcosim_gym.environments.arguments import (
     check_render_mode,
     library_of,
@@ -27,7 +29,7 @@ from hpcosim_gym.environments.arguments import (
     settings_of,
 )
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
-from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, accrued_cost, cost_rates
+from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, cost_rates
 from hpcosim_papers.deep_eas.environments.step_machines import (
     machines_of,
     model_of,
@@ -72,6 +74,9 @@ def observation_space(settings: DeepEas) -> gymnasium.spaces.Dict:
 
 Bools = NDArray[np.bool_]
 
+COMPILED = 16
+"""Least number of runs that advance in compiled code."""
+
 END_OF_RUN = np.iinfo(np.int64).max
 
 
@@ -108,6 +113,9 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
     | `since_arrival` | [1] | time since the last submission | steps | 0 and up |
 
     The arrays are views and change with the next step.
+
+    Where Numba is installed (`pip install 'hpcosim[fast]'`), 16 or more runs are stepped in
+    compiled code, with the same numbers.
 
     ## Rewards
 
@@ -214,7 +222,7 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
             ScenariosError: a job's time is not a whole number of steps, or it fits on no machine.
         """
         jobs = self._jobs if self._jobs is not None else self._sequences(seed)
-        self.runs = StepRuns(self.machines, jobs)
+        self.runs = self._new_runs(jobs)
         self._cost_rates = cost_rates(self.runs)
         self._accrued = self._cost(np.arange(self.num_envs))
         return self._observation(), self._info()
@@ -248,6 +256,15 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
         never = np.zeros(self.num_envs, dtype=np.bool_)
         return self._observation(), rewards, self.runs.done.copy(), never, self._info()
 
+    def _new_runs(self, jobs: StepJobs) -> StepRuns:
+        """Return runs of job sequences, compiled if they are many and Numba is installed."""
+        if self.num_envs >= COMPILED and not missing_package():
+            from hpcosim_papers.deep_eas.environments.step_runs_compiled import CompiledStepRuns
+
+            with suppress(Exception):  # whatever Numba raises where it cannot compile
+                return CompiledStepRuns(self.machines, jobs)
+        return StepRuns(self.machines, jobs)
+
     def _sequences(self, seed: int | Sequence[int | None] | None) -> StepJobs:
         if seed is None and not self._rngs:
             seed = self._seed
@@ -261,8 +278,8 @@ class StepBindingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any]):
     def _cost(self, selected: Ints) -> Floats:
         """Return the cost so far of some runs, float64[selected]; the total of finished runs."""
         runs = self.runs
-        return accrued_cost(
-            runs, self._cost_rates, selected, np.where(runs.done, END_OF_RUN, runs.now)[selected]
+        return runs.accrued_cost(
+            self._cost_rates, selected, np.where(runs.done, END_OF_RUN, runs.now)[selected]
         )
 
     def _observation(self) -> Observation:
