@@ -9,10 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from msgspec.structs import replace as replace_fields
 
 from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
-from hpcosim_protocol import Platform
+from hpcosim_compiled.policies import ALWAYS_ON
+from hpcosim_protocol import Platform, PowerStates
 from hpcosim_scenarios.running.library import Library
+from hpcosim_schedulers.catalogue.power import with_power
+from hpcosim_schedulers.power.settings import Power, Timeout
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.results import Run, write_results
 from hpcosim_sim.record.run_record import RunRecord
@@ -23,6 +27,11 @@ from hpcosim_workloads.table import JobTable
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml"
 PAIRING = ("first-high-gflops", "shortest-high-cores")
 CASES = (("sdsc-sp2", 128), ("llnl-thunder", 4008))
+
+
+TIMES = PowerStates(9.0, 300.0, 190.0, 60.0, 100.0)
+SLEEPING = Platform((replace_fields(equal_nodes(256).nodes[0], power_states=TIMES),))
+"""Nodes that boot in 300 s and are switched off in 60 s."""
 
 
 def run(smoke: bool) -> dict[str, float]:
@@ -39,6 +48,7 @@ def run(smoke: bool) -> dict[str, float]:
     for scheduler in ("fcfs", "easy", "easy-wfp3"):
         figures |= _ratios("lublin_256", jobs, equal_nodes(256), scheduler)
     figures |= _ratios("lublin_256", jobs.take(slice(0, 3000)), equal_nodes(256), "conservative")
+    figures |= _ratios("timeout 600 s, lublin_256", jobs, SLEEPING, "easy", Timeout(600.0))
     platform, contending = _contending(300 if smoke else 5000)
     for scheduler in PAIRING:
         figures |= _ratios("contention", contending, platform, scheduler)
@@ -96,17 +106,19 @@ def _cpu_s(function: Callable[[], object]) -> float:
     return time.process_time() - began_s
 
 
-def _ratios(name: str, jobs: JobTable, platform: Platform, scheduler: str) -> dict[str, float]:
+def _ratios(
+    name: str, jobs: JobTable, platform: Platform, scheduler: str, power: Power = ALWAYS_ON
+) -> dict[str, float]:
     from hpcosim_compiled.simulation import CompiledSimulation
 
     def compiled() -> None:
-        simulation = CompiledSimulation(platform, jobs, Rules(), scheduler)
+        simulation = CompiledSimulation(platform, jobs, Rules(), scheduler, power=power)
         while simulation.advance():
             pass
         simulation.record()
 
     def reference() -> None:
-        simulate(platform, jobs, scheduler)[0].record()
+        simulate(platform, jobs, with_power(scheduler, power))[0].record()
 
     taken_s = []
     for simulation, times in ((compiled, 5), (reference, 1)):

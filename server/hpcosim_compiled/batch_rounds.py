@@ -111,6 +111,7 @@ def play(
             states.rows[place],
             states.keys[place],
             None,
+            None,
         )
         episode = episodes[place]
         row = -1

@@ -11,16 +11,19 @@ import numpy as np
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.contention import occupy, run_time_s, set_processor_timer, take_due, vacate
 from hpcosim_compiled.energy import change, note_peak
+from hpcosim_compiled.node_power import hold, switch, take_booted
 from hpcosim_compiled.state import (
+    ON,
     ONE_NODE,
     RUNNING,
     TIMEOUT,
     WHOLE_NODES,
+    Power,
     Processors,
     Records,
     State,
 )
-from hpcosim_compiled.timers import is_earlier
+from hpcosim_compiled.timers import cancel_timer, is_earlier
 from hpcosim_compiled.waiting import remove
 
 
@@ -36,20 +39,46 @@ def start(state: State, row: int) -> bool:
 @compiled
 def begin(state: State, row: int, entries: int) -> None:
     """Start a waiting job on a number of places behind the last one, which are its own now."""
-    g, job = state.g[0], state.jobs[row]
-    now_s, period, first = g.now_s, g.periods, g.places
-    note_peak(state)
+    _begin(state, state.power, row, entries)
+
+
+@compiled
+def _begin(state: State, power: Power | None, row: int, entries: int) -> None:
+    if power is not None:
+        _allocate(state, power, row, entries)
+        return
     remove(state, row)
-    job.start_s, job.state, job.period = now_s, RUNNING, period
+    state.g[0].running += 1
+    _insert_due(state, state.g[0].now_s + state.jobs[row].requested_s, row)
+    _run(state, row, entries)
+
+
+@compiled_apart
+def _allocate(state: State, power: Power, row: int, entries: int) -> None:
+    """Start a waiting job, or let it wait for its nodes to boot."""
+    remove(state, row)
+    state.g[0].running += 1
+    if hold(state, state.processors, power, row, entries):
+        _insert_due(state, power.jobs[row].ready_s + state.jobs[row].requested_s, row)
+    else:
+        _insert_due(state, state.g[0].now_s + state.jobs[row].requested_s, row)
+        _run(state, row, entries)
+
+
+@compiled
+def _run(state: State, row: int, entries: int) -> None:
+    """Start a job, which is among those that hold cores, on places behind the last one."""
+    g, job = state.g[0], state.jobs[row]
+    period, first = g.periods, g.places
+    note_peak(state)
+    job.start_s, job.state, job.period = g.now_s, RUNNING, period
     state.periods[period].row = row
     state.periods[period].first_place, state.periods[period].places = first, entries
     state.changes[g.changes] = period
     g.changes += 1
     g.periods += 1
     g.places += entries
-    g.running += 1
     _compute(state, state.processors, row, period)
-    _insert_due(state, now_s + job.requested_s, row)
 
 
 @compiled
@@ -74,7 +103,7 @@ def _compute(state: State, processors: Processors | None, row: int, number: int)
                 state.free[node] -= held
                 g.free_cores -= held
         if tasks:
-            change(state.kinds[kind], g.now_s, newly_active, tasks)
+            change(state.kinds[kind], state.power, kind, g.now_s, newly_active, tasks)
             slowest = min(slowest, state.kinds[kind].ops_per_s)
     _push_end(state, g.now_s + min(run_time_s(state, row, slowest), job.limit_s), number)
 
@@ -85,7 +114,7 @@ def next_end_s(state: State, processors: Processors | None) -> float:
     if processors is not None:
         timers = processors.timers
         return timers[timers[0].subject].at_s if state.g[0].timers > 0 else np.inf
-    return state.ends[0].at_s if state.g[0].running > 0 else np.inf
+    return state.ends[0].at_s if state.g[0].ends > 0 else np.inf
 
 
 @compiled
@@ -114,7 +143,7 @@ def end_next(state: State, processors: Processors | None) -> bool:
                 g.lowest = min(g.lowest, node)
                 g.free_cores += held
         if tasks:
-            change(state.kinds[kind], now_s, -newly_idle, -tasks)
+            change(state.kinds[kind], state.power, kind, now_s, -newly_idle, -tasks)
             slowest = min(slowest, state.kinds[kind].ops_per_s)
     _finish(state, number, run_time_s(state, period.row, slowest) > job.limit_s)
     return True
@@ -134,6 +163,32 @@ def _end_shared(state: State, own: Processors) -> bool:
     if subject < len(own.each):
         set_processor_timer(g, own, subject)
     return over > 0
+
+
+@compiled_apart
+def end_switch(state: State, power: Power) -> None:
+    """End the first switching of a node, and start the jobs that waited for it alone."""
+    g = state.g[0]
+    node, entry = power.timers[0].subject, 0
+    cancel_timer(power.g[0], power.timers, node)
+    switch(state, power, node)
+    if power.nodes[node].state != ON:
+        return
+    while entry < power.g[0].booting:
+        row = power.booting[entry].row
+        if power.booting[entry].node == node:
+            power.jobs[row].nodes_off -= 1
+            if power.jobs[row].nodes_off == 0:
+                while entry > 0 and power.booting[entry - 1].row == row:
+                    entry -= 1
+                entries = take_booted(state, state.processors, power, entry)
+                g.running -= 1
+                _remove_due(state, power.jobs[row].ready_s + state.jobs[row].requested_s, row)
+                g.running += 1
+                _insert_due(state, g.now_s + state.jobs[row].requested_s, row)
+                _run(state, row, entries)
+                continue
+        entry += 1
 
 
 @compiled
@@ -181,12 +236,13 @@ def _place(state: State, row: int) -> int:
 
 
 # The heap of ends (of equal times, the job that started first ends first), and the running jobs by
-# their expected ends. `running` counts both.
+# their expected ends.
 
 
 @compiled
 def _push_end(state: State, at_s: float, period: int) -> None:
-    ends, place = state.ends, state.g[0].running - 1
+    ends, place = state.ends, state.g[0].ends
+    state.g[0].ends += 1
     ends[place].at_s, ends[place].number = at_s, period
     while place > 0:
         parent = (place - 1) // 2
@@ -199,7 +255,8 @@ def _push_end(state: State, at_s: float, period: int) -> None:
 @compiled
 def _pop_end(state: State) -> int:
     """Remove the first end, and return its period."""
-    ends, size = state.ends, state.g[0].running - 1
+    state.g[0].ends -= 1
+    ends, size = state.ends, state.g[0].ends
     first = ends[0].number
     ends[0].at_s, ends[0].number = ends[size].at_s, ends[size].number
     place = 0

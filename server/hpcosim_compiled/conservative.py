@@ -9,6 +9,7 @@ import numpy as np
 
 from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
+from hpcosim_compiled.node_power import is_boot_late
 from hpcosim_compiled.profile import earliest_s, fits, make_profile, need_of, reserve
 from hpcosim_compiled.state import WAITING, State
 from hpcosim_compiled.waiting import ANY, next_place
@@ -89,12 +90,13 @@ def _sort(state: State) -> None:
 
 @compiled
 def _set_alarm(state: State) -> None:
-    """Set the alarm to the next reservation that does not wait for the end of a late job.
+    """Set the alarm to the next reservation that does not wait for the end of a late job or boot.
 
     Jobs that have started lose their place in the order.
     """
     g, jobs, order = state.g[0], state.jobs, state.keyed
     is_overdue = g.running > 0 and state.due[0].at_s <= g.now_s
+    is_overdue = is_overdue or is_boot_late(state, state.power)
     size = 0
     for place in range(g.keyed):
         job = jobs[order[place]]

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.energy import settle
-from hpcosim_compiled.state import WHOLE_NODES, Processors, Records, State
+from hpcosim_compiled.energy import settle, sum_power
+from hpcosim_compiled.state import WHOLE_NODES, Power, Processors, Records, State
 from hpcosim_compiled.timers import WALLTIME, cancel_timer, set_timer
 from hpcosim_protocol.platform import speed_of_task
 
@@ -50,7 +50,8 @@ def occupy(state: State, own: Processors, row: int, number: int) -> None:
         held = state.nodes[node].capacity if job.placement == WHOLE_NODES else left
         state.free[node] -= held
         g.free_cores -= held
-        settle(state.kinds[state.nodes[node].kind], now_s)
+        kind = state.nodes[node].kind
+        settle(state.kinds[kind], state.power, kind, now_s)
         own.nodes[node].memory_mb += left * own.needs[row].memory_mb
         _compute(state, node, left)
         for at in range(own.nodes[node].first, own.nodes[node + 1].first):
@@ -68,7 +69,7 @@ def occupy(state: State, own: Processors, row: int, number: int) -> None:
                 share.since_s, share.speed, share.end_s = now_s, 1.0, np.inf
                 may_contend = may_contend or model.contends != 0
                 slowest = min(slowest, model.ops_per_s)
-        _sum_power(state.kinds, own, state.nodes[node].kind)
+        _sum_power(state.kinds, own, state.power, kind)
     subject = len(own.each) + number
     has_work = job.ops > 0.0 or (g.reference_ops_per_s > 0.0 and job.run_s > 0.0)
     if not (may_contend and has_work):
@@ -104,7 +105,7 @@ def vacate(state: State, own: Processors, row: int, number: int) -> None:
         at = own.each[each].touched
         processor = own.each[at]
         model, place = own.slots[processor.slot], _share_of(own, at, number)
-        settle(state.kinds[processor.kind], g.now_s)
+        settle(state.kinds[processor.kind], state.power, processor.kind, g.now_s)
         tasks = own.shares[place].tasks
         processor.tasks -= tasks
         model.active -= processor.tasks == 0
@@ -123,7 +124,7 @@ def vacate(state: State, own: Processors, row: int, number: int) -> None:
         g.free_cores += held
         own.nodes[node].memory_mb -= tasks * own.needs[row].memory_mb
         _compute(state, node, -tasks)
-        _sum_power(state.kinds, own, state.nodes[node].kind)
+        _sum_power(state.kinds, own, state.power, state.nodes[node].kind)
 
 
 @compiled_apart
@@ -285,7 +286,7 @@ def _compute(state: State, node: int, tasks: int) -> None:
 
 
 @compiled
-def _sum_power(kinds: Records, own: Processors, number: int) -> None:
+def _sum_power(kinds: Records, own: Processors, power: Power | None, number: int) -> None:
     """Set the power of a node group."""
     kind, computing_w = kinds[number], 0.0
     for slot in range(own.first_slot[number], own.first_slot[number + 1]):
@@ -296,4 +297,4 @@ def _sum_power(kinds: Records, own: Processors, number: int) -> None:
             + model.dynamic_w * model.tasks
         )
     kind.computing_w = computing_w
-    kind.power_w = computing_w + kind.idle_w * kind.idle
+    sum_power(kind, power, number)

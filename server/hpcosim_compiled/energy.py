@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from hpcosim_compiled.compiler import compiled
-from hpcosim_compiled.state import State
+from hpcosim_compiled.state import (
+    ON,
+    PER_KIND,
+    SLEEPING,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    Power,
+    State,
+)
 
 
 @compiled
@@ -24,13 +32,13 @@ def note_peak(state: State) -> None:
 def settle_all(state: State) -> None:
     """Integrate the energy of all nodes up to now."""
     note_peak(state)
-    for kind in range(len(state.kinds)):
-        settle(state.kinds[kind], state.g[0].now_s)
+    for number in range(len(state.kinds)):
+        settle(state.kinds[number], state.power, number, state.g[0].now_s)
 
 
 @compiled
-def settle(kind: Any, now_s: float) -> None:
-    """Integrate the energy of a node kind up to now."""
+def settle(kind: Any, power: Power | None, number: int, now_s: float) -> None:
+    """Integrate the energy of a node kind, which has this number, up to now."""
     span_s = now_s - kind.settled_s
     if span_s <= 0.0:
         return
@@ -38,15 +46,33 @@ def settle(kind: Any, now_s: float) -> None:
     kind.computing_node_s += kind.computing * span_s
     kind.idle_j += kind.idle_w * kind.idle * span_s
     kind.idle_node_s += kind.idle * span_s
+    if power is not None:
+        for which in range(PER_KIND * number + ON + 1, PER_KIND * (number + 1)):
+            off = power.kinds[which]
+            off.energy_j += off.power_w * off.nodes * span_s
+            off.node_s += off.nodes * span_s
     kind.settled_s = now_s
 
 
 @compiled
-def change(kind: Any, now_s: float, nodes: int, tasks: int) -> None:
+def change(
+    kind: Any, power: Power | None, number: int, now_s: float, nodes: int, tasks: int
+) -> None:
     """Change the numbers of computing nodes and of tasks of a node kind."""
-    settle(kind, now_s)
+    settle(kind, power, number, now_s)
     kind.idle -= nodes
     kind.computing += nodes
     kind.tasks += tasks
     kind.computing_w = kind.static_w * kind.computing + kind.dynamic_w * kind.tasks
-    kind.power_w = kind.computing_w + kind.idle_w * kind.idle
+    sum_power(kind, power, number)
+
+
+@compiled
+def sum_power(kind: Any, power: Power | None, number: int) -> None:
+    """Set the power of a node kind, after a change of the numbers of its nodes."""
+    resting_w = kind.idle_w * kind.idle
+    if power is not None:
+        for state in (SLEEPING, SWITCHING_ON, SWITCHING_OFF):  # the order of `NODE_STATES`
+            off = power.kinds[PER_KIND * number + state]
+            resting_w += off.power_w * off.nodes
+    kind.power_w = kind.computing_w + resting_w

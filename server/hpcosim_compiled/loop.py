@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from hpcosim_compiled.cluster import end_next, next_end_s
+import numpy as np
+
+from hpcosim_compiled.cluster import end_next, end_switch, next_end_s
 from hpcosim_compiled.compiler import compiled, entry
 from hpcosim_compiled.conservative import conservative
 from hpcosim_compiled.easy import easy, easy_by_rule
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.job_node import job_node
+from hpcosim_compiled.node_power import is_short, next_power_s
 from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
 from hpcosim_compiled.policies import KINDS, PolicyCode
-from hpcosim_compiled.state import REJECTED, State
+from hpcosim_compiled.power_managers import manage
+from hpcosim_compiled.state import REJECTED, Power, State
 from hpcosim_compiled.waiting import add
 
 GOES_ON, FULL, FINISHED = 0, 1, 2
-"""Results of `advance`: instants are left; `State.places` is too short; all jobs are over."""
+"""Results of `advance`: instants are left; `state.with_room` is needed; all jobs are over."""
 
 FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE, JOB_NODE = map(
     KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative", "job-node")
@@ -27,7 +31,7 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
 
     At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
     Like there, a job that is rejected at its submission does not wake the policy, but the end of
-    the submissions does.
+    the submissions does. Where a decision has switched a node, the next instant is the same.
     """
     g = state.g[0]
     result = GOES_ON
@@ -35,12 +39,13 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
         if g.over == g.jobs:
             result = FINISHED
             break
-        if len(state.places) - g.places < g.cores:
+        if is_short(state, state.power):
             result = FULL
             break
         is_woken = next_instant(state, policy.kind == BY_RANK or policy.kind == JOB_NODE)
         if is_woken:
             _decide(state, policy)
+            manage(state, state.power)
     return result
 
 
@@ -51,13 +56,35 @@ def next_instant(state: State, by_rank: bool) -> bool:
     now_s = next_end_s(state, state.processors)
     if g.submitted < g.jobs:
         now_s = min(now_s, jobs[g.submitted].submit_s)
-    g.now_s = now_s = min(now_s, g.alarm_s)
+    g.now_s = now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
     is_woken = g.alarm_s <= now_s
     while next_end_s(state, state.processors) <= now_s:
         is_woken = end_next(state, state.processors) or is_woken
+    is_woken = _end_switches(state, state.power) or is_woken
     while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
         is_last = g.submitted + 1 == g.jobs
         is_woken = _submit(state, by_rank) or is_last or is_woken
+    return is_woken
+
+
+@compiled
+def _end_switches(state: State, power: Power | None) -> bool:
+    """End the switching of nodes that is due; return whether that, or an alarm, wakes the policy.
+
+    Jobs that start then and end at once do so before the next node.
+    """
+    if power is None:
+        return False
+    now_s, own = state.g[0].now_s, power.g[0]
+    is_woken = own.has_changed or own.alarm_s <= now_s
+    if own.alarm_s <= now_s:
+        own.alarm_s = np.inf
+    own.has_changed = False
+    while next_power_s(state, power) <= now_s:
+        end_switch(state, power)
+        own.has_changed, is_woken = False, True
+        while next_end_s(state, state.processors) <= now_s:
+            end_next(state, state.processors)
     return is_woken
 
 

@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_compiled.state import CORES, WHOLE_NODES, Ints, shares_processors
+from hpcosim_compiled.state import CORES, WHOLE_NODES, Ints, ManagerCode, shares_processors
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.heuristics.easy import AGED_S, WINDOW_JOBS
 from hpcosim_schedulers.heuristics.easy import RULES as HEAD_RULES
 from hpcosim_schedulers.heuristics.job_node import JOB_KEYS, parse_job_node
 from hpcosim_schedulers.heuristics.list_scheduling import CHANGING, FIXED
+from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, KeepIdle, Timeout
+from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_workloads.table import JobTable
 
 KINDS = ("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node")
@@ -26,6 +28,11 @@ KEYS = ("", *CHANGING)
 
 NODE_ORDERS = ("none", "high-gflops", "low-power", "high-cores", "high-mem", "high-mem-used")
 """Orders of the nodes of `job-node`."""
+
+MANAGERS = ("timeout", "keep-idle")
+"""Kinds of power managers."""
+
+ALWAYS_ON = AlwaysOn()
 
 BY_RULE = "easy-"
 AGED = "-aged"
@@ -99,11 +106,41 @@ def node_keys(platform: Platform, scheduler: str) -> NDArray[np.float64] | None:
     return np.repeat(np.array(keys, np.float64), [group.count for group in platform.nodes])
 
 
-def part_of(platform: Platform, scheduler: str) -> str:
+def manager_code(power: PowerSettings) -> ManagerCode | None:
+    """Return the compiled power manager of some settings; None: nodes are always on."""
+    match power:
+        case Timeout(timeout_s):
+            return ManagerCode(MANAGERS.index("timeout"), timeout_s)
+        case KeepIdle(warm, timeout_s):
+            return ManagerCode(MANAGERS.index("keep-idle"), timeout_s, warm)
+    return None
+
+
+def part_of(platform: Platform, scheduler: str, power: PowerSettings = ALWAYS_ON) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
-    if parse_job_node(scheduler) is not None or shares_processors(platform):
-        return "processors"
-    return "nodes"
+    pairs = parse_job_node(scheduler) is not None or shares_processors(platform)
+    part = "processors" if pairs else "nodes"
+    return part if manager_code(power) is None else f"{part}-power"
+
+
+def unsupported_power(platform: Platform, power: PowerSettings, awareness: Awareness) -> str:
+    """Return what of the power states the compiled engine does not support; empty: nothing.
+
+    Args:
+        platform: the cluster.
+        power: settings of the power manager; with `AlwaysOn` the awareness has no effect.
+        awareness: awareness of the scheduler.
+    """
+    if isinstance(power, AlwaysOn):
+        return ""
+    if manager_code(power) is None or (isinstance(power, Timeout) and power.wait_price_w):
+        return f"the power manager {power.__struct_config__.tag} with these settings"
+    if awareness != "unaware":
+        return f"power_awareness: {awareness}"
+    for states in (group.power_states for group in platform.nodes):
+        if states is not None and not np.isfinite(states.switch_on_s + states.switch_off_s):
+            return "nodes that are switched for ever"
+    return ""
 
 
 def missing_package() -> str:
@@ -119,8 +156,7 @@ def unsupported(platform: Platform, jobs: JobTable, scheduler: str) -> str:
     Args:
         platform: the cluster.
         jobs: the workload.
-        scheduler: canonical name of the scheduler, which runs without settings and with all nodes
-            on.
+        scheduler: canonical name of the scheduler, which runs without settings.
     """
     policy = policy_code(scheduler)
     if policy is None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled
-from hpcosim_compiled.state import CORES, State
+from hpcosim_compiled.node_power import is_any
+from hpcosim_compiled.state import CORES, PER_KIND, SWITCHING_OFF, Power, State
 
 
 @compiled
@@ -37,6 +38,22 @@ def make_profile(state: State) -> None:
             last_s = profile[g.steps].at_s = due[entry].at_s
             g.steps += 1
         profile[g.steps - 1].number = free
+    _add_returning(state, state.power)
+
+
+@compiled
+def _add_returning(state: State, power: Power | None) -> None:
+    """Add the nodes that are being switched off, which can be allocated when they sleep."""
+    if power is None or not is_any(power, SWITCHING_OFF):
+        return
+    g, count_cores = state.g[0], state.jobs[0].placement == CORES
+    for node in range(len(power.nodes)):
+        each = power.nodes[node]
+        if each.state == SWITCHING_OFF:
+            times = power.kinds[PER_KIND * state.nodes[node].kind + SWITCHING_OFF]
+            first = _split(state, max(each.since_s + times.lasts_s, g.now_s))
+            for step in range(first, g.steps):
+                state.profile[step].number += state.nodes[node].capacity if count_cores else 1
 
 
 @compiled

@@ -11,16 +11,24 @@ from numpy.typing import NDArray
 
 from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
-from hpcosim_compiled.policies import node_keys, part_of, policy_code, ranks
-from hpcosim_compiled.state import PLACE, Ints, initial_state, records
+from hpcosim_compiled.policies import (
+    ALWAYS_ON,
+    manager_code,
+    node_keys,
+    part_of,
+    policy_code,
+    ranks,
+)
+from hpcosim_compiled.state import ALLOCATED, WAITING, Ints, State, initial_state, with_room
 from hpcosim_protocol import Platform
+from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.physics.power import NODE_STATES
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_sim.record.periods import PERIOD_CODES
-from hpcosim_sim.record.recording import STATES, Owner, Recording
+from hpcosim_sim.record.recording import POWER_STATES, STATES, Owner, Recording
 from hpcosim_sim.record.run_record import RunRecord
 from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
 
@@ -47,6 +55,8 @@ class CompiledSimulation:
         rules: options of the simulation.
         scheduler: the scheduler; `policies.unsupported` is empty for it.
         rates: price and carbon intensity of the energy.
+        power: settings of the power manager; `policies.unsupported_power` is empty for it.
+        chance: generator of the times of switching; None: one with seed 0.
     """
 
     def __init__(
@@ -56,13 +66,16 @@ class CompiledSimulation:
         rules: Rules,
         scheduler: str,
         rates: Rates = UNKNOWN,
+        power: PowerSettings = ALWAYS_ON,
+        chance: np.random.Generator | None = None,
     ) -> None:
         self.platform, self.jobs, self.rates = platform, jobs, rates
         self.start_s = float(jobs.submit_s[0])
         policy = policy_code(scheduler)
         assert policy is not None
         self._policy, self._instants = policy, INSTANTS
-        self._part = part_of(platform, scheduler)
+        self._part = part_of(platform, scheduler, power)
+        self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
@@ -74,6 +87,7 @@ class CompiledSimulation:
             kill_at_walltime=rules.kill_at_walltime,
             reference_ghz=rules.reference_ghz,
             node_keys=node_keys(platform, scheduler),
+            manager=manager_code(power),
         )
 
     def prepare(self) -> None:
@@ -109,9 +123,7 @@ class CompiledSimulation:
         result = advance(self._state, self._policy, self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
-            places = records(PLACE, 2 * len(self._state.places))
-            places[: len(self._state.places)] = self._state.places
-            self._state = self._state._replace(places=places)
+            self._state = with_room(self._state, self._chance)
         if took_s > CALL_S:
             self._instants = max(self._instants // 2, 1)
         elif took_s < CALL_S / 4:
@@ -120,18 +132,14 @@ class CompiledSimulation:
 
     def record(self) -> RunRecord:
         """Return the run up to now; later changes of the simulation do not change it."""
-        state = self._state._replace(g=self._state.g.copy(), kinds=self._state.kinds.copy())
-        settle(state)
-        kinds, beyond = state.kinds, (0.0,) * (len(NODE_STATES) - 2)
+        state = settled(self._state)
         return RunRecord(
             platform=self.platform,
             recording=self._recording(),
             start_s=self.start_s,
             end_s=self.now_s,
-            metered_j=tuple((*each, *beyond) for each in kinds[["computing_j", "idle_j"]].tolist()),
-            metered_node_s=tuple(
-                (*each, *beyond) for each in kinds[["computing_node_s", "idle_node_s"]].tolist()
-            ),
+            metered_j=_metered(state, ["computing_j", "idle_j"], "energy_j"),
+            metered_node_s=_metered(state, ["computing_node_s", "idle_node_s"], "node_s"),
             peak_power_w=float(state.g.peak_w[0]),
             rates=self.rates,
         )
@@ -142,7 +150,8 @@ class CompiledSimulation:
         jobs, periods = state.jobs[rows], state.periods[: g.periods]
         places = state.places[: g.places]
         columns: dict[str, NDArray[Any]] = {
-            **{name: jobs[name] for name in ("submit_s", "start_s", "end_s", "state")},
+            **{name: jobs[name] for name in ("submit_s", "start_s", "end_s")},
+            "state": np.where(jobs.state == ALLOCATED, WAITING, jobs.state),
             **{name: jobs[name] for name in ("requested_s", "cores", "placement")},
             "job_id": table.job_id[rows],
             "deadline_s": table.deadline_s[rows],
@@ -150,6 +159,10 @@ class CompiledSimulation:
             "changes": state.changes[: g.changes],
             "ended_idle": state.ended_idle[: g.ended_idle],
         }
+        if state.power is not None:
+            changes = state.power.changes[: int(state.power.g.changes[0])]
+            columns |= {"power_at": changes.at, "power_s": changes.at_s}
+            columns |= {"power_node": changes.node, "power_state": changes.state}
         _fill(recording, columns)
         recording.owners.extend(*_owners(table, rows))
         recording.over = self.over
@@ -171,6 +184,28 @@ class CompiledSimulation:
             },
         )
         return recording
+
+
+def settled(state: State) -> State:
+    """Return a copy of what the energy of a state is in, integrated up to now."""
+    state = state._replace(g=state.g.copy(), kinds=state.kinds.copy())
+    if state.power is not None:
+        state = state._replace(power=state.power._replace(kinds=state.power.kinds.copy()))
+    settle(state)
+    return state
+
+
+def _metered(state: State, on: list[str], off: str) -> tuple[tuple[float, ...], ...]:
+    """Return a quantity by node group and `NODE_STATES`, from its columns."""
+    beyond = np.zeros((len(state.kinds), len(NODE_STATES) - len(on)))
+    if state.power is not None:
+        each = state.power.kinds[off].reshape(len(state.kinds), -1)
+        for place, name in enumerate(NODE_STATES[len(on) :]):
+            if name in POWER_STATES[: each.shape[1]]:
+                beyond[:, place] = each[:, POWER_STATES.index(name)]
+    return tuple(
+        (*one, *other) for one, other in zip(state.kinds[on].tolist(), beyond.tolist(), strict=True)
+    )
 
 
 def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:

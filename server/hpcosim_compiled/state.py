@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from hpcosim_protocol import Platform
-from hpcosim_sim.record.recording import STATES
+from hpcosim_sim.record.recording import POWER_STATES, STATES
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 
 Ints = NDArray[np.int64]
@@ -22,6 +22,18 @@ COMPLETED, TIMEOUT = STATES.index("completed"), STATES.index("timeout")
 REJECTED, FAILED = STATES.index("rejected"), STATES.index("failed")
 CORES, ONE_NODE = PLACEMENTS.index("cores"), PLACEMENTS.index("one_node")
 WHOLE_NODES = PLACEMENTS.index("whole_nodes")
+ALLOCATED = len(STATES)
+"""State of a job whose nodes boot; it is recorded as `waiting`."""
+ON, SWITCHING_OFF = POWER_STATES.index("on"), POWER_STATES.index("switching_off")
+SLEEPING, SWITCHING_ON = POWER_STATES.index("sleeping"), POWER_STATES.index("switching_on")
+PER_KIND = len((ON, SWITCHING_OFF, SLEEPING, SWITCHING_ON))
+"""Power states of a node group in `Power.kinds`; each is followed by the next, the last by `on`."""
+
+PLACES_PER_CORE, CHANGES_PER_NODE = 2, 3
+"""Most entries of `State.places` and of `Power.changes` at an instant."""
+
+DRAWS = 1000
+"""Times of switching that are drawn together."""
 
 Records = Any
 """A `numpy.recarray`: its elements have attributes, also for Numba, but not for type checkers."""
@@ -43,7 +55,7 @@ JOB = np.dtype(
         ("place", "i8"),  # in `State.queue`
         ("placement", "i1"),  # index into `PLACEMENTS`
         ("final", "i1"),  # state at its end if it is not killed
-        ("state", "i1"),  # index into `STATES`
+        ("state", "i1"),  # index into `STATES`, or `ALLOCATED`
         ("feasible", "?"),  # whether it can run on the empty cluster
     ],
     align=True,
@@ -125,8 +137,8 @@ OWNER = np.dtype([("first", "i8"), ("key", "f8"), ("memory_mb", "f8")])
 NEED = np.dtype([("memory_mb", "f8"), ("memory_volume_mb", "f8")])
 """Memory that each task of a job requires, and data that it moves."""
 
-TIMER = np.dtype([("at_s", "f8"), ("number", "i8"), ("place", "i8"), ("subject", "i8")])
-"""Time (infinity: not set), order of equal times, place in the heap; subject at this place."""
+TIMER = np.dtype([("place", "i8"), ("subject", "i8"), ("at_s", "f8"), ("number", "i8")])
+"""Place in the heap, subject at this place, time (infinity: not set), order of equal times."""
 
 PERIOD = np.dtype([("row", "i8"), ("first_place", "i8"), ("places", "i8")])
 """Job of a computing period, and its entries of `State.places`."""
@@ -138,6 +150,55 @@ MANY_PLACES = 1 << 24
 
 TIMED = np.dtype([("at_s", "f8"), ("number", "i8")])
 """A time, and a period, a row or a number of free cores."""
+
+MANAGER = np.dtype(
+    [
+        ("kind", "i8"),  # index into `policies.MANAGERS`
+        ("timeout_s", "f8"),
+        ("warm", "i8"),  # nodes
+        ("alarm_s", "f8"),  # next time at which it is called; infinity: none
+        ("idle_since_s", "f8"),  # of the node that is idle for the longest time; infinity: none
+        ("nodes_off", "i8"),  # nodes that are not on
+        ("has_changed", "?"),  # whether a node was switched since the last call of the policy
+        ("drawn", "i8"),  # entries of `Power.draws`
+        ("changes", "i8"),  # entries of `Power.changes`
+        ("booting", "i8"),  # entries of `Power.booting`
+        ("timers", "i8"),  # as in `GLOBAL`
+        ("timers_set", "i8"),
+    ],
+    align=True,
+)
+"""The power manager, and counts of records in `Power`."""
+
+POWER_NODE = np.dtype(
+    [
+        ("state", "i8"),  # index into `POWER_STATES`
+        ("since_s", "f8"),  # begin of this state
+        ("idle_since_s", "f8"),  # as the power manager knows; NaN: it is not idle
+        ("can_sleep", "i8"),  # whether it can be switched off
+    ]
+)
+
+POWER_KIND = np.dtype(
+    [
+        ("power_w", "f8"),  # power of a node
+        ("lasts_s", "f8"),  # mean time of switching; infinity: until a decision
+        ("lasts_sd_s", "f8"),  # its standard deviation; 0: it is constant
+        ("nodes", "i8"),
+        ("energy_j", "f8"),
+        ("node_s", "f8"),
+    ]
+)
+"""The nodes of a node group in a power state."""
+
+POWER_JOB = np.dtype([("ready_s", "f8"), ("nodes_off", "i8")])
+"""Expected start of an allocated job, and its nodes that are not on."""
+
+POWER_CHANGE = np.dtype([("at", "i8"), ("at_s", "f8"), ("node", "i8"), ("state", "i8")])
+"""As in `Recording`: number of changes of jobs before it, time, node and new state."""
+
+BOOTING = np.dtype([("row", "i8"), ("node", "i4"), ("tasks", "i4")])
+"""A node of an allocated job, and the tasks of the job there."""
 
 GLOBAL = np.dtype(
     [
@@ -155,7 +216,8 @@ GLOBAL = np.dtype(
         ("first", "i8"),  # place of the first waiting job
         ("last", "i8"),  # place behind that of the last
         ("queued", "i8"),  # waiting jobs
-        ("running", "i8"),  # jobs
+        ("running", "i8"),  # jobs that hold cores, also those whose nodes boot
+        ("ends", "i8"),  # entries of `State.ends`
         ("keyed", "i8"),  # entries of `State.keyed`
         ("steps", "i8"),  # entries of `State.profile`
         ("lows", "i8"),  # entries of `State.lows`
@@ -195,6 +257,31 @@ class Processors(NamedTuple):
     timers: Records
 
 
+class Power(NamedTuple):
+    """The power states of a simulation, for `node_power` and `power_managers`.
+
+    Attributes:
+        g: one record `MANAGER`.
+        nodes: a `POWER_NODE` for each node.
+        kinds: a `POWER_KIND` for each power state of each node group; that of `on` is not used.
+        jobs: a `POWER_JOB` for each job.
+        booting: the `BOOTING` of all allocated jobs, in the order of their allocation.
+        timers: a `TIMER` for each node: the end of switching.
+        changes: a `POWER_CHANGE` for each change; replaced by a longer array when it is full.
+        draws: samples of the standard normal distribution for times of switching; replaced by
+            further ones when few are left.
+    """
+
+    g: Records
+    nodes: Records
+    kinds: Records
+    jobs: Records
+    booting: Records
+    timers: Records
+    changes: Records
+    draws: NDArray[np.float64]
+
+
 class State(NamedTuple):
     """A simulation; only its records change.
 
@@ -218,6 +305,7 @@ class State(NamedTuple):
         processors: None: all nodes have one processor without contention, and the policy chooses
             no nodes. Numba compiles the engine for this without all that concerns processors, so
             that it costs nothing. For that, `is None` is asked of an argument of a function.
+        power: None: all nodes are always on; compiled as `processors`.
     """
 
     g: Records
@@ -239,11 +327,26 @@ class State(NamedTuple):
     rows: Ints
     keys: NDArray[np.float64]
     processors: Processors | None
+    power: Power | None
 
 
 def records(kind: np.dtype[np.void], count: int) -> Records:
     """Return records of zeros."""
     return np.zeros(count, kind).view(np.recarray)
+
+
+class ManagerCode(NamedTuple):
+    """A compiled power manager.
+
+    Attributes:
+        kind: index into `policies.MANAGERS`.
+        timeout_s: idle time after which a node is switched off, s.
+        warm: number of idle nodes that stay on.
+    """
+
+    kind: int
+    timeout_s: float
+    warm: int = 0
 
 
 def initial_state(
@@ -255,6 +358,7 @@ def initial_state(
     kill_at_walltime: bool,
     reference_ghz: float | None,
     node_keys: NDArray[np.float64] | None = None,
+    manager: ManagerCode | None = None,
 ) -> State:
     """Return the state before the first submission: all nodes are on and idle.
 
@@ -266,6 +370,7 @@ def initial_state(
         kill_at_walltime: see `hpcosim_sim.engine.engine.Rules`.
         reference_ghz: see `hpcosim_sim.engine.engine.Rules`.
         node_keys: see `policies.node_keys`.
+        manager: the power manager; None: all nodes are always on.
     """
     count, start_s = len(table), float(table.submit_s[0])
     jobs = records(JOB, count)
@@ -298,6 +403,7 @@ def initial_state(
     g.jobs, g.cores = count, capacity.sum()
     g.free_cores = g.cores
     most_places = np.minimum(table.cores, len(nodes)).sum()
+    switched = 0 if manager is None else len(nodes)  # nodes that are off come back in the profile
     return State(
         g=g,
         jobs=jobs,
@@ -310,14 +416,15 @@ def initial_state(
         sizes=np.zeros(count, np.int64),
         keyed=np.zeros(count, np.int64),
         periods=records(PERIOD, count),
-        places=records(PLACE, int(min(most_places + g.cores[0], MANY_PLACES))),
+        places=records(PLACE, int(min(most_places + PLACES_PER_CORE * g.cores[0], MANY_PLACES))),
         changes=np.zeros(2 * count, np.int64),
         ended_idle=np.zeros(count, np.int64),
-        profile=records(TIMED, 8 * count + 8),
-        lows=records(TIMED, 8 * count + 8),
+        profile=records(TIMED, 8 * count + 8 + switched),
+        lows=records(TIMED, 8 * count + 8 + switched),
         rows=np.zeros(count, np.int64),
         keys=np.zeros(count),
         processors=_processors(platform, table, node_keys),
+        power=None if manager is None else _power(platform, count, manager),
     )
 
 
@@ -364,3 +471,69 @@ def _processors(
     timers.at_s = np.inf
     shares, periods = records(SHARE, int(cores.sum()) + 1), records(WORK, len(table))
     return Processors(slots, first_slot, each, nodes, shares, periods, needs, timers)
+
+
+def _power(platform: Platform, jobs: int, manager: ManagerCode) -> Power:
+    """Return the power states with all nodes on; there are no changes and draws yet."""
+    g = records(MANAGER, 1)
+    g.kind, g.timeout_s, g.warm = manager
+    g.alarm_s = np.inf
+    nodes = records(POWER_NODE, platform.node_count)
+    can_sleep = [group.power_states is not None for group in platform.nodes]
+    nodes.can_sleep = np.repeat(can_sleep, [group.count for group in platform.nodes])
+    nodes.since_s, nodes.idle_since_s = -np.inf, np.nan
+    kinds = records(POWER_KIND, len(platform.nodes) * PER_KIND)
+    kinds.lasts_s = np.inf
+    for number, states in enumerate(group.power_states for group in platform.nodes):
+        if states is None:
+            continue
+        own = kinds[number * PER_KIND :]
+        own.power_w[SLEEPING] = states.sleep_w
+        own.power_w[SWITCHING_ON], own.lasts_s[SWITCHING_ON] = (
+            states.switch_on_w,
+            states.switch_on_s,
+        )
+        own.power_w[SWITCHING_OFF] = states.switch_off_w
+        own.lasts_s[SWITCHING_OFF] = states.switch_off_s
+        own.lasts_sd_s[SWITCHING_ON] = states.switch_on_sd_s
+        own.lasts_sd_s[SWITCHING_OFF] = states.switch_off_sd_s
+    timers = records(TIMER, len(nodes))
+    timers.at_s = np.inf
+    return Power(
+        g=g,
+        nodes=nodes,
+        kinds=kinds,
+        jobs=records(POWER_JOB, jobs),
+        booting=records(BOOTING, platform.core_count),
+        timers=timers,
+        changes=records(POWER_CHANGE, 0),
+        draws=np.zeros(0),
+    )
+
+
+def with_room(state: State, rng: np.random.Generator) -> State:
+    """Return a state with room for another instant in the arrays that `advance` found too short.
+
+    Args:
+        state: the state.
+        rng: generator of the times of switching, of which each sample is taken once.
+    """
+    power, nodes = state.power, len(state.nodes)
+    room = int(state.g.cores[0]) * PLACES_PER_CORE
+    if len(state.places) - int(state.g.places[0]) < room:
+        state = state._replace(places=_longer(state.places, room))
+    if power is not None:
+        if len(power.changes) - int(power.g.changes[0]) < CHANGES_PER_NODE * nodes:
+            power = power._replace(changes=_longer(power.changes, CHANGES_PER_NODE * nodes))
+        if len(power.draws) - int(power.g.drawn[0]) < nodes:
+            more = rng.standard_normal(max(nodes, DRAWS))
+            power = power._replace(draws=np.append(power.draws[int(power.g.drawn[0]) :], more))
+            power.g.drawn = 0
+        state = state._replace(power=power)
+    return state
+
+
+def _longer(column: Records, room: int) -> Records:
+    longer = records(column.dtype, len(column) + max(len(column), room))
+    longer[: len(column)] = column
+    return longer

@@ -25,6 +25,16 @@ from support.commands import SCENARIO, invoke
 from support.engines import differences
 from support.experiments import carry_out, write
 
+TIMEOUT = {"name": "timeout", "timeout_s": 60}
+STATES = {
+    "platform.nodes.0.power_states": {
+        "sleep_w": 1,
+        "switch_on_s": 60,
+        "switch_on_w": 9,
+        "switch_off_s": 5,
+        "switch_off_w": 2,
+    }
+}
 HELD = {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 9, "hold": True}
 
 
@@ -99,7 +109,8 @@ def test_an_experiment_of_many_small_runs_has_the_same_results(
         ({"scheduler.name": "slurm"}, "the scheduler slurm"),
         ({"scheduler.name": "easy-random"}, "the scheduler easy-random"),
         ({"scheduler.explain": True}, "explanations"),
-        ({"scheduler.power_awareness": "aware"}, "awareness of power states"),
+        ({"scheduler.power": {"name": "off-at-night"}, **STATES}, "the power manager off-at-night"),
+        ({"scheduler.power": TIMEOUT, "scheduler.power_awareness": "aware", **STATES}, "aware"),
         ({"dynamic_jobs": True}, "dynamic_jobs"),
         ({"stuck_after_wakeups": 1}, "stuck_after_wakeups"),
         ({"actions": [{"at_s": 1, "kind": "cancel", "job": 1}]}, "actions"),

@@ -101,15 +101,38 @@ def supported_scenario(seed: int) -> Scenario:
     workload: Scenario = {"inline": jobs, "placement": placement}
     if scales:
         workload["reference_clock_ghz"] = 2.0
-    return {
+    scheduler: dict[str, Any] = {
+        "name": random.choice(BACKFILLING if backfills else (*LISTS, *NODE_RULES, *NODE_RULES))
+    }
+    scenario: Scenario = {
         "name": f"engines-{seed}",
         "platform": {"nodes": groups},
         "workload": workload,
-        "scheduler": {
-            "name": random.choice(BACKFILLING if backfills else (*LISTS, *NODE_RULES, *NODE_RULES))
-        },
+        "scheduler": scheduler,
         "kill_at_walltime": random.random() < 0.5,
     }
+    if random.random() < 0.5:
+        _add_power(random, scenario)
+    return scenario
+
+
+def _add_power(random: Random, scenario: Scenario) -> None:
+    """Add power states to some node groups, and a power manager."""
+    timeout_s, groups = random.choice((0, 0, 0.1, 30, 600, 5000)), scenario["platform"]["nodes"]
+    managers = ({"name": "timeout"}, {"name": "keep-idle", "warm": random.choice((0, 1, 3, 100))})
+    scenario["scheduler"]["power"] = {**random.choice(managers), "timeout_s": timeout_s}
+    scenario["seed"] = random.randint(0, 5)
+    for group in groups:
+        if group is groups[0] or random.random() < 0.8:
+            group["power_states"] = {
+                "sleep_w": random.choice((0, 5.3)),
+                "switch_on_w": random.choice((0, 120.7)),
+                "switch_off_w": random.choice((0, 80.1)),
+                "switch_on_s": random.choice((0, 5, 60, 300.5)),
+                "switch_off_s": random.choice((0, 5, 60.2)),
+                "switch_on_sd_s": random.choice((0, 0, 20)),
+                "switch_off_sd_s": random.choice((0, 0, 3)),
+            }
 
 
 def failure_of(scenario: Scenario, folder: Path) -> str:

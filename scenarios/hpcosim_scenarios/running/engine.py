@@ -11,10 +11,9 @@ from hpcosim_compiled import policies
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Workload
 from hpcosim_scenarios.running.in_process import REPORT_EVERY_S, Report, finished
-from hpcosim_scenarios.running.library import LoadedScenario, rules_of
+from hpcosim_scenarios.running.library import LoadedScenario, rules_of, switching_chance
 from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_scenarios.running.warnings import Warn
-from hpcosim_schedulers.power.settings import AlwaysOn
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.economics import UNKNOWN
 from hpcosim_sim.record.results import Also, Run, metrics_of
@@ -79,7 +78,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
 
-        if not is_warm(policies.part_of(scenario.platform, chosen.name)):
+        if not is_warm(policies.part_of(scenario.platform, chosen.name, chosen.power)):
             why = f"{count} take less time than compiling the engine, which engine: compiled does"
             return EngineChoice(False, why)
     return EngineChoice(True, f"it supports all of the run, which has {count}")
@@ -89,8 +88,11 @@ def _missing(scenario: Scenario, chosen: Chosen) -> str:
     """Return what the compiled engine does not support, apart from jobs and platform."""
     if policies.policy_code(chosen.name) is None:
         return f"the scheduler {chosen.name}"
-    if not isinstance(chosen.power, AlwaysOn) or chosen.awareness != "unaware":
-        return "power managers and awareness of power states"
+    power = policies.unsupported_power(scenario.platform, chosen.power, chosen.awareness)
+    if power:
+        return power
+    if policies.manager_code(chosen.power) is not None and not scenario.wake_on_allocation:
+        return "wake_on_allocation: false"
     if chosen.explain:
         return "explanations of the scheduler"
     if scenario.signals is not None or scenario.failures is not None or scenario.actions:
@@ -134,11 +136,17 @@ def compiled_simulation(
         from hpcosim_compiled.compiler import is_warm
         from hpcosim_compiled.simulation import CompiledSimulation
 
-        if not is_warm(policies.part_of(loaded.scenario.platform, chosen.name)):
+        if not is_warm(policies.part_of(loaded.scenario.platform, chosen.name, chosen.power)):
             warn("the engine is compiled for its first use, which may take over a minute")
         rates = loaded.economics.rates if loaded.economics else UNKNOWN
         simulation = CompiledSimulation(
-            loaded.scenario.platform, loaded.jobs, rules_of(loaded.scenario), chosen.name, rates
+            loaded.scenario.platform,
+            loaded.jobs,
+            rules_of(loaded.scenario),
+            chosen.name,
+            rates,
+            chosen.power,
+            switching_chance(loaded.scenario.seed),
         )
         simulation.prepare()
     except Exception as error:  # whatever Numba raises where it does not support the machine

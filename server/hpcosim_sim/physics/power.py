@@ -154,7 +154,10 @@ class GroupMeter:
         self._sum_power()
 
     def _sum_power(self) -> None:
-        resting_w: float = sum(map(mul, self._node_w[IDLE:], self._nodes[IDLE:]))
+        nodes, node_w = self._nodes, self._node_w
+        resting_w = node_w[IDLE] * nodes[IDLE]
+        for state in range(IDLE + 1, len(NODE_STATES)):  # `sum` differs from Python 3.12 on
+            resting_w += node_w[state] * nodes[state]
         self.power_w = self._computing_w + resting_w
 
     def node_power_w(self, power: RecordedState, tasks: tuple[int, ...]) -> float:

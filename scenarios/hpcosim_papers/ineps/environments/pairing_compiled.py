@@ -268,6 +268,7 @@ def play(
             states.rows,
             states.keys,
             own,
+            None,
         )
         forecast = Forecasts(
             forecasts.sites[place],

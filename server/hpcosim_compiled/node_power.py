@@ -1,0 +1,202 @@
+"""The power states of nodes, and the jobs that wait for their nodes to boot.
+
+As `hpcosim_sim.physics.node_power` and `hpcosim_sim.engine.engine.Switching`, with the estimates of
+`hpcosim_client.nodes.NodePool`. A node that is being switched off has no free cores; other nodes
+can be allocated whatever their state is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpcosim_compiled.compiler import compiled, compiled_apart
+from hpcosim_compiled.energy import note_peak, settle, sum_power
+from hpcosim_compiled.state import (
+    ALLOCATED,
+    CHANGES_PER_NODE,
+    ON,
+    PER_KIND,
+    PLACES_PER_CORE,
+    SLEEPING,
+    SWITCHING_OFF,
+    SWITCHING_ON,
+    WAITING,
+    WHOLE_NODES,
+    Power,
+    Processors,
+    State,
+)
+from hpcosim_compiled.timers import set_timer
+
+
+@compiled
+def next_power_s(state: State, power: Power | None) -> float:
+    """Return the next time at which a node or the power manager does something; infinity: never."""
+    if power is None:
+        return np.inf
+    own = power.g[0]
+    if own.has_changed:
+        return state.g[0].now_s
+    if own.timers == 0:
+        return own.alarm_s
+    return min(own.alarm_s, power.timers[power.timers[0].subject].at_s)
+
+
+@compiled
+def is_short(state: State, power: Power | None) -> bool:
+    """Return whether an array may have too little room for the next instant; see `with_room`."""
+    if power is None:
+        return len(state.places) - state.g[0].places < state.g[0].cores
+    own, nodes = power.g[0], len(power.nodes)
+    return (
+        len(state.places) - state.g[0].places < PLACES_PER_CORE * state.g[0].cores
+        or len(power.changes) - own.changes < CHANGES_PER_NODE * nodes
+        or len(power.draws) - own.drawn < nodes
+    )
+
+
+@compiled_apart
+def switch(state: State, power: Power, node: int) -> None:
+    """Let a node without tasks enter the next power state, and set the timer that ends it."""
+    g, own, each = state.g[0], power.g[0], power.nodes[node]
+    number = state.nodes[node].kind
+    kind = state.kinds[number]
+    note_peak(state)
+    settle(kind, power, number, g.now_s)
+    if each.state == ON:
+        kind.idle -= 1
+        own.nodes_off += 1
+    else:
+        power.kinds[PER_KIND * number + each.state].nodes -= 1
+    each.state, each.since_s = (each.state + 1) % PER_KIND, g.now_s
+    if each.state == ON:
+        kind.idle += 1
+        own.nodes_off -= 1
+    else:
+        power.kinds[PER_KIND * number + each.state].nodes += 1
+    sum_power(kind, power, number)
+    if each.state == SWITCHING_OFF:
+        g.free_cores -= state.free[node]
+        state.free[node] = 0
+    elif each.state == SLEEPING:
+        state.free[node] = state.nodes[node].capacity
+        g.free_cores += state.free[node]
+        g.lowest = min(g.lowest, node)
+    change = power.changes[own.changes]
+    change.at, change.at_s, change.node, change.state = g.changes, g.now_s, node, each.state
+    own.changes += 1
+    own.has_changed = True
+    times = power.kinds[PER_KIND * number + each.state]
+    lasts_s = times.lasts_s
+    if times.lasts_sd_s != 0.0:
+        lasts_s = max(lasts_s + times.lasts_sd_s * power.draws[own.drawn], 0.0)
+        own.drawn += 1
+    if lasts_s < np.inf:
+        set_timer(own, power.timers, node, g.now_s + lasts_s, 0)
+
+
+@compiled
+def expected_on_s(state: State, power: Power, node: int, at_s: float) -> float:
+    """Return when a node would be on if it were switched on at a time, by the mean times."""
+    each, first = power.nodes[node], PER_KIND * state.nodes[node].kind
+    if each.state == SWITCHING_ON:
+        return max(each.since_s + power.kinds[first + SWITCHING_ON].lasts_s, at_s)
+    if each.state == SLEEPING:
+        return at_s + power.kinds[first + SWITCHING_ON].lasts_s
+    return at_s
+
+
+@compiled
+def is_any(power: Power, power_state: int) -> bool:
+    """Return whether any node is in a power state other than on."""
+    for which in range(power_state, len(power.kinds), PER_KIND):
+        if power.kinds[which].nodes > 0:
+            return True
+    return False
+
+
+@compiled
+def is_boot_late(state: State, power: Power | None) -> bool:
+    """Return whether a node should be on by the mean time of switching, but is not."""
+    if power is not None and is_any(power, SWITCHING_ON):
+        for node in range(len(power.nodes)):
+            due_s = expected_on_s(state, power, node, -np.inf)
+            if power.nodes[node].state == SWITCHING_ON and due_s <= state.g[0].now_s:
+                return True
+    return False
+
+
+# Jobs that wait for their nodes.
+
+
+@compiled_apart
+def hold(state: State, processors: Processors | None, power: Power, row: int, entries: int) -> bool:
+    """Allocate places behind the last one to a job if a node of them is not on.
+
+    The places are kept in `Power.booting`, because the job has no period yet.
+
+    Returns:
+        Whether the job waits for its nodes.
+    """
+    g, own, job = state.g[0], power.g[0], power.jobs[row]
+    if own.nodes_off == 0:
+        return False
+    job.nodes_off, job.ready_s = 0, g.now_s
+    for entry in range(g.places, g.places + entries):
+        node = state.places[entry].node
+        job.nodes_off += power.nodes[node].state != ON
+        job.ready_s = max(job.ready_s, expected_on_s(state, power, node, g.now_s))
+    if job.nodes_off == 0:
+        return False
+    state.jobs[row].state = ALLOCATED
+    for entry in range(g.places, g.places + entries):
+        place, booting = state.places[entry], power.booting[own.booting]
+        booting.row, booting.node, booting.tasks = row, place.node, place.tasks
+        own.booting += 1
+        _add_held(state, processors, row, place.node, place.tasks, 1)
+    for entry in range(g.places, g.places + entries):
+        if power.nodes[state.places[entry].node].state == SLEEPING:
+            switch(state, power, state.places[entry].node)
+    return True
+
+
+@compiled_apart
+def take_booted(state: State, processors: Processors | None, power: Power, first: int) -> int:
+    """Move the nodes of a job behind the last place, where they are free until the job starts.
+
+    Args:
+        state: the simulation.
+        processors: its processors.
+        power: its power states.
+        first: the first entry of the job in `Power.booting`.
+
+    Returns:
+        Number of places.
+    """
+    g, own = state.g[0], power.g[0]
+    row, last = power.booting[first].row, first
+    while last < own.booting and power.booting[last].row == row:
+        place, booting = state.places[g.places + last - first], power.booting[last]
+        place.node, place.tasks = booting.node, booting.tasks
+        _add_held(state, processors, row, place.node, place.tasks, -1)
+        last += 1
+    own.booting -= last - first
+    for entry in range(first, own.booting):
+        later = power.booting[entry + last - first]
+        booting = power.booting[entry]
+        booting.row, booting.node, booting.tasks = later.row, later.node, later.tasks
+    state.jobs[row].state = WAITING
+    return last - first
+
+
+@compiled
+def _add_held(
+    state: State, processors: Processors | None, row: int, node: int, tasks: int, sign: int
+) -> None:
+    """Take what a job holds on a node, or give it back."""
+    held = state.nodes[node].capacity if state.jobs[row].placement == WHOLE_NODES else tasks
+    state.free[node] -= sign * held
+    state.g[0].free_cores -= sign * held
+    state.g[0].lowest = min(state.g[0].lowest, node)
+    if processors is not None:
+        processors.nodes[node].memory_mb += sign * tasks * processors.needs[row].memory_mb
