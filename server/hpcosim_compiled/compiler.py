@@ -18,6 +18,7 @@ import platformdirs
 from hpcosim_protocol import platform
 from hpcosim_schedulers.agents.batch import scene
 from hpcosim_schedulers.heuristics import list_scheduling
+from hpcosim_schedulers.power import timeout
 from hpcosim_sim.record import metrics, recording
 from hpcosim_workloads import table
 
@@ -40,7 +41,7 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     it, because its code is executed.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    modules = (list_scheduling, metrics, platform, recording, scene, table, *uses)
+    modules = (list_scheduling, metrics, platform, recording, scene, table, timeout, *uses)
     others = (Path(module.__file__ or "") for module in modules)
     for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())

@@ -15,8 +15,9 @@ from hpcosim_schedulers.heuristics.easy import AGED_S, WINDOW_JOBS
 from hpcosim_schedulers.heuristics.easy import RULES as HEAD_RULES
 from hpcosim_schedulers.heuristics.job_node import JOB_KEYS, parse_job_node
 from hpcosim_schedulers.heuristics.list_scheduling import CHANGING, FIXED
-from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, KeepIdle, Timeout
+from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, KeepIdle, OffAtNight, Timeout
 from hpcosim_schedulers.power.settings import Power as PowerSettings
+from hpcosim_schedulers.power.timeout import spans_s
 from hpcosim_workloads.table import JobTable
 
 KINDS = ("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node")
@@ -29,7 +30,7 @@ KEYS = ("", *CHANGING)
 NODE_ORDERS = ("none", "high-gflops", "low-power", "high-cores", "high-mem", "high-mem-used")
 """Orders of the nodes of `job-node`."""
 
-MANAGERS = ("timeout", "keep-idle")
+MANAGERS = ("timeout", "keep-idle", "off-at-night")
 """Kinds of power managers."""
 
 ALWAYS_ON = AlwaysOn()
@@ -113,6 +114,9 @@ def manager_code(power: PowerSettings) -> ManagerCode | None:
             return ManagerCode(MANAGERS.index("timeout"), timeout_s)
         case KeepIdle(warm, timeout_s):
             return ManagerCode(MANAGERS.index("keep-idle"), timeout_s, warm)
+        case OffAtNight(off, _, origin_s):
+            windows = tuple(span_s for text in off for span_s in spans_s(text))
+            return ManagerCode(MANAGERS.index("off-at-night"), windows=windows, origin_s=origin_s)
     return None
 
 
@@ -133,7 +137,10 @@ def unsupported_power(platform: Platform, power: PowerSettings, awareness: Aware
     """
     if isinstance(power, AlwaysOn):
         return ""
-    if manager_code(power) is None or (isinstance(power, Timeout) and power.wait_price_w):
+    has_more = (isinstance(power, Timeout) and power.wait_price_w is not None) or (
+        isinstance(power, OffAtNight) and power.keep_on
+    )
+    if manager_code(power) is None or has_more:
         return f"the power manager {power.__struct_config__.tag} with these settings"
     if awareness != "unaware":
         return f"power_awareness: {awareness}"

@@ -11,8 +11,11 @@ from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.node_power import switch
 from hpcosim_compiled.policies import MANAGERS
 from hpcosim_compiled.state import ON, SLEEPING, SWITCHING_ON, Power, State
+from hpcosim_schedulers.power import timeout
 
-KEEP_IDLE = MANAGERS.index("keep-idle")
+KEEP_IDLE, OFF_AT_NIGHT = MANAGERS.index("keep-idle"), MANAGERS.index("off-at-night")
+
+_at_clock = compiled(timeout.at_clock)
 
 
 @compiled
@@ -27,6 +30,13 @@ def manage(state: State, power: Power | None) -> None:
 def _manage(state: State, power: Power) -> None:
     own = power.g[0]
     ready = spare = _update_idle(state, power)
+    if own.kind == OFF_AT_NIGHT:
+        off, own.alarm_s = _at_clock(power.windows, state.g[0].now_s, own.origin_s)
+        if off:
+            _switch_off_all(state, power)
+        else:
+            _switch_on(state, power, len(power.nodes))
+        return
     if own.kind == KEEP_IDLE:
         spare = max(ready - own.warm, 0)
     _switch_off(state, power, spare)
@@ -70,6 +80,15 @@ def _switch_off(state: State, power: Power, most: int) -> None:
                 most -= 1
             elif each.idle_since_s < own.idle_since_s:  # it may be NaN
                 own.idle_since_s = each.idle_since_s
+
+
+@compiled
+def _switch_off_all(state: State, power: Power) -> None:
+    """Switch off all idle nodes, in the order of their numbers."""
+    for node in range(len(power.nodes)):
+        if not np.isnan(power.nodes[node].idle_since_s):
+            power.nodes[node].idle_since_s = np.nan
+            switch(state, power, node)
 
 
 @compiled

@@ -156,6 +156,7 @@ MANAGER = np.dtype(
         ("kind", "i8"),  # index into `policies.MANAGERS`
         ("timeout_s", "f8"),
         ("warm", "i8"),  # nodes
+        ("origin_s", "f8"),  # second of the week at time 0
         ("alarm_s", "f8"),  # next time at which it is called; infinity: none
         ("idle_since_s", "f8"),  # of the node that is idle for the longest time; infinity: none
         ("nodes_off", "i8"),  # nodes that are not on
@@ -270,6 +271,7 @@ class Power(NamedTuple):
         changes: a `POWER_CHANGE` for each change; replaced by a longer array when it is full.
         draws: samples of the standard normal distribution for times of switching; replaced by
             further ones when few are left.
+        windows: int64[windows, 2]; see `ManagerCode`.
     """
 
     g: Records
@@ -280,6 +282,7 @@ class Power(NamedTuple):
     timers: Records
     changes: Records
     draws: NDArray[np.float64]
+    windows: Ints
 
 
 class State(NamedTuple):
@@ -342,11 +345,15 @@ class ManagerCode(NamedTuple):
         kind: index into `policies.MANAGERS`.
         timeout_s: idle time after which a node is switched off, s.
         warm: number of idle nodes that stay on.
+        windows: begin and end of the times in which idle nodes are off; see `timeout.at_clock`.
+        origin_s: second of the week at which the simulation starts.
     """
 
     kind: int
-    timeout_s: float
+    timeout_s: float = 0.0
     warm: int = 0
+    windows: tuple[tuple[int, int], ...] = ()
+    origin_s: float = 0.0
 
 
 def initial_state(
@@ -476,7 +483,8 @@ def _processors(
 def _power(platform: Platform, jobs: int, manager: ManagerCode) -> Power:
     """Return the power states with all nodes on; there are no changes and draws yet."""
     g = records(MANAGER, 1)
-    g.kind, g.timeout_s, g.warm = manager
+    g.kind, g.timeout_s, g.warm = manager.kind, manager.timeout_s, manager.warm
+    g.origin_s = manager.origin_s
     g.alarm_s = np.inf
     nodes = records(POWER_NODE, platform.node_count)
     can_sleep = [group.power_states is not None for group in platform.nodes]
@@ -508,6 +516,7 @@ def _power(platform: Platform, jobs: int, manager: ManagerCode) -> Power:
         timers=timers,
         changes=records(POWER_CHANGE, 0),
         draws=np.zeros(0),
+        windows=np.array(manager.windows, np.int64).reshape(-1, 2),
     )
 
 

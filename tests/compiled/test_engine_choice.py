@@ -26,6 +26,7 @@ from support.engines import differences
 from support.experiments import carry_out, write
 
 TIMEOUT = {"name": "timeout", "timeout_s": 60}
+SLURM = {"name": "slurm", "suspend_time_s": 60}
 STATES = {
     "platform.nodes.0.power_states": {
         "sleep_w": 1,
@@ -109,7 +110,7 @@ def test_an_experiment_of_many_small_runs_has_the_same_results(
         ({"scheduler.name": "slurm"}, "the scheduler slurm"),
         ({"scheduler.name": "easy-random"}, "the scheduler easy-random"),
         ({"scheduler.explain": True}, "explanations"),
-        ({"scheduler.power": {"name": "off-at-night"}, **STATES}, "the power manager off-at-night"),
+        ({"scheduler.power": SLURM, **STATES}, "the power manager slurm"),
         ({"scheduler.power": TIMEOUT, "scheduler.power_awareness": "aware", **STATES}, "aware"),
         ({"dynamic_jobs": True}, "dynamic_jobs"),
         ({"stuck_after_wakeups": 1}, "stuck_after_wakeups"),

@@ -120,7 +120,11 @@ def _add_power(random: Random, scenario: Scenario) -> None:
     """Add power states to some node groups, and a power manager."""
     timeout_s, groups = random.choice((0, 0, 0.1, 30, 600, 5000)), scenario["platform"]["nodes"]
     managers = ({"name": "timeout"}, {"name": "keep-idle", "warm": random.choice((0, 1, 3, 100))})
-    scenario["scheduler"]["power"] = {**random.choice(managers), "timeout_s": timeout_s}
+    power: dict[str, Any] = {**random.choice(managers), "timeout_s": timeout_s}
+    if random.random() < 0.2:
+        off = random.choice((["00:00-00:30"], ["Mon 00:10-00:20", "Thu 00:15-01:00"]))
+        power = {"name": "off-at-night", "off": off, "origin_s": random.choice((0, 259_200))}
+    scenario["scheduler"]["power"] = power
     scenario["seed"] = random.randint(0, 5)
     for group in groups:
         if group is groups[0] or random.random() < 0.8:

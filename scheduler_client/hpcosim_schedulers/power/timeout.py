@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -118,21 +118,27 @@ def spans_s(window: str) -> Iterator[tuple[int, int]]:
         yield midnight_s + begin_s, midnight_s + end_s + (int(DAY_S) if end_s <= begin_s else 0)
 
 
-def at_clock(windows: list[tuple[int, int]], now_s: float, origin_s: float) -> tuple[bool, float]:
+def at_clock(
+    windows: Sequence[Sequence[int]] | Ints, now_s: float, origin_s: float
+) -> tuple[bool, float]:
     """Return whether a time is in a window, and the next time at which a window begins or ends.
 
-    A window includes its begin, not its end.
+    A window includes its begin, not its end. The compiled engine compiles this function.
 
     Args:
         windows: begin and end, seconds after Monday midnight, as from `spans_s`; at least one.
         origin_s: second of the week at which the simulation starts.
     """
     week = math.floor((now_s + origin_s) / WEEK_S)
+    off, next_s = False, math.inf
     # The weeks around too: windows reach over the end of a week, and the division is rounded.
-    spans_s = [
-        (begin_s + each * WEEK_S - origin_s, end_s + each * WEEK_S - origin_s)
-        for each in (week - 1, week, week + 1)
-        for begin_s, end_s in windows
-    ]
-    off = any(begin_s <= now_s < end_s for begin_s, end_s in spans_s)
-    return off, min(bound_s for span_s in spans_s for bound_s in span_s if bound_s > now_s)
+    for each in (week - 1, week, week + 1):
+        for place in range(len(windows)):
+            begin_s = windows[place][0] + each * WEEK_S - origin_s
+            end_s = windows[place][1] + each * WEEK_S - origin_s
+            off = off or begin_s <= now_s < end_s
+            if now_s < begin_s < next_s:
+                next_s = begin_s
+            elif now_s < end_s < next_s:
+                next_s = end_s
+    return off, next_s
