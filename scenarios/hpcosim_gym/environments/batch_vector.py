@@ -28,6 +28,12 @@ from hpcosim_gym.environments.batch_task import (
     first_job,
     no_decision,
 )
+from hpcosim_gym.environments.vectors import (
+    check_autoreset,
+    check_running,
+    reset_mask,
+    seeds_of,
+)
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_schedulers.agents.batch.scene import (
     CLUSTER,
@@ -50,7 +56,8 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
 
     It equals `gymnasium.make_vec(..., "sync")`, step by step, without the views. The workload is
     read once. An environment whose episode is over is reset by the next step, which ignores its
-    action and has the reward 0 (`AutoresetMode.NEXT_STEP`).
+    action and has the reward 0 (`AutoresetMode.NEXT_STEP`). With `AutoresetMode.DISABLED`,
+    `reset(options={"reset_mask": over})` resets the environments of a mask, bool[num_envs].
 
     Where Numba is installed (`pip install 'hpcosim[fast]'`), the compiled engine steps all
     environments in one call; the more environments, the faster. Its first use on a machine compiles
@@ -64,6 +71,7 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
 
     Args:
         num_envs: number of environments, >= 1.
+        autoreset_mode: `NEXT_STEP` or `DISABLED`.
         scenario, overrides, observation, invalid, task, jobs, **settings: see `BatchSchedulingEnv`.
 
     Raises:
@@ -71,7 +79,9 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
             1.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as Gymnasium declares it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self,
@@ -84,6 +94,7 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
         task: BatchTask | None = None,
         jobs: JobTable | None = None,
         render_mode: str | None = None,
+        autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
         **settings: int | float | Objective | Cost,
     ) -> None:
         if num_envs < 1:
@@ -105,6 +116,8 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
         self.single_action_space = first.action_space
         self.observation_space = batch_space(first.observation_space, num_envs)
         self.action_space = batch_space(first.action_space, num_envs)
+        self.autoreset_mode = check_autoreset(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
         self._started = False
 
     def reset(
@@ -113,18 +126,17 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start a new episode in every environment.
+        """Start a new episode in every environment, or in those of `options["reset_mask"]`.
 
         Args:
             seed: seeds of the environments, or an integer s for s, s + 1, ...
             options: see `BatchSchedulingEnv.reset`.
         """
-        count = self.num_envs
-        seeds = [seed] * count if seed is None else seed
-        if isinstance(seeds, int):
-            seeds = range(seeds, seeds + count)
+        seeds, chosen = seeds_of(seed, self.num_envs), reset_mask(options, self.num_envs)
+        if not self._started:
+            chosen[:] = True
         self._started = True
-        return self._shown(self._runs.reset(seeds, options))
+        return self._shown(self._runs.reset(seeds, options, chosen))
 
     def step(self, actions: Ints) -> tuple[Observation, Floats, Bools, Bools, dict[str, Any]]:
         """Choose a job in every environment and simulate to the next decisions.
@@ -133,7 +145,7 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
             actions: int64[num_envs].
 
         Raises:
-            ResetNeeded: no episode has started.
+            ResetNeeded: no episode has started, or one is over and not reset automatically.
             InvalidAction: there is not one action for each environment; see also
                 `BatchSchedulingEnv.step`.
         """
@@ -141,6 +153,8 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
             raise ResetNeeded("no episode has started; call reset() before step()")
         if len(actions) != self.num_envs:
             raise InvalidAction(f"action: expected {self.num_envs} integers, got {len(actions)}")
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            check_running(self._runs.ended)
         seen = self._runs.step(actions)
         observation, info = self._shown(seen)
         return observation, seen.rewards, seen.over, np.zeros_like(seen.over), info
@@ -187,16 +201,32 @@ class _Steps(NamedTuple):
 Options = dict[str, Any] | None
 
 
+_Step = tuple[Any, float, bool, bool, dict[str, Any]]
+"""What a step of a single environment returns."""
+
+
 class _Singles:
     """Single environments, one after the other."""
 
     def __init__(self, first: BatchSchedulingEnv, count: int) -> None:
         self._envs = [first.another("flat") for _ in range(count)]
+        self._last: list[_Step] = []
 
-    def reset(self, seeds: Sequence[int | None], options: Options) -> _Steps:
+    @property
+    def ended(self) -> Bools:
+        """Which episodes are over, bool[num_envs]."""
+        return np.array([env.done for env in self._envs])
+
+    def reset(self, seeds: Sequence[int | None], options: Options, chosen: Bools) -> _Steps:
         """See `BatchSchedulingVectorEnv`."""
-        pairs = zip(self._envs, seeds, strict=True)
-        return self._joined([_begun(*env.reset(seed=one, options=options)) for env, one in pairs])
+        return self._joined(
+            [
+                _begun(*env.reset(seed=seeds[place], options=options))
+                if chosen[place]
+                else self._last[place]
+                for place, env in enumerate(self._envs)
+            ]
+        )
 
     def step(self, actions: Ints) -> _Steps:
         """See `BatchSchedulingVectorEnv`."""
@@ -207,7 +237,8 @@ class _Singles:
             ]
         )
 
-    def _joined(self, steps: Sequence[tuple[Any, float, bool, bool, dict[str, Any]]]) -> _Steps:
+    def _joined(self, steps: list[_Step]) -> _Steps:
+        self._last = steps
         seen, rewards, over, _, infos = zip(*steps, strict=True)
         last = [*METRICS, *TOTALS]
         return _Steps(
@@ -220,7 +251,7 @@ class _Singles:
         )
 
 
-def _begun(seen: Observation, info: dict[str, Any]) -> tuple[Any, float, bool, bool, Any]:
+def _begun(seen: Observation, info: dict[str, Any]) -> _Step:
     """Return the step that was a reset."""
     return seen, 0.0, False, False, info
 
@@ -253,16 +284,22 @@ class _Compiled:
         self._task, self._jobs, self._invalid = first.task, first.workload, invalid
         self._episodes = episodes
         self._random: list[np.random.Generator | None] = [None] * count
-        self._spent = np.zeros(count)
+        self._spent, self._seen = np.zeros(count), np.zeros((count, 0), np.float32)
 
-    def reset(self, seeds: Sequence[int | None], options: Options) -> _Steps:
+    @property
+    def ended(self) -> Bools:
+        """Which episodes are over, bool[num_envs]."""
+        ended: Bools = self._episodes.choices == 0
+        return ended
+
+    def reset(self, seeds: Sequence[int | None], options: Options, chosen: Bools) -> _Steps:
         """See `BatchSchedulingVectorEnv`."""
-        for place, (_, seed) in enumerate(zip(self._random, seeds, strict=True)):
-            if seed is not None:
-                self._random[place], _ = np_random(seed)
+        for place in np.flatnonzero(chosen).tolist():
+            if seeds[place] is not None:
+                self._random[place], _ = np_random(seeds[place])
         first = first_job(options, self._task, self._jobs)
-        count = len(self._random)
-        return self._played(np.full(count, BEGIN), np.zeros(count, np.int64), first)
+        actions = np.where(chosen, BEGIN, LEAVE)
+        return self._played(actions, np.zeros_like(actions), first)
 
     def step(self, actions: Ints) -> _Steps:
         """See `BatchSchedulingVectorEnv`."""
@@ -285,7 +322,7 @@ class _Compiled:
 
     def _played(self, actions: Ints, taken: Ints, first: int | None) -> _Steps:
         """Play all environments, and those that begin until they have a decision."""
-        begun, episodes = actions == BEGIN, self._episodes
+        begun, left, episodes = actions == BEGIN, actions == LEAVE, self._episodes
         pending, now = np.flatnonzero(begun).tolist(), actions
         seen = None
         for _ in range(draws(self._task, first)):
@@ -305,6 +342,9 @@ class _Compiled:
             now[pending] = BEGIN
         else:
             raise no_decision()
+        if left.any():
+            seen[left] = self._seen[left]
+        self._seen = seen
         costs = np.where(begun, 0.0, episodes.costs)
         rewards = np.where(begun, 0.0, (self._spent - costs) / self._task.reward_scale)
         self._spent = costs

@@ -16,6 +16,12 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Bools, Floats, Ints
 from hpcosim_compiled.policies import missing_package
 from hpcosim_gym.environments.arguments import TOTALS
+from hpcosim_gym.environments.vectors import (
+    check_autoreset,
+    check_running,
+    reset_mask,
+    seeds_of,
+)
 from hpcosim_papers.ineps.agent.site import Kind
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import (
@@ -40,7 +46,8 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
 
     It equals `gymnasium.make_vec(..., "sync")`, step by step. The workload is read once. An
     environment whose episode is over is reset by the next step, which ignores its action and has
-    the reward 0 (`AutoresetMode.NEXT_STEP`).
+    the reward 0 (`AutoresetMode.NEXT_STEP`). With `AutoresetMode.DISABLED`,
+    `reset(options={"reset_mask": over})` resets the environments of a mask, bool[num_envs].
 
     Where Numba is installed (`pip install 'hpcosim[fast]'`), the compiled engine steps all
     environments in one call; the more environments, the faster. Its first use on a machine compiles
@@ -53,6 +60,7 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
 
     Args:
         num_envs: number of environments, >= 1.
+        autoreset_mode: `NEXT_STEP` or `DISABLED`.
         scenario, overrides, reward, reward_scale, baseline_costs, max_decisions, invalid, task,
             jobs, **settings: see `JobNodePairingEnv`.
 
@@ -60,7 +68,9 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
         ScenarioError, WorkloadError, ValueError: see `JobNodePairingEnv`, or `num_envs` is below 1.
     """
 
-    metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012 - as Gymnasium declares it
+    metadata: dict[str, Any] = {  # noqa: RUF012 - as Gymnasium declares it
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self,
@@ -76,6 +86,7 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
         task: PairingTask | None = None,
         jobs: JobTable | None = None,
         render_mode: str | None = None,
+        autoreset_mode: AutoresetMode = AutoresetMode.NEXT_STEP,
         **settings: Any,
     ) -> None:
         if num_envs < 1:
@@ -100,6 +111,8 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
         self.single_action_space = first.action_space
         self.observation_space = batch_space(first.observation_space, num_envs)
         self.action_space = batch_space(first.action_space, num_envs)
+        self.autoreset_mode = check_autoreset(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": autoreset_mode}
         self._started = False
 
     def reset(
@@ -108,20 +121,20 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[Rows, dict[str, Any]]:
-        """Start a new episode in every environment.
+        """Start a new episode in every environment, or in those of `options["reset_mask"]`.
 
         Args:
             seed: seeds of the environments, or an integer s for s, s + 1, ...
-            options: ignored.
+            options: only `reset_mask`.
 
         Raises:
             PolicyError: see `JobNodePairingEnv.reset`.
         """
-        seeds = [seed] * self.num_envs if seed is None else seed
-        if isinstance(seeds, int):
-            seeds = range(seeds, seeds + self.num_envs)
+        seeds, chosen = seeds_of(seed, self.num_envs), reset_mask(options, self.num_envs)
+        if not self._started:
+            chosen[:] = True
         self._started = True
-        return self._shown(self._runs.reset(seeds), has_taken=False)
+        return self._shown(self._runs.reset(seeds, chosen), has_taken=False)
 
     def step(self, actions: Ints) -> tuple[Rows, Floats, Bools, Bools, dict[str, Any]]:
         """Carry out an action in every environment and simulate to the next decisions.
@@ -130,7 +143,7 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
             actions: int64[num_envs].
 
         Raises:
-            ResetNeeded: no episode has started.
+            ResetNeeded: no episode has started, or one is over and not reset automatically.
             InvalidAction: there is not one action for each environment; see also
                 `JobNodePairingEnv.step`.
             PolicyError: see `JobNodePairingEnv.step`.
@@ -139,6 +152,8 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
             raise ResetNeeded("no episode has started; call reset() before step()")
         if len(actions) != self.num_envs:
             raise InvalidAction(f"action: expected {self.num_envs} integers, got {len(actions)}")
+        if self.autoreset_mode == AutoresetMode.DISABLED:
+            check_running(self._runs.ended)
         steps = self._runs.step(actions)
         rows, info = self._shown(steps, has_taken=self._invalid == "first")
         return rows, steps.rewards, steps.over, steps.truncated, info
@@ -177,30 +192,40 @@ class _Steps(NamedTuple):
     metrics: dict[int, dict[str, float]]
 
 
+_Step = tuple[Any, float, bool, bool, dict[str, Any]]
+"""What a step of a single environment returns."""
+
+
 class _Singles:
     """Single environments, one after the other."""
 
     def __init__(self, first: JobNodePairingEnv, count: int) -> None:
         self._envs = [first.another() for _ in range(count)]
-        self._ended = np.zeros(count, np.bool_)
+        self.ended = np.ones(count, np.bool_)
+        self._last: list[_Step] = []
 
-    def reset(self, seeds: Sequence[int | None]) -> _Steps:
+    def reset(self, seeds: Sequence[int | None], chosen: Bools) -> _Steps:
         """See `JobNodePairingVectorEnv`."""
-        pairs = zip(self._envs, seeds, strict=True)
-        return self._joined([_begun(*env.reset(seed=seed)) for env, seed in pairs])
+        return self._joined(
+            [
+                _begun(*env.reset(seed=seeds[place])) if chosen[place] else self._last[place]
+                for place, env in enumerate(self._envs)
+            ]
+        )
 
     def step(self, actions: Ints) -> _Steps:
         """See `JobNodePairingVectorEnv`."""
         steps = [
             _begun(*env.reset()) if ended else env.step(action)
-            for env, ended, action in zip(self._envs, self._ended, actions, strict=True)
+            for env, ended, action in zip(self._envs, self.ended, actions, strict=True)
         ]
         return self._joined(steps)
 
-    def _joined(self, steps: Sequence[tuple[Any, float, bool, bool, dict[str, Any]]]) -> _Steps:
+    def _joined(self, steps: list[_Step]) -> _Steps:
+        self._last = steps
         rows, rewards, over, truncated, infos = zip(*steps, strict=True)
         ended = np.array(over)
-        self._ended = ended | np.array(truncated)
+        self.ended = ended | np.array(truncated)
         return _Steps(
             np.stack(rows),
             np.stack([info["action_mask"] for info in infos]),
@@ -215,7 +240,7 @@ class _Singles:
         )
 
 
-def _begun(rows: Rows, info: dict[str, Any]) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+def _begun(rows: Rows, info: dict[str, Any]) -> _Step:
     """Return the step that was a reset."""
     return rows, 0.0, False, False, info
 
@@ -245,21 +270,19 @@ class _Compiled:
     def __init__(self, first: JobNodePairingEnv, episodes: PairingEpisodes, count: int) -> None:
         self._first, self._episodes = first, episodes
         self._decisions = np.zeros(count, np.int64)
-        self._ended = np.ones(count, np.bool_)
+        self.ended = np.ones(count, np.bool_)
         baselines = [first.baseline_costs.get(kind, 0.0) for kind in episodes.kinds[0]]
         self._baselines = np.array([*baselines, 0.0])  # the last: no job was placed
         self._cost, self._now_s = np.zeros(count), np.zeros(count)
 
-    def reset(self, seeds: Sequence[int | None]) -> _Steps:
-        """See `JobNodePairingVectorEnv`."""
-        if len(seeds) != len(self._ended):
-            raise ValueError(f"seed: expected {len(self._ended)} seeds, got {len(seeds)}")
-        self._ended[:] = True
-        return self._played(np.zeros(len(seeds), np.int64))
+    def reset(self, seeds: Sequence[int | None], chosen: Bools) -> _Steps:
+        """See `JobNodePairingVectorEnv`; an episode draws no random numbers."""
+        return self._played(np.where(chosen, BEGIN, LEAVE))
 
     def step(self, actions: Ints) -> _Steps:
         """See `JobNodePairingVectorEnv`."""
-        return self._played(self._allowed(actions))
+        allowed = self._allowed(actions)
+        return self._played(np.where(self.ended, BEGIN, allowed))
 
     def _allowed(self, actions: Ints) -> Ints:
         """Return the actions to carry out, 0 where an episode begins.
@@ -268,11 +291,11 @@ class _Compiled:
             InvalidAction: an action does not exist, or it is masked and `invalid` is `raise`.
         """
         mask = self._episodes.mask
-        given = np.where(self._ended, 0, actions)
+        given = np.where(self.ended, 0, actions)
         if given.dtype.kind not in "iu" or not ((given >= 0) & (given < mask.shape[1])).all():
             last = mask.shape[1] - 1
             raise InvalidAction(f"action: expected integers from 0 to {last}, got {actions}")
-        wrong = (mask[np.arange(len(given)), given] == 0) & ~self._ended
+        wrong = (mask[np.arange(len(given)), given] == 0) & ~self.ended
         if wrong.any():
             if self._first.invalid == "raise":
                 place = int(wrong.argmax())
@@ -288,15 +311,15 @@ class _Compiled:
         what = forbidden_message(allowed, job_ids, nodes, len(mask), action)
         return f"environment {place}: {what}"
 
-    def _played(self, taken: Ints) -> _Steps:
-        begun, episodes, task = self._ended, self._episodes, self._first.task
+    def _played(self, actions: Ints) -> _Steps:
+        begun, left = actions == BEGIN, actions == LEAVE
+        episodes, task = self._episodes, self._first.task
         if begun.any():
             episodes.begin(np.flatnonzero(begun))
-        start_s = episodes.start_s
-        cost = np.where(begun, 0.0, self._cost)
-        now_s = np.where(begun, start_s, self._now_s)
-        episodes.play(np.where(begun, BEGIN, taken))
-        self._cost, self._now_s = episodes.costs(), episodes.now_s
+        cost, now_s = self._cost, self._now_s
+        episodes.play(actions)
+        self._cost = np.where(begun, 0.0, episodes.costs())
+        self._now_s = np.where(begun, episodes.start_s, episodes.now_s)
         baseline = self._baselines[episodes.placed]
         if task.reward == "foreseen":
             rewards = cost - self._cost + baseline
@@ -304,18 +327,14 @@ class _Compiled:
             time_s = self._now_s - now_s if task.settings.objective == "edp" else 1.0
             rewards = baseline - (self._cost - cost) * time_s
         rewards = np.where(begun, 0.0, rewards / self._first.reward_scale)
-        self._cost, self._now_s = (
-            np.where(begun, 0.0, self._cost),
-            np.where(begun, start_s, self._now_s),
-        )
-        self._decisions = np.where(begun, 0, self._decisions + 1)
-        over = episodes.over
+        self._decisions = np.where(begun, 0, self._decisions + ~left)
+        over = episodes.over & ~left
         truncated = ~over & ~begun & (self._decisions == (self._first.max_decisions or -1))
-        self._ended = over | truncated
+        self.ended = np.where(left, self.ended, over | truncated)
         return _Steps(
             episodes.rows.copy(),
             episodes.mask.copy(),
-            taken,
+            np.maximum(actions, 0),
             rewards,
             over,
             truncated,
