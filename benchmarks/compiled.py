@@ -47,7 +47,8 @@ def run(smoke: bool) -> dict[str, float]:
     jobs = lublin_256(500 if smoke else 10_000)
     for scheduler in ("fcfs", "easy", "easy-wfp3"):
         figures |= _ratios("lublin_256", jobs, equal_nodes(256), scheduler)
-    figures |= _ratios("lublin_256", jobs.take(slice(0, 3000)), equal_nodes(256), "conservative")
+    for scheduler in ("conservative", "slurm"):
+        figures |= _ratios("lublin_256", jobs.take(slice(0, 3000)), equal_nodes(256), scheduler)
     figures |= _ratios("timeout 600 s, lublin_256", jobs, SLEEPING, "easy", Timeout(600.0))
     platform, contending = _contending(300 if smoke else 5000)
     for scheduler in PAIRING:
@@ -57,6 +58,7 @@ def run(smoke: bool) -> dict[str, float]:
         if log is not None:
             figures |= _ratios(name, log, equal_nodes(nodes), "easy")
             figures |= _ratios(name, log.take(slice(0, 5000)), equal_nodes(nodes), "conservative")
+            figures |= _ratios(name, log.take(slice(0, 5000)), equal_nodes(nodes), "slurm")
             figures |= _from_file(name, nodes)
     return figures
 

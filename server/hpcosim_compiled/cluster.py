@@ -149,6 +149,18 @@ def end_next(state: State, processors: Processors | None) -> bool:
     return True
 
 
+@compiled
+def kill(state: State, row: int) -> None:
+    """End a running job now as at its limit; nodes have one processor without contention."""
+    ends, place = state.ends, 0
+    while ends[place].number != state.jobs[row].period:
+        place += 1
+    ends[place].at_s = -np.inf
+    _lift_end(state, place)
+    end_next(state, None)
+    state.jobs[row].state = TIMEOUT
+
+
 @compiled_apart
 def _end_shared(state: State, own: Processors) -> bool:
     """End the jobs of the first timer: one, or those with their last work on a processor."""
@@ -244,6 +256,13 @@ def _push_end(state: State, at_s: float, period: int) -> None:
     ends, place = state.ends, state.g[0].ends
     state.g[0].ends += 1
     ends[place].at_s, ends[place].number = at_s, period
+    _lift_end(state, place)
+
+
+@compiled
+def _lift_end(state: State, place: int) -> None:
+    """Put an end that is too low in the heap where it belongs."""
+    ends = state.ends
     while place > 0:
         parent = (place - 1) // 2
         if is_earlier(ends[parent], ends[place]):

@@ -42,7 +42,8 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     """
     content = hashlib.sha256(numba.__version__.encode())
     modules = (list_scheduling, metrics, platform, recording, scene, table, timeout, *uses)
-    others = (Path(module.__file__ or "") for module in modules)
+    others = [Path(module.__file__ or "") for module in modules]
+    others += sorted((Path(list_scheduling.__file__).parents[1] / "slurm").glob("*.py"))
     for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
         content.update(file.read_bytes())
     folder = platformdirs.user_cache_path("hpcosim") / "compiled" / content.hexdigest()[:16]

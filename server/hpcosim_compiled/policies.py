@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,16 @@ from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_schedulers.power.timeout import spans_s
 from hpcosim_workloads.table import JobTable
 
-KINDS = ("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node")
+KINDS = (
+    "fcfs",
+    "by-rank",
+    "by-key-now",
+    "easy",
+    "easy-by-rule",
+    "conservative",
+    "job-node",
+    "slurm",
+)
 BACKFILLING = ("easy", "easy-by-rule", "conservative")
 """Kinds that count free cores or nodes in future."""
 
@@ -37,6 +47,24 @@ ALWAYS_ON = AlwaysOn()
 
 BY_RULE = "easy-"
 AGED = "-aged"
+
+
+FLAGS_OF_SLURM = frozenset({"incr_only", "small_relative_to_time"})
+"""Priority flags that the compiled `slurm` does not support."""
+
+PARAMETERS_OF_SLURM = (
+    "partition_job_depth",
+    "bf_max_job_user",
+    "bf_max_job_user_part",
+    "bf_max_job_part",
+    "bf_max_job_assoc",
+    "bf_job_part_count_reserve",
+    "bf_min_age_reserve_s",
+    "bf_min_prio_reserve",
+)
+"""Scheduler parameters that the compiled `slurm` only supports without a value."""
+
+NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 
 
 class PolicyCode(NamedTuple):
@@ -59,7 +87,7 @@ class PolicyCode(NamedTuple):
 
 def policy_code(scheduler: str) -> PolicyCode | None:
     """Return the compiled policy of a scheduler; None: there is none."""
-    if scheduler in ("fcfs", "easy", "conservative"):
+    if scheduler in ("fcfs", "easy", "conservative", "slurm"):
         return PolicyCode(KINDS.index(scheduler))
     if (parts := parse_job_node(scheduler)) is not None:
         if parts.job_order not in JOB_KEYS or parts.node_order not in NODE_ORDERS:
@@ -123,7 +151,7 @@ def manager_code(power: PowerSettings) -> ManagerCode | None:
 def part_of(platform: Platform, scheduler: str, power: PowerSettings = ALWAYS_ON) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
     pairs = parse_job_node(scheduler) is not None or shares_processors(platform)
-    part = "processors" if pairs else "nodes"
+    part = "processors" if pairs else "slurm" if scheduler == "slurm" else "nodes"
     return part if manager_code(power) is None else f"{part}-power"
 
 
@@ -157,13 +185,16 @@ def missing_package() -> str:
     return ""
 
 
-def unsupported(platform: Platform, jobs: JobTable, scheduler: str) -> str:
+def unsupported(
+    platform: Platform, jobs: JobTable, scheduler: str, settings: Mapping[str, object] = NO_SETTINGS
+) -> str:
     """Return what of a simulation the compiled engine does not support; empty: nothing.
 
     Args:
         platform: the cluster.
         jobs: the workload.
-        scheduler: canonical name of the scheduler, which runs without settings.
+        scheduler: canonical name of the scheduler.
+        settings: its settings.
     """
     policy = policy_code(scheduler)
     if policy is None:
@@ -174,6 +205,8 @@ def unsupported(platform: Platform, jobs: JobTable, scheduler: str) -> str:
         return "jobs that require more than cores"
     if (jobs.max_energy_j < np.inf).any() or not np.isfinite(jobs.run_s).all():
         return "jobs with a limit of energy, or without an end"
+    if scheduler == "slurm":
+        return _unsupported_of_slurm(platform, jobs, settings)
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
     if KINDS[policy.kind] in BACKFILLING:
@@ -182,3 +215,29 @@ def unsupported(platform: Platform, jobs: JobTable, scheduler: str) -> str:
         if placements.tolist() != [CORES] and not counts_nodes:
             return "backfilling of jobs with different placements, or on different nodes"
     return ""
+
+
+def _unsupported_of_slurm(
+    platform: Platform, jobs: JobTable, settings: Mapping[str, object]
+) -> str:
+    """Return what the compiled policy `slurm` does not support; empty: nothing."""
+    from hpcosim_schedulers.slurm.settings import parse_site
+
+    site = parse_site(settings)
+    if site.enforce or site.qos or site.preemption.type != "none" or site.selection.lln:
+        return "limits, QOS, preemption and the choice of the least loaded nodes"
+    if site.priority.weight_fair_share or site.priority.site_factors:
+        return "priorities by fair-share or account"
+    if FLAGS_OF_SLURM.intersection(site.priority.flags):
+        return f"the priority flags {', '.join(sorted(FLAGS_OF_SLURM))}"
+    if any(getattr(site.scheduler, name) for name in PARAMETERS_OF_SLURM):
+        return f"the scheduler parameters {', '.join(PARAMETERS_OF_SLURM)}"
+    if shares_processors(platform) or platform.switches or _weights_differ(platform):
+        return "the scheduler slurm with several processors, switches or weights of nodes"
+    if (jobs.placement != CORES).any() or (jobs.deadline_s < np.inf).any():
+        return "the scheduler slurm with whole nodes, jobs on one node or deadlines"
+    return ""
+
+
+def _weights_differ(platform: Platform) -> bool:
+    return len({group.weight for group in platform.nodes}) > 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from array import array
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
+    NO_SETTINGS,
     manager_code,
     node_keys,
     part_of,
@@ -22,6 +25,7 @@ from hpcosim_compiled.policies import (
 from hpcosim_compiled.state import ALLOCATED, WAITING, Ints, State, initial_state, with_room
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.power.settings import Power as PowerSettings
+from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
@@ -57,6 +61,7 @@ class CompiledSimulation:
         rates: price and carbon intensity of the energy.
         power: settings of the power manager; `policies.unsupported_power` is empty for it.
         chance: generator of the times of switching; None: one with seed 0.
+        settings: settings of the scheduler.
     """
 
     def __init__(
@@ -68,12 +73,19 @@ class CompiledSimulation:
         rates: Rates = UNKNOWN,
         power: PowerSettings = ALWAYS_ON,
         chance: np.random.Generator | None = None,
+        settings: Mapping[str, object] = NO_SETTINGS,
     ) -> None:
         self.platform, self.jobs, self.rates = platform, jobs, rates
         self.start_s = float(jobs.submit_s[0])
         policy = policy_code(scheduler)
         assert policy is not None
-        self._policy, self._instants = policy, INSTANTS
+        self._advance: Callable[..., int] = partial(advance, policy=policy)
+        self._instants = INSTANTS
+        if scheduler == "slurm":
+            from hpcosim_compiled.slurm import advance_slurm, initial_site
+
+            site = initial_site(platform, jobs, parse_site(settings))
+            self._advance = partial(advance_slurm, site=site)
         self._part = part_of(platform, scheduler, power)
         self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
@@ -104,7 +116,7 @@ class CompiledSimulation:
         note_warm(self._part)
 
     def _compile(self) -> None:
-        advance(self._state, self._policy, 0)
+        self._advance(self._state, instants=0)
         settle(self._state)
 
     @property
@@ -120,7 +132,7 @@ class CompiledSimulation:
     def advance(self) -> bool:
         """Advance by at most about `CALL_S`; return whether the simulation goes on."""
         began_s = time.perf_counter()
-        result = advance(self._state, self._policy, self._instants)
+        result = self._advance(self._state, instants=self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
             self._state = with_room(self._state, self._chance)

@@ -103,11 +103,27 @@ def test_an_experiment_of_many_small_runs_has_the_same_results(
     assert tables[0] == tables[1]
 
 
+def slurm(**settings: Any) -> dict[str, Any]:
+    """Return the scheduler `slurm` with some settings, as overrides."""
+    return {"scheduler.name": "slurm", "scheduler.settings": settings}
+
+
+def test_slurm_with_priorities_by_age_and_size_is_compiled(file: Path) -> None:
+    """Its settings are those of the scenario."""
+    settings = slurm(priority={"weight_age": 1000, "weight_job_size": 500}, kill_wait_s=5)
+    assert choice_of(file, **{"engine": "compiled", **settings}).is_compiled
+
+
 @pytest.mark.parametrize(
     ("overrides", "why"),
     [
         ({"engine": "reference"}, "engine: reference"),
-        ({"scheduler.name": "slurm"}, "the scheduler slurm"),
+        ({"scheduler.name": "multifactor"}, "the scheduler multifactor"),
+        (slurm(enforce=["limits"]), "limits"),
+        (slurm(priority={"weight_fair_share": 1}), "fair-share"),
+        (slurm(priority={"flags": ["incr_only"]}), "incr_only"),
+        (slurm(scheduler={"bf_max_job_user": 9}), "bf_max_job_user"),
+        ({**slurm(), "workload.placement": "one_node"}, "jobs on one node"),
         ({"scheduler.name": "easy-random"}, "the scheduler easy-random"),
         ({"scheduler.explain": True}, "explanations"),
         ({"scheduler.power": SLURM, **STATES}, "the power manager slurm"),
@@ -327,7 +343,7 @@ def test_a_damaged_cache_is_cleared(file: Path, monkeypatch: pytest.MonkeyPatch)
     tries: list[None] = []
     cleared: list[None] = []
 
-    def compiled(*_: object) -> int:
+    def compiled(*_: object, **named: object) -> int:
         tries.append(None)
         if len(tries) == 1:
             raise EOFError("Ran out of input")

@@ -59,7 +59,9 @@ def test_easy_on_whole_logs(traces: Path, log: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.trace
-@pytest.mark.parametrize("scheduler", ["fcfs", "saf", "wfp3", "conservative", "easy-saf-aged"])
+@pytest.mark.parametrize(
+    "scheduler", ["fcfs", "saf", "wfp3", "conservative", "easy-saf-aged", "slurm"]
+)
 def test_other_policies_on_the_begin_of_a_log(traces: Path, scheduler: str) -> None:
     """A queue builds up."""
     assert_equal(read_swf(traces / LUBLIN).take(slice(0, 2000)), 256, scheduler)

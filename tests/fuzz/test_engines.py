@@ -44,10 +44,13 @@ MEMORIES = (
 def supported_scenario(seed: int) -> Scenario:
     """Return a random scenario that the compiled engine supports."""
     random = Random(seed)
-    backfills = random.random() < 0.6
+    is_slurm = random.random() < 0.25
+    backfills = is_slurm or random.random() < 0.6
     placement = random.choice(("cores", "whole_nodes") if backfills else ("cores", "one_node"))
     scales = random.random() < 0.4
-    contends = random.random() < 0.5
+    contends = random.random() < 0.5 and not is_slurm
+    if is_slurm:
+        placement = "cores"
     groups: list[dict[str, Any]] = []
     cores = random.choice((1, 1, 2, 8))
     for _ in range(random.choice((1, 1, 2, 3))):
@@ -104,6 +107,8 @@ def supported_scenario(seed: int) -> Scenario:
     scheduler: dict[str, Any] = {
         "name": random.choice(BACKFILLING if backfills else (*LISTS, *NODE_RULES, *NODE_RULES))
     }
+    if is_slurm:
+        scheduler = {"name": "slurm", "settings": _slurm_settings(random)}
     scenario: Scenario = {
         "name": f"engines-{seed}",
         "platform": {"nodes": groups},
@@ -111,7 +116,7 @@ def supported_scenario(seed: int) -> Scenario:
         "scheduler": scheduler,
         "kill_at_walltime": random.random() < 0.5,
     }
-    if random.random() < 0.5:
+    if not is_slurm and random.random() < 0.5:
         _add_power(random, scenario)
     return scenario
 
@@ -137,6 +142,38 @@ def _add_power(random: Random, scenario: Scenario) -> None:
                 "switch_on_sd_s": random.choice((0, 0, 20)),
                 "switch_off_sd_s": random.choice((0, 0, 3)),
             }
+
+
+def _slurm_settings(random: Random) -> dict[str, Any]:
+    """Return random settings of `slurm` that the compiled engine supports."""
+    return {
+        "priority": {
+            "type": random.choice(("multifactor", "multifactor", "multifactor", "basic")),
+            "weight_age": random.choice((0, 1000, 100_000)),
+            "weight_job_size": random.choice((0, 700)),
+            "max_age_s": random.choice((1000, 604_800)),
+            "calc_period_s": random.choice((60, 300, 1000.5)),
+            "favor_small": random.random() < 0.5,
+            "start_time": random.choice(("", "2026-11-22T08:00:07")),
+        },
+        "scheduler": {
+            "backfill": random.random() < 0.9,
+            "batch_sched_delay_s": random.choice((0, 3, 10)),
+            "sched_interval_s": random.choice((20, 60)),
+            "sched_max_job_start": random.choice((0, 0, 1, 3)),
+            "default_queue_depth": random.choice((100, 100, 2, 0)),
+            "bf_interval_s": random.choice((5, 30, 47.5)),
+            "bf_window_s": random.choice((600, 86_400)),
+            "bf_resolution_s": random.choice((1, 60, 300)),
+            "bf_max_job_test": random.choice((500, 500, 3)),
+            "bf_max_job_start": random.choice((0, 0, 1)),
+            "bf_job_cost_s": random.choice((0, 0, 0.01)),
+            "loop_s": random.choice((1.0, 1.003)),
+        },
+        "kill_wait_s": random.choice((0, 30)),
+        "over_time_limit_s": random.choice((0, 0, 60)),
+        "dtstart_s": random.choice((0, 0, 59.3)),
+    }
 
 
 def failure_of(scenario: Scenario, folder: Path) -> str:

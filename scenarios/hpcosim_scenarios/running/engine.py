@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from hpcosim_compiled import policies
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Workload
@@ -63,7 +65,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if scenario.engine == "reference":
         return EngineChoice(False, "engine: reference")
     missing = _missing(scenario, chosen) or policies.unsupported(
-        scenario.platform, jobs, chosen.name
+        scenario.platform, jobs, chosen.name, _settings_of(chosen)
     )
     if missing:
         return EngineChoice(False, f"the compiled engine does not support {missing}")
@@ -84,6 +86,11 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     return EngineChoice(True, f"it supports all of the run, which has {count}")
 
 
+def _settings_of(chosen: Chosen) -> dict[str, object]:
+    """Return the settings of the scheduler."""
+    return msgspec.json.decode(chosen.settings, type=dict[str, object])
+
+
 def _missing(scenario: Scenario, chosen: Chosen) -> str:
     """Return what the compiled engine does not support, apart from jobs and platform."""
     if policies.policy_code(chosen.name) is None:
@@ -93,6 +100,8 @@ def _missing(scenario: Scenario, chosen: Chosen) -> str:
         return power
     if policies.manager_code(chosen.power) is not None and not scenario.wake_on_allocation:
         return "wake_on_allocation: false"
+    if policies.manager_code(chosen.power) is not None and chosen.name == "slurm":
+        return "the scheduler slurm with power states"
     if chosen.explain:
         return "explanations of the scheduler"
     if scenario.signals is not None or scenario.failures is not None or scenario.actions:
@@ -147,6 +156,7 @@ def compiled_simulation(
             rates,
             chosen.power,
             switching_chance(loaded.scenario.seed),
+            _settings_of(chosen),
         )
         simulation.prepare()
     except Exception as error:  # whatever Numba raises where it does not support the machine
