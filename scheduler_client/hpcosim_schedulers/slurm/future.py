@@ -307,22 +307,28 @@ class Future:
             candidate.alone,
         )
         if key not in self._needed:
-            self._needed[key] = self._may_fit_after(candidate, candidate.suitable)
+            self._needed[key] = self._may_fit_after(candidate, candidate.suitable, len(self.ends))
         ended = self._needed[key]
         if ended > len(self.ends):
             return None
         return max(self.ends[ended - 1].end, now) if ended else now
 
-    def _may_fit_after(self, candidate: Candidate, nodes: NodeSet) -> int:
+    def _may_fit_after(self, candidate: Candidate, nodes: NodeSet, most: int) -> int:
         """Return how many running jobs must end before enough cores and nodes are free.
 
         Fewer are never sufficient. With more, the job fits if it only counts them; see `fits`.
+
+        Args:
+            most: number of ends of interest; more may be returned if they are not sufficient.
         """
         cores = candidate.job.cores
         if self._one_core and candidate.cores_only:
-            ends = range(len(self.ends) + 1)
+            if not self.fits(candidate, nodes, most):
+                return NEVER
             return bisect_left(
-                ends, cores, key=lambda ended: (self._free_nodes(ended) & nodes).bit_count()
+                range(most),
+                cores,
+                key=lambda ended: (self._free_nodes(ended) & nodes).bit_count(),
             )
         mask = mask_of(nodes, self._slots.nodes)
         found = NEVER
@@ -390,12 +396,12 @@ class Future:
         """
         if nodes.bit_count() * self._order.largest < candidate.job.cores:
             return None
-        needed = self._may_fit_after(candidate, nodes)
+        ends = self.ends
+        most = len(ends) if latest is None else bisect_right(ends, latest, key=_end)
+        needed = self._may_fit_after(candidate, nodes, most)
         counts_only = self._counts_only(candidate)
         if needed == 0 and (counts_only or self.fits(candidate, nodes)):
             return now, 0
-        ends = self.ends
-        most = len(ends) if latest is None else bisect_right(ends, latest, key=_end)
         if not ends or needed > most:
             return None
         if not counts_only and not self.fits(candidate, nodes, len(ends)):
