@@ -124,6 +124,7 @@ def test_slurm_with_priorities_by_age_and_size_is_compiled(file: Path) -> None:
         (slurm(priority={"flags": ["incr_only"]}), "incr_only"),
         (slurm(scheduler={"bf_max_job_user": 9}), "bf_max_job_user"),
         ({**slurm(), "workload.placement": "one_node"}, "jobs on one node"),
+        ({**slurm(), "scheduler.power": TIMEOUT, **STATES}, "slurm with power states"),
         ({"scheduler.name": "easy-random"}, "the scheduler easy-random"),
         ({"scheduler.explain": True}, "explanations"),
         ({"scheduler.power": SLURM, **STATES}, "the power manager slurm"),
