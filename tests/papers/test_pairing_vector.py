@@ -103,3 +103,36 @@ def test_the_rewards_sum_to_the_objective() -> None:
     while not alone.done:
         alone.choose(0)
     assert total == pytest.approx(-alone.objective)
+
+
+@pytest.mark.parametrize("objective", ["energy", "edp"])
+def test_training_plays_alike_on_both_engines(
+    objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environments of a training, with other workloads, baselines and scales, bit by bit."""
+    pytest.importorskip("numba", reason="the extra fast is not installed")
+    pytest.importorskip("torch", reason="the extra rl is not installed")
+    from hpcosim_papers.ineps.agent.policy import RULES
+    from hpcosim_papers.ineps.learners import runs, train
+
+    task = JobNodePairingEnv("ineps/exp2", objective=objective).task
+    jobs = JobNodePairingEnv("ineps/exp2").workload
+    parts = [jobs, jobs.take(slice(3, 12)), jobs.take(slice(2, 18, 3))]
+    found = []
+    for least, name in ((0, "CompiledRuns"), (10**9, "SingleRuns")):
+        monkeypatch.setattr(runs, "WARM_JOBS", least)
+        monkeypatch.setattr(runs, "COLD_JOBS", least)
+        envs = train.scaled_environments(task, parts, RULES[5])
+        played = runs.runs_of(envs)
+        assert type(played).__name__ == name
+        steps: list[Any] = [
+            [env.baseline_costs for env in envs],
+            [env.reward_scale for env in envs],
+        ]
+        while played.active.any():
+            choices = played.choices()
+            steps.append([(each.rows.tolist(), each.actions.tolist()) for each in choices])
+            steps.append(played.step(np.array([len(each.rows) // 2 for each in choices])).tolist())
+            steps.append(played.placed())
+        found.append([*steps, played.objectives().tolist()])
+    assert found[0] == found[1]

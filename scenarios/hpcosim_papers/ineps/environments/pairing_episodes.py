@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from hpcosim_client.job import Bools, Floats, Ints
-from hpcosim_compiled.compiler import clear_cache
+from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.policies import unsupported
 from hpcosim_compiled.state import PLACE, Processors, State, initial_state, records
 from hpcosim_gym.environments.batch_compiled import SHARED, permits
@@ -20,6 +20,7 @@ from hpcosim_papers.ineps.agent.policy import features_of
 from hpcosim_papers.ineps.agent.site import Kind
 from hpcosim_papers.ineps.environments import pairing_compiled
 from hpcosim_papers.ineps.environments.pairing_compiled import (
+    BEGIN,
     COSTS,
     EPISODE,
     GROUP,
@@ -41,6 +42,9 @@ from hpcosim_sim.engine.engine import Rules
 from hpcosim_workloads.table import PLACEMENTS, JobTable
 
 WHOLE_NODES = PLACEMENTS.index("whole_nodes")
+
+PART = "pairing"
+"""Part of the compiled code, see `note_warm`."""
 
 THREADS = 2
 
@@ -81,6 +85,9 @@ class PairingEpisodes:
     Attributes:
         rows: float32[count, actions, columns], the rows of all actions; 0: it is masked.
         mask: int8[count, actions], 1: the action is allowed. After the end only the last is.
+        gains: float64[count], reward of the last action of each, without baseline and scale; see
+            `reward_between`.
+        kinds: the kinds of the jobs of each.
         over: bool[count], whether all jobs are over.
 
     `rows` and `mask` are written anew by each call of `play`.
@@ -138,6 +145,7 @@ class PairingEpisodes:
             )
             for _ in range(THREADS)
         ]
+        self.gains, self._cost, self._now_s = np.zeros(count), np.zeros(count), np.zeros(count)
         self._pool = None
         if count >= SHARED and (os.cpu_count() or 1) > 1:
             self._pool = ThreadPoolExecutor(THREADS - 1)
@@ -146,6 +154,7 @@ class PairingEpisodes:
         except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
             clear_cache(*pairing_compiled.USES)
             self._leave()
+        note_warm(PART)
 
     def _leave(self) -> None:
         """Compile the engine or load its code."""
@@ -183,6 +192,13 @@ class PairingEpisodes:
             other = self._pool.submit(self._play, actions, 1, 0, middle)
             self._play(actions, 0, middle, count)
             other.result()
+        self._episodes.kind[actions == LEAVE] = -1
+        begun, before, before_s = actions == BEGIN, self._cost, self._now_s
+        self._cost = np.where(begun, 0.0, self._costs())
+        self._now_s = np.where(begun, self.start_s, self.now_s)
+        self.gains = before - self._cost
+        if self._task.reward == "spent" and self._task.settings.objective == "edp":
+            self.gains *= self._now_s - before_s
 
     def _play(self, actions: Ints, thread: int, first: int, last: int) -> None:
         part = slice(first, last)
@@ -237,7 +253,7 @@ class PairingEpisodes:
         of_kinds = (kinds.computing_j + kinds.idle_j).tolist()
         return np.array([sum(of_one) for of_one in of_kinds])
 
-    def costs(self) -> Floats:
+    def _costs(self) -> Floats:
         """Return the cost of each so far, float64[count]; see `spent_so_far`."""
         task, over = self._task, self.over
         if task.reward == "spent":

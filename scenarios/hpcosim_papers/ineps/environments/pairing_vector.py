@@ -273,7 +273,6 @@ class _Compiled:
         self.ended = np.ones(count, np.bool_)
         baselines = [first.baseline_costs.get(kind, 0.0) for kind in episodes.kinds[0]]
         self._baselines = np.array([*baselines, 0.0])  # the last: no job was placed
-        self._cost, self._now_s = np.zeros(count), np.zeros(count)
 
     def reset(self, seeds: Sequence[int | None], chosen: Bools) -> _Steps:
         """See `JobNodePairingVectorEnv`; an episode draws no random numbers."""
@@ -313,20 +312,12 @@ class _Compiled:
 
     def _played(self, actions: Ints) -> _Steps:
         begun, left = actions == BEGIN, actions == LEAVE
-        episodes, task = self._episodes, self._first.task
+        episodes = self._episodes
         if begun.any():
             episodes.begin(np.flatnonzero(begun))
-        cost, now_s = self._cost, self._now_s
         episodes.play(actions)
-        self._cost = np.where(begun, 0.0, episodes.costs())
-        self._now_s = np.where(begun, episodes.start_s, episodes.now_s)
-        baseline = self._baselines[episodes.placed]
-        if task.reward == "foreseen":
-            rewards = cost - self._cost + baseline
-        else:
-            time_s = self._now_s - now_s if task.settings.objective == "edp" else 1.0
-            rewards = baseline - (self._cost - cost) * time_s
-        rewards = np.where(begun, 0.0, rewards / self._first.reward_scale)
+        gains = episodes.gains + self._baselines[episodes.placed]
+        rewards = np.where(begun, 0.0, gains / self._first.reward_scale)
         self._decisions = np.where(begun, 0, self._decisions + ~left)
         over = episodes.over & ~left
         truncated = ~over & ~begun & (self._decisions == (self._first.max_decisions or -1))

@@ -20,9 +20,9 @@ from hpcosim_gym.environments.arguments import check_power
 from hpcosim_gym.learning import training_session
 from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import (
+    Act,
     Rollout,
     Sample,
-    SideBySide,
     collect,
     joined,
     parts_of,
@@ -32,7 +32,7 @@ from hpcosim_gym.learning.settings import checksum, description, flat_settings
 from hpcosim_gym.learning.update import behaviour_cloning, learn, weights_of
 from hpcosim_papers.ineps.agent.policy import RULES, PairingMetadata, Rule, best, save_pairing
 from hpcosim_papers.ineps.agent.settings import Pairing
-from hpcosim_papers.ineps.agent.site import Kind, kind_of
+from hpcosim_papers.ineps.agent.site import Kind
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask, task_of
 from hpcosim_papers.ineps.learners.networks import (
@@ -44,6 +44,7 @@ from hpcosim_papers.ineps.learners.networks import (
     logits_of,
     new_agent,
 )
+from hpcosim_papers.ineps.learners.runs import PairingRuns, SingleRuns, runs_of
 from hpcosim_papers.ineps.learners.settings import PairingTraining, Windows
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -51,12 +52,13 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.table import JobTable
 
 
-def run_teacher(teacher: Rule, env: JobNodePairingEnv) -> float:
-    """Run an environment with a teacher's choices, and return the objective."""
-    env.reset()
-    while not env.done:
-        env.choose(teacher.choose(env.choices))
-    return env.objective
+def objectives_of(teachers: Sequence[Rule], env: JobNodePairingEnv) -> Floats:
+    """Return the objective of each teacher in an environment, float64[teachers]."""
+    runs = runs_of([env.another() for _ in teachers])
+    while runs.active.any():
+        pairs = zip(np.flatnonzero(runs.active).tolist(), runs.choices(), strict=True)
+        runs.step(np.array([teachers[run].choose(choices) for run, choices in pairs]))
+    return runs.objectives()
 
 
 class TeacherAssignment(NamedTuple):
@@ -74,7 +76,7 @@ class TeacherAssignment(NamedTuple):
 
 def assign_teachers(envs: Sequence[JobNodePairingEnv]) -> TeacherAssignment:
     """Run all teachers in all environments, and return the best ones."""
-    found = np.array([[run_teacher(teacher, env) for teacher in RULES] for env in envs])
+    found = np.array([objectives_of(RULES, env) for env in envs])
     ratios = found / found.min(axis=1, keepdims=True)
     best = int(ratios.mean(axis=0).argmin())
     second = int(np.minimum(ratios, ratios[:, [best]]).mean(axis=0).argmin())
@@ -115,8 +117,10 @@ def demonstrate(
     )
 
 
-def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Rule) -> JobNodePairingEnv:
-    """Return the environment of a workload, with rewards relative to a teacher's.
+def scaled_environments(
+    task: PairingTask, workloads: Sequence[JobTable], teacher: Rule
+) -> list[JobNodePairingEnv]:
+    """Return the environments of workloads, with rewards relative to a teacher's.
 
     Rewards are divided by the teacher's objective. Under the reward `foreseen`, the teacher's mean
     cost of a job of the same kind is the baseline of each placement.
@@ -130,23 +134,27 @@ def scaled_environment(task: PairingTask, jobs: JobTable, teacher: Rule) -> JobN
         time_s=task.settings.time_s,
         energy_j=task.settings.energy_j,
     )
-    reference = JobNodePairingEnv(
-        task=replace(task, settings=settings, reward="foreseen"), jobs=jobs
-    )
-    spent: dict[Kind, list[float]] = {}
-    reference.reset()
-    while not reference.done:
-        choice = teacher.choose(reference.choices)
-        pair, reward = reference.choices.pair(choice), reference.choose(choice)
-        if pair is not None:
-            spent.setdefault(kind_of(pair[0]), []).append(-reward)
-    baseline = {kind: float(np.mean(costs)) for kind, costs in spent.items()}
-    return JobNodePairingEnv(
-        task=task,
-        jobs=jobs,
-        reward_scale=max(reference.objective, 1e-9),
-        baseline_costs=baseline if task.reward == "foreseen" else None,
-    )
+    foreseeing = replace(task, settings=settings, reward="foreseen")
+    runs = runs_of([JobNodePairingEnv(task=foreseeing, jobs=jobs) for jobs in workloads])
+    spent: list[dict[Kind, list[float]]] = [{} for _ in workloads]
+    while runs.active.any():
+        active = np.flatnonzero(runs.active).tolist()
+        rewards = runs.step(np.array([teacher.choose(choices) for choices in runs.choices()]))
+        placed = runs.placed()
+        for run, reward in zip(active, rewards.tolist(), strict=True):
+            if (kind := placed[run]) is not None:
+                spent[run].setdefault(kind, []).append(-reward)
+    return [
+        JobNodePairingEnv(
+            task=task,
+            jobs=jobs,
+            reward_scale=max(objective, 1e-9),
+            baseline_costs={kind: float(np.mean(costs)) for kind, costs in own.items()}
+            if task.reward == "foreseen"
+            else None,
+        )
+        for jobs, objective, own in zip(workloads, runs.objectives().tolist(), spent, strict=True)
+    ]
 
 
 UPDATE, CLONING, VALIDATION = 1_000_001, 1_000_002, 1_000_003  # random number streams
@@ -169,9 +177,10 @@ class EpisodeSource(NamedTuple):
         """Return the generator of a stream; the same numbers give the same generator."""
         return np.random.default_rng([self.seed, *stream])
 
-    def draw(self, rng: np.random.Generator) -> JobNodePairingEnv:
-        """Return the environment of a random window of the workload."""
-        return scaled_environment(self.task, self.windows.draw(rng, self.jobs), self.teacher)
+    def draw(self, rngs: Sequence[np.random.Generator]) -> list[JobNodePairingEnv]:
+        """Return the environments of random windows of the workload, one for each generator."""
+        drawn = [self.windows.draw(rng, self.jobs) for rng in rngs]
+        return scaled_environments(self.task, drawn, self.teacher)
 
 
 class PairingLearner(training_session.Learner):
@@ -207,7 +216,7 @@ class PairingLearner(training_session.Learner):
     def clone(self) -> training_session.IterationOutcome:
         """Train by behaviour cloning on demonstrations of the teachers."""
         source, rng = self._source, self._source.rng(0, CLONING)
-        envs = [scaled_environment(source.task, part, source.teacher) for part in self._parts]
+        envs = scaled_environments(source.task, self._parts, source.teacher)
         shown = demonstrate(list(zip(envs, self._teachers.by_environment, strict=True)), rng)
         losses = behaviour_cloning(self.agent, shown, self.settings, rng)
         return training_session.IterationOutcome("cloning", len(shown), losses=losses)
@@ -227,8 +236,9 @@ class PairingLearner(training_session.Learner):
 
     def validate(self, actor: PairingActor) -> float:
         """Return the mean objective of greedy actions, divided by the teacher's."""
-        play_greedy(actor, self._validation)
-        return float(_objectives(self._validation).mean())
+        runs = runs_of(self._validation)
+        play(runs, greedy(actor))
+        return float(_ratios(runs, self._validation).mean())
 
 
 def _episodes(
@@ -239,12 +249,16 @@ def _episodes(
     actor = actor_of(source.task.settings)
     actor.load_state_dict(load(weights))
     rngs = [source.rng(iteration, number) for number in numbers.tolist()]
-    envs = [source.draw(rng) for rng in rngs]
-    return collect(side_by_side(envs), make_sampler(actor, rngs), join), _objectives(envs)
+    envs = source.draw(rngs)
+    runs = runs_of(envs)
+    rollout = collect(runs, make_sampler(actor, rngs), join)
+    return rollout, _ratios(runs, envs)
 
 
-def _objectives(envs: Sequence[JobNodePairingEnv]) -> Floats:
-    return np.array([env.objective / env.reward_scale for env in envs])
+def _ratios(runs: PairingRuns, envs: Sequence[JobNodePairingEnv]) -> Floats:
+    """Return the objective of each run, divided by the teacher's."""
+    ratios: Floats = runs.objectives() / np.array([env.reward_scale for env in envs])
+    return ratios
 
 
 def _demonstrated_parts(jobs: JobTable, windows: Windows) -> list[JobTable]:
@@ -275,9 +289,9 @@ def _validation(
 ) -> list[JobNodePairingEnv]:
     """Return the validation environments, the same for all seeds."""
     if not training.validation_windows:
-        return [scaled_environment(source.task, jobs, source.teacher)]
+        return scaled_environments(source.task, [jobs], source.teacher)
     rng = np.random.default_rng(VALIDATION)
-    return [source.draw(rng) for _ in range(training.validation_windows)]
+    return source.draw([rng] * training.validation_windows)
 
 
 ACTOR = "actor.safetensors"
@@ -353,15 +367,6 @@ def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -
     )
 
 
-def side_by_side(envs: Sequence[JobNodePairingEnv]) -> SideBySide[JobNodePairingEnv, PairBatch]:
-    """Return environments that run side by side; all are reset."""
-    return SideBySide(
-        envs,
-        lambda some: batch_of([env.choices for env in some]),
-        lambda env, choice: (env.choose(choice), env.done),
-    )
-
-
 def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
     """Return a function that samples an actor's choices, with one generator for each run.
 
@@ -379,13 +384,14 @@ def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sa
     return sample
 
 
+def greedy(actor: PairingActor) -> Act[PairBatch]:
+    """Return a function that takes an actor's most probable choices."""
+    return lambda batch, _: np.array([best(logits) for logits in logits_of(actor, batch)])
+
+
 def play_greedy(actor: PairingActor, envs: Sequence[JobNodePairingEnv]) -> None:
     """Run each environment to its end with the most probable choices."""
-
-    def act(batch: PairBatch, _: Ints) -> Ints:
-        return np.array([best(logits) for logits in logits_of(actor, batch)])
-
-    play(side_by_side(envs), act)
+    play(SingleRuns(envs), greedy(actor))
 
 
 def play_sampled(
@@ -393,4 +399,4 @@ def play_sampled(
 ) -> None:
     """Run each environment to its end with sampled choices."""
     sample = make_sampler(actor, rngs)
-    play(side_by_side(envs), lambda batch, runs: sample(batch, runs)[0])
+    play(SingleRuns(envs), lambda batch, runs: sample(batch, runs)[0])
