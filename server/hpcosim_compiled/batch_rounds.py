@@ -112,6 +112,7 @@ def play(
             states.keys[place],
             None,
             None,
+            None,
         )
         episode = episodes[place]
         row = -1

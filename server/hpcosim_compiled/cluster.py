@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.contention import occupy, run_time_s, set_processor_timer, take_due, vacate
 from hpcosim_compiled.energy import change, note_peak
-from hpcosim_compiled.node_power import hold, switch, take_booted
+from hpcosim_compiled.node_power import hold, place_on_first, switch, take_booted
 from hpcosim_compiled.state import (
     ON,
     ONE_NODE,
@@ -30,10 +30,25 @@ from hpcosim_compiled.waiting import remove
 @compiled
 def start(state: State, row: int) -> bool:
     """Start a waiting job on the lowest-numbered free cores, and return whether they suffice."""
-    entries = _place(state, row)
+    entries = _find(state, state.power, row)
     if entries > 0:
         begin(state, row, entries)
     return entries > 0
+
+
+@compiled
+def _find(state: State, power: Power | None, row: int) -> int:
+    """Write where the tasks of a job go behind the last place; return the number of places."""
+    if power is None:
+        return _place(state, row)
+    return _find_by_power(state, power, row)
+
+
+@compiled_apart
+def _find_by_power(state: State, power: Power, row: int) -> int:
+    if power.g[0].on_first and state.jobs[row].cores <= state.g[0].free_cores:
+        return place_on_first(state, power, row)
+    return _place(state, row)
 
 
 @compiled

@@ -23,7 +23,7 @@ def conservative(state: State) -> None:
     if g.queued == 0:
         return
     make_profile(state)
-    _sort(state)
+    sort_by_begin(state)
     for place in range(g.keyed):
         job = jobs[order[place]]
         job.last_s = job.reserved_s
@@ -72,7 +72,7 @@ def _start(state: State, row: int) -> None:
 
 
 @compiled
-def _sort(state: State) -> None:
+def sort_by_begin(state: State) -> None:
     """Sort the waiting jobs by begin of their reservations, which changed little; then by row."""
     jobs, order = state.jobs, state.keyed
     for place in range(1, state.g[0].keyed):

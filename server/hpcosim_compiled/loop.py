@@ -10,11 +10,12 @@ from hpcosim_compiled.conservative import conservative
 from hpcosim_compiled.easy import easy, easy_by_rule
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.job_node import job_node
-from hpcosim_compiled.node_power import is_short, next_power_s
+from hpcosim_compiled.node_power import is_short, next_power_s, see_if_on_first
 from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
-from hpcosim_compiled.policies import KINDS, PolicyCode
+from hpcosim_compiled.policies import AWARE, KINDS, PolicyCode
+from hpcosim_compiled.power_aware import conservative_aware, easy_aware
 from hpcosim_compiled.power_managers import manage
-from hpcosim_compiled.state import REJECTED, Power, State
+from hpcosim_compiled.state import REJECTED, NodesAhead, Power, State, lines_needed
 from hpcosim_compiled.waiting import add
 
 GOES_ON, FULL, FINISHED = 0, 1, 2
@@ -23,6 +24,9 @@ GOES_ON, FULL, FINISHED = 0, 1, 2
 FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE, JOB_NODE = map(
     KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative", "job-node")
 )
+EASY_AWARE, PLANNED = KINDS.index("easy-aware"), AWARE.index("planned")
+
+_lines_needed = compiled(lines_needed)
 
 
 @entry
@@ -42,11 +46,28 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
         if is_short(state, state.power):
             result = FULL
             break
-        is_woken = next_instant(state, policy.kind == BY_RANK or policy.kind == JOB_NODE)
-        if is_woken:
-            _decide(state, policy)
+        if not g.is_woken:
+            by_rank = policy.kind == BY_RANK or policy.kind == JOB_NODE
+            g.is_woken = next_instant(state, by_rank)
+        if g.is_woken and not _has_room_ahead(state, state.ahead, state.power):
+            result = FULL
+            break
+        if g.is_woken:
+            _decide(state, state.ahead, state.power, policy)
             manage(state, state.power)
+            g.is_woken = 0
     return result
+
+
+@compiled
+def _has_room_ahead(state: State, ahead: NodesAhead | None, power: Power | None) -> bool:
+    """Return whether a profile with all jobs, running and waiting, has room for its steps."""
+    if ahead is None:
+        return True
+    nodes_off = 0
+    if power is not None:
+        nodes_off = power.g[0].nodes_off
+    return len(ahead.lines) >= _lines_needed(state.g[0], nodes_off)
 
 
 @compiled
@@ -107,7 +128,17 @@ def _submit(state: State, by_rank: bool) -> bool:
 
 
 @compiled
-def _decide(state: State, policy: PolicyCode) -> None:
+def _decide(
+    state: State, ahead: NodesAhead | None, power: Power | None, policy: PolicyCode
+) -> None:
+    if power is not None:
+        if ahead is not None:  # these policies alone have both: no others are compiled with them
+            if policy.kind == EASY_AWARE:
+                easy_aware(state, ahead, power, policy.awareness == PLANNED)
+            else:
+                conservative_aware(state, ahead, power, policy.awareness == PLANNED)
+            return
+        see_if_on_first(power)
     if policy.kind == FCFS:
         by_submission(state)
     elif policy.kind == BY_RANK:

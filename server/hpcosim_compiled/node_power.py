@@ -15,6 +15,7 @@ from hpcosim_compiled.state import (
     ALLOCATED,
     CHANGES_PER_NODE,
     ON,
+    ONE_NODE,
     PER_KIND,
     PLACES_PER_CORE,
     SLEEPING,
@@ -68,7 +69,7 @@ def switch(state: State, power: Power, node: int) -> None:
         own.nodes_off += 1
     else:
         power.kinds[PER_KIND * number + each.state].nodes -= 1
-    each.state, each.since_s = (each.state + 1) % PER_KIND, g.now_s
+    each.state = (each.state + 1) % PER_KIND
     if each.state == ON:
         kind.idle += 1
         own.nodes_off -= 1
@@ -88,22 +89,15 @@ def switch(state: State, power: Power, node: int) -> None:
     own.has_changed = True
     times = power.kinds[PER_KIND * number + each.state]
     lasts_s = times.lasts_s
+    each.from_s = g.now_s + lasts_s if lasts_s < np.inf else -np.inf
+    each.boot_s = 0.0
+    if each.state in (SWITCHING_OFF, SLEEPING):
+        each.boot_s = power.kinds[PER_KIND * number + SWITCHING_ON].lasts_s
     if times.lasts_sd_s != 0.0:
         lasts_s = max(lasts_s + times.lasts_sd_s * power.draws[own.drawn], 0.0)
         own.drawn += 1
     if lasts_s < np.inf:
         set_timer(own, power.timers, node, g.now_s + lasts_s, 0)
-
-
-@compiled
-def expected_on_s(state: State, power: Power, node: int, at_s: float) -> float:
-    """Return when a node would be on if it were switched on at a time, by the mean times."""
-    each, first = power.nodes[node], PER_KIND * state.nodes[node].kind
-    if each.state == SWITCHING_ON:
-        return max(each.since_s + power.kinds[first + SWITCHING_ON].lasts_s, at_s)
-    if each.state == SLEEPING:
-        return at_s + power.kinds[first + SWITCHING_ON].lasts_s
-    return at_s
 
 
 @compiled
@@ -120,10 +114,74 @@ def is_boot_late(state: State, power: Power | None) -> bool:
     """Return whether a node should be on by the mean time of switching, but is not."""
     if power is not None and is_any(power, SWITCHING_ON):
         for node in range(len(power.nodes)):
-            due_s = expected_on_s(state, power, node, -np.inf)
-            if power.nodes[node].state == SWITCHING_ON and due_s <= state.g[0].now_s:
+            each = power.nodes[node]
+            if each.state == SWITCHING_ON and each.from_s <= state.g[0].now_s:
                 return True
     return False
+
+
+@compiled
+def see(power: Power) -> None:
+    """Note when nodes would be on, as a policy knows it until its next call."""
+    for node in range(len(power.nodes)):
+        each = power.nodes[node]
+        each.seen_from_s, each.seen_boot_s = each.from_s, each.boot_s
+
+
+@compiled
+def see_if_on_first(power: Power | None) -> None:
+    """Note the same for a list scheduler that prefers nodes that are on."""
+    if power is not None and power.g[0].on_first:
+        see(power)
+
+
+@compiled_apart
+def place_on_first(state: State, power: Power, row: int) -> int:
+    """Write where the tasks of a job go behind the last place: nodes that are on go first.
+
+    They follow by the time of their boot, see `hpcosim_client.nodes.NodePool.soonest_first`.
+
+    Returns:
+        Number of places; 0: there are too few free cores.
+    """
+    g, job = state.g[0], state.jobs[row]
+    needed, place, last_boot_s, last_from_s = job.cores, g.places, -1.0, -np.inf
+    while needed > 0:
+        boot_s = from_s = np.inf
+        for node in range(len(power.nodes)):
+            each = power.nodes[node]
+            if not _may_use(state, row, node):
+                continue
+            is_later = _is_before(last_boot_s, last_from_s, each.seen_boot_s, each.seen_from_s)
+            if is_later and _is_before(each.seen_boot_s, each.seen_from_s, boot_s, from_s):
+                boot_s, from_s = each.seen_boot_s, each.seen_from_s
+        if boot_s == np.inf:
+            return 0
+        for node in range(len(power.nodes)):
+            each = power.nodes[node]
+            is_next = each.seen_boot_s == boot_s and each.seen_from_s == from_s
+            if needed > 0 and is_next and _may_use(state, row, node):
+                tasks = min(state.free[node], needed)
+                state.places[place].node, state.places[place].tasks = node, tasks
+                needed, place = needed - tasks, place + 1
+        last_boot_s, last_from_s = boot_s, from_s
+    return place - g.places
+
+
+@compiled
+def _is_before(boot_s: float, from_s: float, other_boot_s: float, other_from_s: float) -> bool:
+    return boot_s < other_boot_s or (boot_s == other_boot_s and from_s < other_from_s)
+
+
+@compiled
+def _may_use(state: State, row: int, node: int) -> bool:
+    """Return whether a job may use free cores of a node, which has any."""
+    job, free = state.jobs[row], state.free[node]
+    if job.placement == ONE_NODE:
+        return free >= job.cores
+    if job.placement == WHOLE_NODES:
+        return free == state.nodes[node].capacity
+    return free > 0
 
 
 # Jobs that wait for their nodes.
@@ -143,9 +201,9 @@ def hold(state: State, processors: Processors | None, power: Power, row: int, en
         return False
     job.nodes_off, job.ready_s = 0, g.now_s
     for entry in range(g.places, g.places + entries):
-        node = state.places[entry].node
-        job.nodes_off += power.nodes[node].state != ON
-        job.ready_s = max(job.ready_s, expected_on_s(state, power, node, g.now_s))
+        each = power.nodes[state.places[entry].node]
+        job.nodes_off += each.state != ON
+        job.ready_s = max(job.ready_s, max(each.from_s, g.now_s) + each.boot_s)
     if job.nodes_off == 0:
         return False
     state.jobs[row].state = ALLOCATED

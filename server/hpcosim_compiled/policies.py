@@ -22,15 +22,12 @@ from hpcosim_schedulers.power.timeout import spans_s
 from hpcosim_workloads.table import JobTable
 
 KINDS = (
-    "fcfs",
-    "by-rank",
-    "by-key-now",
-    "easy",
-    "easy-by-rule",
-    "conservative",
-    "job-node",
-    "slurm",
+    *("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node"),
+    *("slurm", "easy-aware", "conservative-aware"),
 )
+AWARE = ("aware", "planned")
+"""Kinds of awareness of `easy-aware` and `conservative-aware`."""
+
 BACKFILLING = ("easy", "easy-by-rule", "conservative")
 """Kinds that count free cores or nodes in future."""
 
@@ -76,6 +73,7 @@ class PolicyCode(NamedTuple):
         aged_s: jobs that have waited longer are the head first, in submission order, s.
         window_jobs: number of jobs from which the head is chosen.
         one_per_event: whether at most one job starts at each event.
+        awareness: index into `AWARE`.
     """
 
     kind: int
@@ -83,10 +81,22 @@ class PolicyCode(NamedTuple):
     aged_s: float = np.inf
     window_jobs: int = WINDOW_JOBS
     one_per_event: bool = False
+    awareness: int = 0
 
 
-def policy_code(scheduler: str) -> PolicyCode | None:
+def puts_on_first(scheduler: str, awareness: Awareness) -> bool:
+    """Return whether a list scheduler prefers nodes that are on."""
+    return awareness == "aware" and scheduler in ("fcfs", *FIXED, *CHANGING)
+
+
+def policy_code(scheduler: str, awareness: Awareness = "unaware") -> PolicyCode | None:
     """Return the compiled policy of a scheduler; None: there is none."""
+    if awareness != "unaware" and scheduler in ("easy", "conservative"):
+        if awareness not in AWARE:
+            return None
+        return PolicyCode(KINDS.index(f"{scheduler}-aware"), awareness=AWARE.index(awareness))
+    if awareness != "unaware" and not puts_on_first(scheduler, awareness):
+        return None
     if scheduler in ("fcfs", "easy", "conservative", "slurm"):
         return PolicyCode(KINDS.index(scheduler))
     if (parts := parse_job_node(scheduler)) is not None:
@@ -148,20 +158,32 @@ def manager_code(power: PowerSettings) -> ManagerCode | None:
     return None
 
 
-def part_of(platform: Platform, scheduler: str, power: PowerSettings = ALWAYS_ON) -> str:
+def effective_awareness(power: PowerSettings, awareness: Awareness) -> Awareness:
+    """Return the awareness of a scheduler beside a power manager; see `with_power`."""
+    return "unaware" if isinstance(power, AlwaysOn) else awareness
+
+
+def part_of(
+    platform: Platform,
+    scheduler: str,
+    power: PowerSettings = ALWAYS_ON,
+    awareness: Awareness = "unaware",
+) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
     pairs = parse_job_node(scheduler) is not None or shares_processors(platform)
     part = "processors" if pairs else "slurm" if scheduler == "slurm" else "nodes"
-    return part if manager_code(power) is None else f"{part}-power"
+    if manager_code(power) is None:
+        return part
+    reserves = awareness != "unaware" and not puts_on_first(scheduler, awareness)
+    return f"{part}-aware" if reserves else f"{part}-power"
 
 
-def unsupported_power(platform: Platform, power: PowerSettings, awareness: Awareness) -> str:
+def unsupported_power(platform: Platform, power: PowerSettings) -> str:
     """Return what of the power states the compiled engine does not support; empty: nothing.
 
     Args:
         platform: the cluster.
-        power: settings of the power manager; with `AlwaysOn` the awareness has no effect.
-        awareness: awareness of the scheduler.
+        power: settings of the power manager.
     """
     if isinstance(power, AlwaysOn):
         return ""
@@ -170,8 +192,6 @@ def unsupported_power(platform: Platform, power: PowerSettings, awareness: Aware
     )
     if manager_code(power) is None or has_more:
         return f"the power manager {power.__struct_config__.tag} with these settings"
-    if awareness != "unaware":
-        return f"power_awareness: {awareness}"
     for states in (group.power_states for group in platform.nodes):
         if states is not None and not np.isfinite(states.switch_on_s + states.switch_off_s):
             return "nodes that are switched for ever"
@@ -186,7 +206,11 @@ def missing_package() -> str:
 
 
 def unsupported(
-    platform: Platform, jobs: JobTable, scheduler: str, settings: Mapping[str, object] = NO_SETTINGS
+    platform: Platform,
+    jobs: JobTable,
+    scheduler: str,
+    settings: Mapping[str, object] = NO_SETTINGS,
+    awareness: Awareness = "unaware",
 ) -> str:
     """Return what of a simulation the compiled engine does not support; empty: nothing.
 
@@ -195,8 +219,9 @@ def unsupported(
         jobs: the workload.
         scheduler: canonical name of the scheduler.
         settings: its settings.
+        awareness: its awareness of power states.
     """
-    policy = policy_code(scheduler)
+    policy = policy_code(scheduler, awareness)
     if policy is None:
         return f"the scheduler {scheduler}"
     if platform.partitions or platform.reservations or platform.consumable != ("cores",):

@@ -1,6 +1,7 @@
 """Power managers, as `hpcosim_schedulers.power.timeout`: they switch idle nodes off.
 
-A node is idle while it can sleep, is on, and has no core that a job holds.
+A node is idle while it can sleep, is on, and has no core that a job holds. Nodes that the policy
+has reserved stay on.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def _update_idle(state: State, power: Power) -> int:
             count += 1
             if np.isnan(each.idle_since_s):
                 each.idle_since_s = state.g[0].now_s
-            own.idle_since_s = min(own.idle_since_s, each.idle_since_s)
+            if not each.is_planned:
+                own.idle_since_s = min(own.idle_since_s, each.idle_since_s)
         else:
             each.idle_since_s = np.nan
     return count
@@ -74,6 +76,8 @@ def _switch_off(state: State, power: Power, most: int) -> None:
         first_s, own.idle_since_s = own.idle_since_s, np.inf
         for node in range(len(power.nodes)):
             each = power.nodes[node]
+            if each.is_planned:
+                continue
             if each.idle_since_s == first_s and most > 0:
                 each.idle_since_s = np.nan
                 switch(state, power, node)
@@ -86,7 +90,7 @@ def _switch_off(state: State, power: Power, most: int) -> None:
 def _switch_off_all(state: State, power: Power) -> None:
     """Switch off all idle nodes, in the order of their numbers."""
     for node in range(len(power.nodes)):
-        if not np.isnan(power.nodes[node].idle_since_s):
+        if not (np.isnan(power.nodes[node].idle_since_s) or power.nodes[node].is_planned):
             power.nodes[node].idle_since_s = np.nan
             switch(state, power, node)
 
@@ -119,7 +123,7 @@ def _is_unused(state: State, power: Power, node: int, power_state: int) -> bool:
 def _next_due_s(state: State, power: Power) -> float:
     """Return when the next node will have been idle for the timeout; infinity: no node is idle."""
     own, now_s, next_s = power.g[0], state.g[0].now_s, np.inf
-    if own.idle_since_s + own.timeout_s > now_s:
+    if own.planned == 0 and own.idle_since_s + own.timeout_s > now_s:
         return own.idle_since_s + own.timeout_s
     for node in range(len(power.nodes)):
         due_s = power.nodes[node].idle_since_s + own.timeout_s

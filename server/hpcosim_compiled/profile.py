@@ -9,7 +9,8 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled
 from hpcosim_compiled.node_power import is_any
-from hpcosim_compiled.state import CORES, PER_KIND, SWITCHING_OFF, Power, State
+from hpcosim_compiled.state import CORES, SWITCHING_OFF, Power, State
+from hpcosim_compiled.steps import split, step_at
 
 
 @compiled
@@ -50,8 +51,7 @@ def _add_returning(state: State, power: Power | None) -> None:
     for node in range(len(power.nodes)):
         each = power.nodes[node]
         if each.state == SWITCHING_OFF:
-            times = power.kinds[PER_KIND * state.nodes[node].kind + SWITCHING_OFF]
-            first = _split(state, max(each.since_s + times.lasts_s, g.now_s))
+            first = split(state, max(each.from_s, g.now_s))
             for step in range(first, g.steps):
                 state.profile[step].number += state.nodes[node].capacity if count_cores else 1
 
@@ -60,7 +60,7 @@ def _add_returning(state: State, power: Power | None) -> None:
 def earliest_s(state: State, need: int, requested_s: float, after_s: float) -> float:
     """Return the earliest start from a time on, s; NaN: there is none."""
     profile, steps = state.profile, state.g[0].steps
-    first = _step_at(state, after_s)
+    first = step_at(state, after_s)
     while first < steps:
         start_s = max(profile[first].at_s, after_s)
         short = _first_short(state, first, start_s + requested_s, need)
@@ -75,7 +75,7 @@ def earliest_s(state: State, need: int, requested_s: float, after_s: float) -> f
 @compiled
 def fits(state: State, need: int, requested_s: float, start_s: float) -> bool:
     """Return whether cores are free from a time on for a requested time."""
-    return _first_short(state, _step_at(state, start_s), start_s + requested_s, need) < 0
+    return _first_short(state, step_at(state, start_s), start_s + requested_s, need) < 0
 
 
 @compiled
@@ -102,22 +102,9 @@ def fits_now(state: State, need: int, requested_s: float) -> bool:
 @compiled
 def reserve(state: State, need: int, requested_s: float, start_s: float) -> None:
     """Take cores from a time on for a requested time; a negative number gives them back."""
-    first, last = _split(state, start_s), _split(state, start_s + requested_s)
+    first, last = split(state, start_s), split(state, start_s + requested_s)
     for step in range(first, last):
         state.profile[step].number -= need
-
-
-@compiled
-def _step_at(state: State, at_s: float) -> int:
-    """Return the step of a time; 0: it is before all."""
-    low, high = 0, state.g[0].steps
-    while low < high:
-        middle = (low + high) // 2
-        if at_s < state.profile[middle].at_s:
-            high = middle
-        else:
-            low = middle + 1
-    return max(low - 1, 0)
 
 
 @compiled
@@ -129,18 +116,3 @@ def _first_short(state: State, first: int, until_s: float, need: int) -> int:
         if state.profile[step].number < need:
             return step
     return -1
-
-
-@compiled
-def _split(state: State, at_s: float) -> int:
-    """Make a step begin at a time, and return its number."""
-    profile, g = state.profile, state.g[0]
-    step = _step_at(state, at_s)
-    if profile[step].at_s == at_s:
-        return step
-    for later in range(g.steps, step + 1, -1):
-        profile[later].at_s = profile[later - 1].at_s
-        profile[later].number = profile[later - 1].number
-    profile[step + 1].at_s, profile[step + 1].number = at_s, profile[step].number
-    g.steps += 1
-    return step + 1

@@ -15,15 +15,19 @@ from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
+    KINDS,
     NO_SETTINGS,
+    effective_awareness,
     manager_code,
     node_keys,
     part_of,
     policy_code,
+    puts_on_first,
     ranks,
 )
 from hpcosim_compiled.state import ALLOCATED, WAITING, Ints, State, initial_state, with_room
 from hpcosim_protocol import Platform
+from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.engine import Rules
@@ -60,6 +64,7 @@ class CompiledSimulation:
         scheduler: the scheduler; `policies.unsupported` is empty for it.
         rates: price and carbon intensity of the energy.
         power: settings of the power manager; `policies.unsupported_power` is empty for it.
+        awareness: awareness of the scheduler of power states.
         chance: generator of the times of switching; None: one with seed 0.
         settings: settings of the scheduler.
     """
@@ -72,12 +77,14 @@ class CompiledSimulation:
         scheduler: str,
         rates: Rates = UNKNOWN,
         power: PowerSettings = ALWAYS_ON,
+        awareness: Awareness = "unaware",
         chance: np.random.Generator | None = None,
         settings: Mapping[str, object] = NO_SETTINGS,
     ) -> None:
         self.platform, self.jobs, self.rates = platform, jobs, rates
         self.start_s = float(jobs.submit_s[0])
-        policy = policy_code(scheduler)
+        awareness = effective_awareness(power, awareness)
+        policy = policy_code(scheduler, awareness)
         assert policy is not None
         self._advance: Callable[..., int] = partial(advance, policy=policy)
         self._instants = INSTANTS
@@ -86,7 +93,7 @@ class CompiledSimulation:
 
             site = initial_site(platform, jobs, parse_site(settings))
             self._advance = partial(advance_slurm, site=site)
-        self._part = part_of(platform, scheduler, power)
+        self._part = part_of(platform, scheduler, power, awareness)
         self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
@@ -99,7 +106,9 @@ class CompiledSimulation:
             kill_at_walltime=rules.kill_at_walltime,
             reference_ghz=rules.reference_ghz,
             node_keys=node_keys(platform, scheduler),
+            places_nodes=KINDS[policy.kind] in ("easy-aware", "conservative-aware"),
             manager=manager_code(power),
+            on_first=puts_on_first(scheduler, awareness),
         )
 
     def prepare(self) -> None:

@@ -53,9 +53,11 @@ JOB = np.dtype(
         ("cores", "i8"),
         ("period", "i8"),  # its computing period; -1: it has not started
         ("place", "i8"),  # in `State.queue`
+        ("held", "i8"),  # first `HELD` of its reservation; -1: it has none
         ("placement", "i1"),  # index into `PLACEMENTS`
         ("final", "i1"),  # state at its end if it is not killed
         ("state", "i1"),  # index into `STATES`, or `ALLOCATED`
+        ("moves", "?"),  # whether its reservation waits for the end of a late job or boot
         ("feasible", "?"),  # whether it can run on the empty cluster
     ],
     align=True,
@@ -158,7 +160,9 @@ MANAGER = np.dtype(
         ("warm", "i8"),  # nodes
         ("origin_s", "f8"),  # second of the week at time 0
         ("alarm_s", "f8"),  # next time at which it is called; infinity: none
+        ("on_first", "i8"),  # whether a list scheduler prefers nodes that are on
         ("idle_since_s", "f8"),  # of the node that is idle for the longest time; infinity: none
+        ("planned", "i8"),  # nodes that are planned
         ("nodes_off", "i8"),  # nodes that are not on
         ("has_changed", "?"),  # whether a node was switched since the last call of the policy
         ("drawn", "i8"),  # entries of `Power.draws`
@@ -174,9 +178,13 @@ MANAGER = np.dtype(
 POWER_NODE = np.dtype(
     [
         ("state", "i8"),  # index into `POWER_STATES`
-        ("since_s", "f8"),  # begin of this state
         ("idle_since_s", "f8"),  # as the power manager knows; NaN: it is not idle
         ("can_sleep", "i8"),  # whether it can be switched off
+        ("is_planned", "i8"),  # whether the policy has reserved it; then it stays on
+        ("from_s", "f8"),  # if it is switched on at t, it is on at max(t, from_s) + boot_s, about
+        ("boot_s", "f8"),
+        ("seen_from_s", "f8"),  # the same at the begin of the call of the policy
+        ("seen_boot_s", "f8"),
     ]
 )
 
@@ -192,8 +200,13 @@ POWER_KIND = np.dtype(
 )
 """The nodes of a node group in a power state."""
 
-POWER_JOB = np.dtype([("ready_s", "f8"), ("nodes_off", "i8")])
-"""Expected start of an allocated job, and its nodes that are not on."""
+POWER_JOB = np.dtype(
+    [
+        ("ready_s", "f8"),  # expected start of an allocated job
+        ("nodes_off", "i8"),  # nodes of an allocated job that are not on
+        ("boot_s", "f8"),  # boot of the nodes of its reservation
+    ]
+)
 
 POWER_CHANGE = np.dtype([("at", "i8"), ("at_s", "f8"), ("node", "i8"), ("state", "i8")])
 """As in `Recording`: number of changes of jobs before it, time, node and new state."""
@@ -230,8 +243,38 @@ GLOBAL = np.dtype(
         ("timers", "i8"),  # entries of `State.heap`
         ("timers_set", "i8"),  # up to now
         ("ended_early", "i8"),  # whether a job ended at another time than requested
+        ("held", "i8"),  # used entries of `NodesAhead.held`
+        ("unused", "i8"),  # first of those that are free again; -1: none
+        ("is_woken", "i8"),  # whether the policy is still to decide at this instant
     ]
 )
+
+
+HELD = np.dtype([("node", "i8"), ("cores", "i8"), ("after", "i8")])
+"""Cores of a node in a reservation, and the next entry of the reservation; -1: none."""
+
+LINES = 64
+"""Lines of `NodesAhead.free` at first."""
+
+
+class NodesAhead(NamedTuple):
+    """The free cores of every node in future, for `node_profile`.
+
+    Attributes:
+        free: int64[lines, nodes].
+        lines: int64[lines], line of `free` of each step of `State.profile`.
+        held: a `HELD` for each node of each reservation.
+        least, before, order: space for nodes.
+        delay_s: float64[nodes], by which nodes are ordered first: 0, or see `power_aware`.
+    """
+
+    free: Ints
+    lines: Ints
+    held: Records
+    least: Ints
+    before: Ints
+    order: Ints
+    delay_s: NDArray[np.float64]
 
 
 class Processors(NamedTuple):
@@ -305,6 +348,7 @@ class State(NamedTuple):
         profile, lows: see `profile`.
         rows: space of policies for rows.
         keys: space of policies for keys.
+        ahead: None: counts of cores or nodes are sufficient in future, or the policy needs none.
         processors: None: all nodes have one processor without contention, and the policy chooses
             no nodes. Numba compiles the engine for this without all that concerns processors, so
             that it costs nothing. For that, `is None` is asked of an argument of a function.
@@ -329,6 +373,7 @@ class State(NamedTuple):
     lows: Records
     rows: Ints
     keys: NDArray[np.float64]
+    ahead: NodesAhead | None
     processors: Processors | None
     power: Power | None
 
@@ -365,7 +410,9 @@ def initial_state(
     kill_at_walltime: bool,
     reference_ghz: float | None,
     node_keys: NDArray[np.float64] | None = None,
+    places_nodes: bool = False,
     manager: ManagerCode | None = None,
+    on_first: bool = False,
 ) -> State:
     """Return the state before the first submission: all nodes are on and idle.
 
@@ -377,7 +424,9 @@ def initial_state(
         kill_at_walltime: see `hpcosim_sim.engine.engine.Rules`.
         reference_ghz: see `hpcosim_sim.engine.engine.Rules`.
         node_keys: see `policies.node_keys`.
+        places_nodes: whether the reservations of the policy name nodes.
         manager: the power manager; None: all nodes are always on.
+        on_first: whether a list scheduler prefers nodes that are on.
     """
     count, start_s = len(table), float(table.submit_s[0])
     jobs = records(JOB, count)
@@ -387,7 +436,7 @@ def initial_state(
     jobs.rank, jobs.feasible = rank, feasible
     jobs.final = np.where(table.fails, FAILED, COMPLETED)
     jobs.start_s = jobs.end_s = jobs.reserved_s = np.nan
-    jobs.period = -1
+    jobs.period = jobs.held = -1
 
     kinds = records(KIND, len(platform.nodes))
     for kind, group in zip(kinds, platform.nodes, strict=True):
@@ -404,6 +453,7 @@ def initial_state(
 
     g = records(GLOBAL, 1)
     g.largest_node = capacity.max()
+    g.unused = -1
     g.now_s = g.changed_s = start_s
     g.alarm_s = np.inf
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
@@ -430,9 +480,17 @@ def initial_state(
         lows=records(TIMED, 8 * count + 8 + switched),
         rows=np.zeros(count, np.int64),
         keys=np.zeros(count),
+        ahead=_nodes_ahead(table, len(nodes)) if places_nodes else None,
         processors=_processors(platform, table, node_keys),
-        power=None if manager is None else _power(platform, count, manager),
+        power=None if manager is None else _power(platform, count, manager, on_first=on_first),
     )
+
+
+def _nodes_ahead(table: JobTable, nodes: int) -> NodesAhead:
+    held = records(HELD, int(np.minimum(table.cores, nodes).sum()) + 2 * nodes)
+    free, lines = np.zeros((LINES, nodes), np.int64), np.zeros(LINES, np.int64)
+    least, before, order = (np.zeros(nodes, np.int64) for _ in range(3))
+    return NodesAhead(free, lines, held, least, before, order, np.zeros(nodes))
 
 
 def shares_processors(platform: Platform) -> bool:
@@ -480,16 +538,16 @@ def _processors(
     return Processors(slots, first_slot, each, nodes, shares, periods, needs, timers)
 
 
-def _power(platform: Platform, jobs: int, manager: ManagerCode) -> Power:
+def _power(platform: Platform, jobs: int, manager: ManagerCode, *, on_first: bool) -> Power:
     """Return the power states with all nodes on; there are no changes and draws yet."""
     g = records(MANAGER, 1)
     g.kind, g.timeout_s, g.warm = manager.kind, manager.timeout_s, manager.warm
-    g.origin_s = manager.origin_s
+    g.origin_s, g.on_first = manager.origin_s, on_first
     g.alarm_s = np.inf
     nodes = records(POWER_NODE, platform.node_count)
     can_sleep = [group.power_states is not None for group in platform.nodes]
     nodes.can_sleep = np.repeat(can_sleep, [group.count for group in platform.nodes])
-    nodes.since_s, nodes.idle_since_s = -np.inf, np.nan
+    nodes.from_s, nodes.idle_since_s = -np.inf, np.nan
     kinds = records(POWER_KIND, len(platform.nodes) * PER_KIND)
     kinds.lasts_s = np.inf
     for number, states in enumerate(group.power_states for group in platform.nodes):
@@ -527,10 +585,16 @@ def with_room(state: State, rng: np.random.Generator) -> State:
         state: the state.
         rng: generator of the times of switching, of which each sample is taken once.
     """
-    power, nodes = state.power, len(state.nodes)
+    power, nodes, ahead = state.power, len(state.nodes), state.ahead
+    nodes_off = 0 if power is None else int(power.g.nodes_off[0])
     room = int(state.g.cores[0]) * PLACES_PER_CORE
     if len(state.places) - int(state.g.places[0]) < room:
         state = state._replace(places=_longer(state.places, room))
+    if ahead is not None and len(ahead.lines) < lines_needed(state.g[0], nodes_off):
+        longer = (
+            _longer(each, lines_needed(state.g[0], nodes_off)) for each in (ahead.free, ahead.lines)
+        )
+        state = state._replace(ahead=ahead._replace(free=next(longer), lines=next(longer)))
     if power is not None:
         if len(power.changes) - int(power.g.changes[0]) < CHANGES_PER_NODE * nodes:
             power = power._replace(changes=_longer(power.changes, CHANGES_PER_NODE * nodes))
@@ -542,7 +606,13 @@ def with_room(state: State, rng: np.random.Generator) -> State:
     return state
 
 
-def _longer(column: Records, room: int) -> Records:
-    longer = records(column.dtype, len(column) + max(len(column), room))
+def lines_needed(g: Any, nodes_off: int) -> int:
+    """Return the most steps of a profile: each waiting job makes two, and two more if it moves."""
+    needed: int = g.running + 4 * g.queued + nodes_off + 4
+    return needed
+
+
+def _longer(column: Any, room: int) -> Any:
+    longer = np.zeros_like(column, shape=(len(column) + max(len(column), room), *column.shape[1:]))
     longer[: len(column)] = column
     return longer

@@ -128,7 +128,7 @@ def test_slurm_with_priorities_by_age_and_size_is_compiled(file: Path) -> None:
         ({"scheduler.name": "easy-random"}, "the scheduler easy-random"),
         ({"scheduler.explain": True}, "explanations"),
         ({"scheduler.power": SLURM, **STATES}, "the power manager slurm"),
-        ({"scheduler.power": TIMEOUT, "scheduler.power_awareness": "aware", **STATES}, "aware"),
+        ({"scheduler.power": TIMEOUT, "scheduler.power_awareness": "ipm", **STATES}, "ipm of easy"),
         ({"dynamic_jobs": True}, "dynamic_jobs"),
         ({"stuck_after_wakeups": 1}, "stuck_after_wakeups"),
         ({"actions": [{"at_s": 1, "kind": "cancel", "job": 1}]}, "actions"),

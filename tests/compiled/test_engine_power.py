@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,40 @@ def test_one_node_is_kept_idle() -> None:
     while simulation.advance():
         pass
     assert simulation.record().recording.start_s.tolist() == [0.0, 100.0, 230.0]
+
+
+LATER: list[dict[str, Any]] = [
+    {"job_id": 1, "submit_s": 0, "cores": 1, "run_s": 200},
+    {"job_id": 2, "submit_s": 150, "cores": 2, "run_s": 5},
+    {"job_id": 3, "submit_s": 190, "cores": 1, "run_s": 5, "requested_s": 50},
+]
+"""One node sleeps from 15 s on; two nodes are free from 200 s on."""
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "awareness", "start_s"),
+    [
+        ("easy", "unaware", 230.0),
+        ("easy", "aware", 230.0),
+        ("easy", "planned", 200.0),
+        ("conservative", "aware", 230.0),
+        ("conservative", "planned", 200.0),
+    ],
+)
+def test_a_policy_that_plans_wakes_nodes_in_time(
+    tmp_path: Path, scheduler: str, awareness: str, start_s: float
+) -> None:
+    """Others wake them when they are allocated; the reference does the same."""
+    scenario = scenario_of(LATER)
+    scenario["scheduler"] |= {"name": scheduler, "power_awareness": awareness}
+    file = tmp_path / "scenario.yaml"
+    file.write_text(json.dumps(scenario))
+    for name in ("reference", "compiled"):
+        run_scenario(file, transport="inproc", out=tmp_path / name, overrides={"engine": name})
+    assert differences(tmp_path / "reference", tmp_path / "compiled") == []
+    assert json.loads((tmp_path / "compiled" / "run.json").read_text())["engine"] == "compiled"
+    rows = csv.DictReader((tmp_path / "compiled" / "jobs.csv").read_text().splitlines())
+    assert [float(row["start_s"]) for row in rows if row["job_id"] == "2"] == [start_s]
 
 
 def test_a_partial_record_has_all_nodes_at_all_times() -> None:

@@ -130,6 +130,11 @@ def _add_power(random: Random, scenario: Scenario) -> None:
         off = random.choice((["00:00-00:30"], ["Mon 00:10-00:20", "Thu 00:15-01:00"]))
         power = {"name": "off-at-night", "off": off, "origin_s": random.choice((0, 259_200))}
     scenario["scheduler"]["power"] = power
+    if scenario["scheduler"]["name"] in ("easy", "conservative"):
+        awareness = random.choice(("unaware", "aware", "planned", "planned"))
+        scenario["scheduler"]["power_awareness"] = awareness
+    elif scenario["scheduler"]["name"] in LISTS:
+        scenario["scheduler"]["power_awareness"] = random.choice(("unaware", "aware"))
     scenario["seed"] = random.randint(0, 5)
     for group in groups:
         if group is groups[0] or random.random() < 0.8:

@@ -16,6 +16,7 @@ from hpcosim_scenarios.running.in_process import REPORT_EVERY_S, Report, finishe
 from hpcosim_scenarios.running.library import LoadedScenario, rules_of, switching_chance
 from hpcosim_scenarios.running.policies import Chosen
 from hpcosim_scenarios.running.warnings import Warn
+from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_sim.record.economics import UNKNOWN
 from hpcosim_sim.record.results import Also, Run, metrics_of
@@ -65,7 +66,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if scenario.engine == "reference":
         return EngineChoice(False, "engine: reference")
     missing = _missing(scenario, chosen) or policies.unsupported(
-        scenario.platform, jobs, chosen.name, _settings_of(chosen)
+        scenario.platform, jobs, chosen.name, _settings_of(chosen), _awareness(chosen)
     )
     if missing:
         return EngineChoice(False, f"the compiled engine does not support {missing}")
@@ -80,7 +81,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
 
-        if not is_warm(policies.part_of(scenario.platform, chosen.name, chosen.power)):
+        if not is_warm(_part(scenario, chosen)):
             why = f"{count} take less time than compiling the engine, which engine: compiled does"
             return EngineChoice(False, why)
     return EngineChoice(True, f"it supports all of the run, which has {count}")
@@ -91,11 +92,21 @@ def _settings_of(chosen: Chosen) -> dict[str, object]:
     return msgspec.json.decode(chosen.settings, type=dict[str, object])
 
 
+def _awareness(chosen: Chosen) -> Awareness:
+    return policies.effective_awareness(chosen.power, chosen.awareness)
+
+
+def _part(scenario: Scenario, chosen: Chosen) -> str:
+    return policies.part_of(scenario.platform, chosen.name, chosen.power, _awareness(chosen))
+
+
 def _missing(scenario: Scenario, chosen: Chosen) -> str:
     """Return what the compiled engine does not support, apart from jobs and platform."""
     if policies.policy_code(chosen.name) is None:
         return f"the scheduler {chosen.name}"
-    power = policies.unsupported_power(scenario.platform, chosen.power, chosen.awareness)
+    if policies.policy_code(chosen.name, _awareness(chosen)) is None:
+        return f"power_awareness: {chosen.awareness} of {chosen.name}"
+    power = policies.unsupported_power(scenario.platform, chosen.power)
     if power:
         return power
     if policies.manager_code(chosen.power) is not None and not scenario.wake_on_allocation:
@@ -145,7 +156,7 @@ def compiled_simulation(
         from hpcosim_compiled.compiler import is_warm
         from hpcosim_compiled.simulation import CompiledSimulation
 
-        if not is_warm(policies.part_of(loaded.scenario.platform, chosen.name, chosen.power)):
+        if not is_warm(_part(loaded.scenario, chosen)):
             warn("the engine is compiled for its first use, which may take over a minute")
         rates = loaded.economics.rates if loaded.economics else UNKNOWN
         simulation = CompiledSimulation(
@@ -155,6 +166,7 @@ def compiled_simulation(
             chosen.name,
             rates,
             chosen.power,
+            chosen.awareness,
             switching_chance(loaded.scenario.seed),
             _settings_of(chosen),
         )

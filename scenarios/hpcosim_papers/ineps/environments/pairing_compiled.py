@@ -267,6 +267,7 @@ def play(
             states.lows,
             states.rows,
             states.keys,
+            None,
             own,
             None,
         )

@@ -109,9 +109,9 @@ class PairingEpisodes:
             if name in SHARED_STATE
             else _space(getattr(longest[0], name), count)
             for name in State._fields
-            if name not in ("processors", "power")
+            if name not in ("ahead", "processors", "power")
         }
-        self._states = State(**own, processors=None, power=None)
+        self._states = State(**own, ahead=None, processors=None, power=None)
         self._processors = Processors(
             *(
                 part if name == "first_slot" else _space(part, count)
