@@ -134,7 +134,10 @@ class ForecastNode:
 
     def requested_mbps(self) -> float:
         """Return the bandwidth that all tasks of the node need, in MB/s."""
-        return sum(share.load.cores * share.load.mbps for share in self.shares)
+        total_mbps = 0.0
+        for share in self.shares:  # `sum` rounds otherwise from Python 3.12 on
+            total_mbps += share.load.cores * share.load.mbps
+        return total_mbps
 
     def _demand(self, kind: Kind) -> tuple[Load, float]:
         """Return the load of a job of a kind, and its run time without contention, in seconds."""
