@@ -122,7 +122,7 @@ def play(
                 at = next_place(state, at + 1, ANY)
             row = state.queue[at]
         _advance(state, episode, window_jobs, row)
-        if episode.choices == 0 or cost == ENERGY:
+        if episode.choices == 0 or (cost == ENERGY and actions[place] >= 0):  # not at the begin
             settle_all(state)
         if episode.choices == 0:
             _note_means(state, episode)

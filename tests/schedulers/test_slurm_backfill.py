@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from hpcosim_client.demand import Demand, NodeChoice
@@ -16,6 +16,7 @@ from hpcosim_schedulers.slurm import policy
 from hpcosim_schedulers.slurm.future import consecutive_nodes, mask_of, set_of
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
+from hpcosim_sim.errors import SimulationStuck
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
 from support.simulating import cluster_of, simulate
@@ -78,7 +79,10 @@ def test_pass_starts_what_a_pass_over_all_jobs_starts(
         JobSpec(n, submit, run, run + more, cores, placement, request=request)
         for n, (submit, run, more, cores, placement, request) in enumerate(drawn, 1)
     ]
-    compare(platform, jobs, bf_max_job_start=most)
+    try:
+        compare(platform, jobs, bf_max_job_start=most)
+    except SimulationStuck:  # a job waits for ever, which is not what this test is about
+        reject()
 
 
 @pytest.mark.slow
