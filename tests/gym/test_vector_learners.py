@@ -8,12 +8,12 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 
 pytest.importorskip("gymnasium", reason="environments need the extra rl")
 
+import gymnasium
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
