@@ -33,12 +33,12 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     """Return the folder of compiled code of this version of the package; None: there is none.
 
-    Args:
-        uses: modules of other packages whose functions and constants are compiled too.
-
     Numba notices a change of the file of an entry point, not of the functions and constants that
     it uses, so the folder is named by the content of all their files. Only its owner may write to
     it, because its code is executed.
+
+    Args:
+        uses: modules of other packages whose functions and constants are compiled too.
     """
     content = hashlib.sha256(numba.__version__.encode())
     modules = (list_scheduling, metrics, platform, recording, scene, table, timeout, *uses)
