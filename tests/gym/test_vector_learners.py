@@ -19,6 +19,7 @@ from gymnasium.vector import AutoresetMode
 
 from hpcosim_gym.environments import batch_vector
 from hpcosim_gym.environments.batch_vector import BatchSchedulingVectorEnv
+from hpcosim_gym.environments.vectors import unless_numba_fails
 from hpcosim_papers.ineps.environments import pairing_vector
 from hpcosim_papers.ineps.environments.pairing_vector import JobNodePairingVectorEnv
 from support.paths import ROOT
@@ -112,3 +113,13 @@ def test_torchrl_collects_steps() -> None:
     # In a process of its own: TorchRL tries to import `gym`, which is a folder of tests here.
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "3 100 True\n", done.stderr
+
+
+def test_a_failure_of_numba_is_a_warning() -> None:
+    """The reference engine then steps the environments, and the user knows why they are slow."""
+
+    def fails() -> None:
+        raise RuntimeError("no such processor")
+
+    with pytest.warns(RuntimeWarning, match="because Numba failed: RuntimeError"):
+        assert unless_numba_fails(fails) is None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
@@ -29,10 +28,13 @@ from hpcosim_gym.environments.batch_task import (
     no_decision,
 )
 from hpcosim_gym.environments.vectors import (
+    check_actions,
     check_autoreset,
     check_running,
+    final_info,
     reset_mask,
     seeds_of,
+    unless_numba_fails,
 )
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_schedulers.agents.batch.scene import (
@@ -149,10 +151,7 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
             InvalidAction: there is not one action for each environment; see also
                 `BatchSchedulingEnv.step`.
         """
-        if not self._started:
-            raise ResetNeeded("no episode has started; call reset() before step()")
-        if len(actions) != self.num_envs:
-            raise InvalidAction(f"action: expected {self.num_envs} integers, got {len(actions)}")
+        check_actions(actions, self.num_envs, started=self._started)
         if self.autoreset_mode == AutoresetMode.DISABLED:
             check_running(self._runs.ended)
         seen = self._runs.step(actions)
@@ -166,10 +165,7 @@ class BatchSchedulingVectorEnv(gymnasium.vector.VectorEnv[Observation, Ints, Any
             "action_mask": (np.arange(window) < steps.choices[:, None]).astype(np.int8),
             "action_taken": steps.taken,
         }
-        for name in next(iter(steps.metrics.values()), {}):
-            info[name] = np.zeros(self.num_envs)
-            info[name][list(steps.metrics)] = [each[name] for each in steps.metrics.values()]
-            info[f"_{name}"] = steps.over
+        info |= final_info(steps.metrics, steps.over)
         if self._observation == "flat":
             return steps.seen, info
         first = len(CLUSTER_COLUMNS)
@@ -264,10 +260,7 @@ def compiled_episodes(task: BatchTask, jobs: JobTable, count: int) -> CompiledEp
 
     if not supports(task, jobs):
         return None
-    try:
-        return CompiledEpisodes(task, jobs, count)
-    except Exception:  # whatever Numba raises where it does not support the machine
-        return None
+    return unless_numba_fails(lambda: CompiledEpisodes(task, jobs, count))
 
 
 def _compiled(first: BatchSchedulingEnv, count: int, invalid: Invalid) -> _Compiled | None:

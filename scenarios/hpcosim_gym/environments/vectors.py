@@ -1,15 +1,18 @@
-"""What the vector environments share: seeds, and which environments are reset."""
+"""What the vector environments share: seeds, checks, information, and the compiled engine."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
-from gymnasium.error import ResetNeeded
+from gymnasium.error import InvalidAction, ResetNeeded
 from gymnasium.vector import AutoresetMode
 
-from hpcosim_client.job import Bools
+from hpcosim_client.job import Bools, Ints
+
+Episodes = TypeVar("Episodes")
 
 
 def check_autoreset(mode: AutoresetMode) -> AutoresetMode:
@@ -53,6 +56,47 @@ def reset_mask(options: Mapping[str, Any] | None, count: int) -> Bools:
     if chosen.shape != (count,) or chosen.dtype != np.bool_:
         raise ValueError(f"options['reset_mask']: expected {count} booleans, got {mask!r}")
     return chosen
+
+
+def check_actions(actions: Ints, count: int, *, started: bool) -> None:
+    """Check that an episode has started, and that there is an action for each environment.
+
+    Raises:
+        ResetNeeded: no episode has started.
+        InvalidAction: there is another number of actions.
+    """
+    if not started:
+        raise ResetNeeded("no episode has started; call reset() before step()")
+    if len(actions) != count:
+        raise InvalidAction(f"action: expected {count} integers, got {len(actions)}")
+
+
+def final_info(metrics: Mapping[int, Mapping[str, float]], over: Bools) -> dict[str, Any]:
+    """Return the information about episodes that are over.
+
+    Args:
+        metrics: their metrics, by environment.
+        over: bool[num_envs], the episodes that are over.
+    """
+    info: dict[str, Any] = {}
+    for name in next(iter(metrics.values()), {}):
+        info[name] = np.zeros(len(over))
+        info[name][list(metrics)] = [each[name] for each in metrics.values()]
+        info[f"_{name}"] = over
+    return info
+
+
+def unless_numba_fails(make: Callable[[], Episodes]) -> Episodes | None:
+    """Return compiled episodes; None, with a warning: Numba does not support the machine."""
+    try:
+        return make()
+    except Exception as error:  # whatever Numba raises
+        warnings.warn(
+            f"the reference engine steps the environments, because Numba failed: {error!r:.300}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return None
 
 
 def check_running(ended: Bools) -> None:

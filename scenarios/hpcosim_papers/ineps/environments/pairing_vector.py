@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import gymnasium
 import numpy as np
-from gymnasium.error import InvalidAction, ResetNeeded
+from gymnasium.error import InvalidAction
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
@@ -17,10 +17,13 @@ from hpcosim_client.job import Bools, Floats, Ints
 from hpcosim_compiled.policies import missing_package
 from hpcosim_gym.environments.arguments import TOTALS
 from hpcosim_gym.environments.vectors import (
+    check_actions,
     check_autoreset,
     check_running,
+    final_info,
     reset_mask,
     seeds_of,
+    unless_numba_fails,
 )
 from hpcosim_papers.ineps.agent.site import Kind
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
@@ -148,10 +151,7 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
                 `JobNodePairingEnv.step`.
             PolicyError: see `JobNodePairingEnv.step`.
         """
-        if not self._started:
-            raise ResetNeeded("no episode has started; call reset() before step()")
-        if len(actions) != self.num_envs:
-            raise InvalidAction(f"action: expected {self.num_envs} integers, got {len(actions)}")
+        check_actions(actions, self.num_envs, started=self._started)
         if self.autoreset_mode == AutoresetMode.DISABLED:
             check_running(self._runs.ended)
         steps = self._runs.step(actions)
@@ -163,10 +163,7 @@ class JobNodePairingVectorEnv(gymnasium.vector.VectorEnv[Rows, Ints, Any]):
         info: dict[str, Any] = {"action_mask": steps.mask}
         if has_taken:
             info["action_taken"] = steps.taken
-        for name in next(iter(steps.metrics.values()), {}):
-            info[name] = np.zeros(self.num_envs)
-            info[name][list(steps.metrics)] = [each[name] for each in steps.metrics.values()]
-            info[f"_{name}"] = steps.over
+        info |= final_info(steps.metrics, steps.over)
         return steps.rows, info
 
 
@@ -253,10 +250,7 @@ def compiled_episodes(task: PairingTask, workloads: Sequence[JobTable]) -> Pairi
 
     if not all(supports(task, jobs) for jobs in {id(jobs): jobs for jobs in workloads}.values()):
         return None
-    try:
-        return PairingEpisodes(task, workloads)
-    except Exception:  # whatever Numba raises where it does not support the machine
-        return None
+    return unless_numba_fails(lambda: PairingEpisodes(task, workloads))
 
 
 def _compiled(first: JobNodePairingEnv, count: int) -> _Compiled | None:
