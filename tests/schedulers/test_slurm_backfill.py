@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, reject, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpcosim_client.demand import Demand, NodeChoice
@@ -16,7 +16,6 @@ from hpcosim_schedulers.slurm import policy
 from hpcosim_schedulers.slurm.future import consecutive_nodes, mask_of, set_of
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
-from hpcosim_sim.errors import SimulationStuck
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import job_table_of
 from support.simulating import cluster_of, simulate
@@ -79,10 +78,15 @@ def test_pass_starts_what_a_pass_over_all_jobs_starts(
         JobSpec(n, submit, run, run + more, cores, placement, request=request)
         for n, (submit, run, more, cores, placement, request) in enumerate(drawn, 1)
     ]
-    try:
-        compare(platform, jobs, bf_max_job_start=most)
-    except SimulationStuck:  # a job waits for ever, which is not what this test is about
-        reject()
+    compare(platform, jobs, bf_max_job_start=most)
+
+
+def test_job_for_one_node_starts_on_one_whatever_its_request_allows() -> None:
+    """A greatest number of nodes does not make a job for one node ask for several."""
+    platform = Platform((NodeGroup(3, (Processor(4),)),))
+    job = JobSpec(1, 0, 10, 20, 3, "one_node", request=JobRequest(nodes_max=2))
+    [(_, _, nodes, _)] = play(platform, [job], {})
+    assert nodes == [0]
 
 
 @pytest.mark.slow

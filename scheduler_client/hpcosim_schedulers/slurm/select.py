@@ -60,7 +60,8 @@ def _choose(
     request = demand.request
     tasks = job.cores // request.cores_per_task
     least = least_nodes(job, demand)
-    need = Need(job.cores, min(max(least, request.nodes_max), tasks), request.nodes_max or tasks)
+    most = 1 if job.placement == "one_node" else request.nodes_max
+    need = Need(job.cores, min(max(least, most), tasks), most or tasks)
     chosen = _stated(demand, choice, cores, order, need)
     if chosen is None:
         return None
