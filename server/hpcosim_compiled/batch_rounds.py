@@ -113,6 +113,7 @@ def play(
             None,
             None,
             None,
+            None,
         )
         episode = episodes[place]
         row = -1
@@ -141,7 +142,7 @@ def _advance(state: State, episode: Any, window_jobs: int, row: int) -> None:
         if row >= 0 and not start(state, row):
             episode.head = row
             if g.queued > 1:
-                backfill_behind(state, row)
+                backfill_behind(state, state.ahead, row)
         row = -1
         if episode.head < 0 and some_fits(state):
             if g.queued > 1:

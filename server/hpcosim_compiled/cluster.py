@@ -101,7 +101,7 @@ def _compute(state: State, processors: Processors | None, row: int, number: int)
     """Take the cores of a period, which computes from now on."""
     g, job, nodes, places = state.g[0], state.jobs[row], state.nodes, state.places
     whole, period = job.placement == WHOLE_NODES, state.periods[number]
-    if processors is not None:
+    if processors is not None and state.g[0].shares:
         occupy(state, processors, row, number)
         return
     slowest = np.inf
@@ -126,7 +126,7 @@ def _compute(state: State, processors: Processors | None, row: int, number: int)
 @compiled
 def next_end_s(state: State, processors: Processors | None) -> float:
     """Return the time of the next end of a job or of a part of it; infinity: there is none."""
-    if processors is not None:
+    if processors is not None and state.g[0].shares:
         timers = processors.timers
         return timers[timers[0].subject].at_s if state.g[0].timers > 0 else np.inf
     return state.ends[0].at_s if state.g[0].ends > 0 else np.inf
@@ -135,7 +135,7 @@ def next_end_s(state: State, processors: Processors | None) -> float:
 @compiled
 def end_next(state: State, processors: Processors | None) -> bool:
     """End what is due first; return whether a job is over, and not only its work on a processor."""
-    if processors is not None:
+    if processors is not None and state.g[0].shares:
         return _end_shared(state, processors)
     g, nodes, places = state.g[0], state.nodes, state.places
     number = _pop_end(state)

@@ -7,68 +7,66 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
+from hpcosim_compiled.explanations import explain_reservations, sleep
 from hpcosim_compiled.node_power import is_boot_late
-from hpcosim_compiled.profile import earliest_s, fits, make_profile, need_of, reserve
-from hpcosim_compiled.state import WAITING, State
+from hpcosim_compiled.profile import earliest_s, fits, make_profile, reserve, start
+from hpcosim_compiled.state import WAITING, NodesAhead, State
 from hpcosim_compiled.waiting import ANY, next_place
 
 
 @compiled
-def conservative(state: State) -> None:
-    """Renew the reservations, move them forward if a job ended early, and start jobs."""
-    g, jobs, order = state.g[0], state.jobs, state.keyed
+def conservative(state: State, ahead: NodesAhead | None) -> None:
+    """Renew the reservations, move them forward if a job ended early, start and explain jobs."""
+    g = state.g[0]
     ended_early, g.ended_early, g.alarm_s = g.ended_early, 0, np.inf
-    if g.queued == 0:
-        return
-    make_profile(state)
+    if g.queued > 0:
+        _renew_and_start(state, ahead, ended_early)
+        _set_alarm(state)
+    sleep(state, state.said, False)
+    explain_reservations(state, state.said)
+
+
+@compiled
+def _renew_and_start(state: State, ahead: NodesAhead | None, ended_early: int) -> None:
+    g, jobs, order = state.g[0], state.jobs, state.keyed
+    make_profile(state, ahead)
     sort_by_begin(state)
     for place in range(g.keyed):
         job = jobs[order[place]]
         job.last_s = job.reserved_s
-        need, requested_s = need_of(state, order[place]), job.requested_s
-        if job.reserved_s >= g.now_s and fits(state, need, requested_s, job.reserved_s):
-            reserve(state, need, requested_s, job.reserved_s)
+        if job.reserved_s >= g.now_s and fits(state, ahead, order[place], job.reserved_s):
+            reserve(state, ahead, order[place], job.reserved_s, 1)
         else:
-            _reserve(state, order[place], max(job.reserved_s, g.now_s))
+            _reserve(state, ahead, order[place], max(job.reserved_s, g.now_s))
     place = next_place(state, g.first, ANY)
     while place < g.last:
         row = state.queue[place]
         job = jobs[row]
         if np.isnan(job.reserved_s):  # it was submitted since the last call
             job.last_s = np.inf
-            _reserve(state, row, g.now_s)
+            _reserve(state, ahead, row, g.now_s)
             order[g.keyed] = row
             g.keyed += 1
         elif ended_early:
-            reserve(state, -need_of(state, row), job.requested_s, job.reserved_s)
-            _reserve(state, row, g.now_s)
+            reserve(state, ahead, row, job.reserved_s, -1)
+            _reserve(state, ahead, row, g.now_s)
         place = next_place(state, place + 1, ANY)
     place = next_place(state, g.first, ANY)
     while place < g.last:
         if jobs[state.queue[place]].reserved_s == g.now_s:
-            _start(state, state.queue[place])
+            reserve(state, ahead, state.queue[place], g.now_s, -1)
+            if not start(state, ahead, state.queue[place]):
+                reserve(state, ahead, state.queue[place], g.now_s, 1)
         place = next_place(state, place + 1, ANY)
-    _set_alarm(state)
 
 
 @compiled
-def _reserve(state: State, row: int, after_s: float) -> None:
+def _reserve(state: State, ahead: NodesAhead | None, row: int, after_s: float) -> None:
     """Make the earliest reservation of a job from a time on."""
-    job, need = state.jobs[row], need_of(state, row)
-    job.reserved_s = earliest_s(state, need, job.requested_s, after_s)
-    reserve(state, need, job.requested_s, job.reserved_s)
-
-
-@compiled
-def _start(state: State, row: int) -> None:
-    """Start a job whose reservation begins now, if its cores are free."""
-    now_s, job, need = state.g[0].now_s, state.jobs[row], need_of(state, row)
-    reserve(state, -need, job.requested_s, now_s)
-    if fits(state, need, job.requested_s, now_s):
-        start(state, row)
-    reserve(state, need, job.requested_s, now_s)
+    job = state.jobs[row]
+    job.reserved_s = earliest_s(state, ahead, row, after_s)
+    reserve(state, ahead, row, job.reserved_s, 1)
 
 
 @compiled

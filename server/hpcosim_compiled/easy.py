@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from hpcosim_compiled import profile
 from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
+from hpcosim_compiled.explanations import explain_queue, sleep
 from hpcosim_compiled.orders import by_submission, key_now
-from hpcosim_compiled.profile import (
-    earliest_s,
-    find_lows,
-    fits_now,
-    make_profile,
-    need_of,
-    reserve,
-)
-from hpcosim_compiled.state import State
+from hpcosim_compiled.profile import find_lows, forget, make_profile, may_fit_now
+from hpcosim_compiled.state import NodesAhead, State
 from hpcosim_compiled.waiting import ANY, next_place
 
 
@@ -23,8 +18,11 @@ from hpcosim_compiled.waiting import ANY, next_place
 def easy(state: State) -> None:
     """EASY backfilling in submission order."""
     by_submission(state)
+    shadow_s = np.nan
     if state.g[0].queued > 1:
-        backfill_behind(state, state.queue[state.g[0].first])
+        shadow_s = backfill_behind(state, state.ahead, state.queue[state.g[0].first])
+    sleep(state, state.said, state.g[0].free_cores == 0)
+    explain_queue(state, state.said, -1, shadow_s)
 
 
 @compiled
@@ -37,37 +35,42 @@ def easy_by_rule(state: State, key: int, aged_s: float, window_jobs: int) -> Non
         aged_s: jobs that have waited longer are the head first, in submission order, s.
         window_jobs: number of jobs from which the head is chosen.
     """
-    g = state.g[0]
-    while some_fits(state):
-        head = state.queue[g.first]
+    g, head, shadow_s = state.g[0], -1, np.nan
+    while head < 0 and some_fits(state):
+        chosen = state.queue[g.first]
         if g.queued > 1:
-            head = _head_by_key(state, key, aged_s, window_jobs)
-        if not start(state, head):
+            chosen = _head_by_key(state, key, aged_s, window_jobs)
+        if not start(state, chosen):
+            head = chosen
             if g.queued > 1:
-                backfill_behind(state, head)
-            return
+                shadow_s = backfill_behind(state, state.ahead, head)
+    sleep(state, state.said, g.free_cores == 0)
+    explain_queue(state, state.said, head, shadow_s)
 
 
 @compiled
-def backfill_behind(state: State, head: int) -> None:
-    """Start jobs that do not delay a head that does not fit, in submission order."""
-    g, jobs = state.g[0], state.jobs
+def backfill_behind(state: State, ahead: NodesAhead | None, head: int) -> float:
+    """Start jobs that do not delay a head that does not fit, in submission order.
+
+    Returns:
+        The earliest start of the head, s; NaN: there is none, or none is needed.
+    """
+    g = state.g[0]
     place = _next_small(state, g.first, head)
-    if place == g.last:
-        return
-    make_profile(state)
-    need, requested_s = need_of(state, head), jobs[head].requested_s
-    shadow_s = earliest_s(state, need, requested_s, -np.inf)
+    if g.free_cores == 0 or (place == g.last and not g.explains):
+        return np.nan
+    make_profile(state, ahead)
+    shadow_s = profile.earliest_s(state, ahead, head, -np.inf)
     if not np.isnan(shadow_s):
-        reserve(state, need, requested_s, shadow_s)
+        profile.reserve(state, ahead, head, shadow_s, 1)
     find_lows(state)
     while place < g.last:
         row = state.queue[place]
-        need, requested_s = need_of(state, row), jobs[row].requested_s
-        if fits_now(state, need, requested_s) and start(state, row):
-            reserve(state, need, requested_s, g.now_s)
+        if may_fit_now(state, ahead, row) and profile.start(state, ahead, row):
             find_lows(state)
         place = _next_small(state, place + 1, head)
+    forget(state, ahead, head)
+    return shadow_s
 
 
 @compiled

@@ -11,11 +11,22 @@ from hpcosim_compiled.easy import easy, easy_by_rule
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.job_node import job_node
 from hpcosim_compiled.node_power import is_short, next_power_s, see_if_on_first
-from hpcosim_compiled.orders import by_key_now, by_rank, by_submission, push_by_rank
+from hpcosim_compiled.orders import by_key_now, by_rank, first_come_first_served, push_by_rank
 from hpcosim_compiled.policies import AWARE, KINDS, PolicyCode
 from hpcosim_compiled.power_aware import conservative_aware, easy_aware
 from hpcosim_compiled.power_managers import manage
-from hpcosim_compiled.state import REJECTED, NodesAhead, Power, State, lines_needed
+from hpcosim_compiled.state import (
+    ENDS,
+    EVERY_EVENT,
+    REJECTED,
+    SUBMISSIONS,
+    NodesAhead,
+    Power,
+    Said,
+    State,
+    lines_needed,
+    said_needed,
+)
 from hpcosim_compiled.waiting import add
 
 GOES_ON, FULL, FINISHED = 0, 1, 2
@@ -24,9 +35,10 @@ GOES_ON, FULL, FINISHED = 0, 1, 2
 FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE, JOB_NODE = map(
     KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative", "job-node")
 )
-EASY_AWARE, PLANNED = KINDS.index("easy-aware"), AWARE.index("planned")
+EASY_AWARE, CONSERVATIVE_AWARE = KINDS.index("easy-aware"), KINDS.index("conservative-aware")
+PLANNED = AWARE.index("planned")
 
-_lines_needed = compiled(lines_needed)
+_lines_needed, _said_needed = compiled(lines_needed), compiled(said_needed)
 
 
 @entry
@@ -47,27 +59,44 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
             result = FULL
             break
         if not g.is_woken:
-            by_rank = policy.kind == BY_RANK or policy.kind == JOB_NODE
-            g.is_woken = next_instant(state, by_rank)
-        if g.is_woken and not _has_room_ahead(state, state.ahead, state.power):
+            g.is_woken = next_instant(state, policy.kind == BY_RANK or policy.kind == JOB_NODE)
+        if not g.is_woken:
+            continue
+        if not _has_room(state, state.ahead, state.said, state.power):
             result = FULL
             break
-        if g.is_woken:
-            _decide(state, state.ahead, state.power, policy)
-            manage(state, state.power)
-            g.is_woken = 0
+        g.is_woken = False
+        see_if_on_first(state.power)
+        if policy.kind == FCFS:
+            first_come_first_served(state)
+        elif policy.kind == BY_RANK:
+            by_rank(state)
+        elif policy.kind == BY_KEY_NOW:
+            by_key_now(state, policy.key)
+        elif policy.kind == EASY:
+            easy(state)
+        elif policy.kind == CONSERVATIVE:
+            conservative(state, state.ahead)
+        elif policy.kind == JOB_NODE:
+            job_node(state, state.processors, policy.key, policy.one_per_event)
+        elif policy.kind == EASY_AWARE or policy.kind == CONSERVATIVE_AWARE:
+            _decide_aware(state, state.ahead, state.power, policy)
+        else:
+            easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
+        manage(state, state.power)
     return result
 
 
 @compiled
-def _has_room_ahead(state: State, ahead: NodesAhead | None, power: Power | None) -> bool:
-    """Return whether a profile with all jobs, running and waiting, has room for its steps."""
-    if ahead is None:
+def _has_room(
+    state: State, ahead: NodesAhead | None, said: Said | None, power: Power | None
+) -> bool:
+    """Return whether there is room for a decision about the jobs that wait now."""
+    if ahead is None or said is None or power is None:
         return True
-    nodes_off = 0
-    if power is not None:
-        nodes_off = power.g[0].nodes_off
-    return len(ahead.lines) >= _lines_needed(state.g[0], nodes_off)
+    g = state.g[0]
+    has_lines = len(ahead.lines) >= _lines_needed(g, power.g[0].nodes_off)
+    return has_lines and len(said.each) >= _said_needed(g)
 
 
 @compiled
@@ -80,11 +109,12 @@ def next_instant(state: State, by_rank: bool) -> bool:
     g.now_s = now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
     is_woken = g.alarm_s <= now_s
     while next_end_s(state, state.processors) <= now_s:
-        is_woken = end_next(state, state.processors) or is_woken
+        is_woken = (end_next(state, state.processors) and g.wakes & ENDS != 0) or is_woken
     is_woken = _end_switches(state, state.power) or is_woken
     while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
         is_last = g.submitted + 1 == g.jobs
-        is_woken = _submit(state, by_rank) or is_last or is_woken
+        is_woken = (_submit(state, by_rank) and g.wakes & SUBMISSIONS != 0) or is_woken
+        is_woken = (is_last and g.wakes == EVERY_EVENT) or is_woken
     return is_woken
 
 
@@ -121,6 +151,7 @@ def _submit(state: State, by_rank: bool) -> bool:
         g.ended_idle += 1
         g.over += 1
         return False
+    g.placements |= 1 << jobs[row].placement
     add(state, row)
     if by_rank:
         push_by_rank(state, row)
@@ -128,31 +159,15 @@ def _submit(state: State, by_rank: bool) -> bool:
 
 
 @compiled
-def _decide(
+def _decide_aware(
     state: State, ahead: NodesAhead | None, power: Power | None, policy: PolicyCode
 ) -> None:
-    if power is not None:
-        if ahead is not None:  # these policies alone have both: no others are compiled with them
-            if policy.kind == EASY_AWARE:
-                easy_aware(state, ahead, power, policy.awareness == PLANNED)
-            else:
-                conservative_aware(state, ahead, power, policy.awareness == PLANNED)
-            return
-        see_if_on_first(power)
-    if policy.kind == FCFS:
-        by_submission(state)
-    elif policy.kind == BY_RANK:
-        by_rank(state)
-    elif policy.kind == BY_KEY_NOW:
-        by_key_now(state, policy.key)
-    elif policy.kind == EASY:
-        easy(state)
-    elif policy.kind == CONSERVATIVE:
-        conservative(state)
-    elif policy.kind == JOB_NODE:
-        job_node(state, state.processors, policy.key, policy.one_per_event)
+    if ahead is None or power is None:
+        return
+    if policy.kind == EASY_AWARE:
+        easy_aware(state, ahead, power, policy.awareness == PLANNED)
     else:
-        easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
+        conservative_aware(state, ahead, power, policy.awareness == PLANNED)
 
 
 @entry

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled
+from hpcosim_compiled.explanations import explain_queue, sleep
 from hpcosim_compiled.policies import KEYS
 from hpcosim_compiled.state import State
 from hpcosim_compiled.waiting import ANY, next_place
@@ -39,10 +42,21 @@ def by_submission(state: State) -> None:
 
 
 @compiled
+def first_come_first_served(state: State) -> None:
+    """Start jobs in submission order until one does not fit, and explain the others."""
+    by_submission(state)
+    sleep(state, state.said, True)
+    explain_queue(state, state.said, -1, np.nan)
+
+
+@compiled
 def by_rank(state: State) -> None:
-    """Start jobs by rank until one does not fit."""
+    """Start jobs by rank until one does not fit, and explain the others."""
     while state.g[0].keyed > 0 and start(state, state.keyed[0]):
         pop_by_rank(state)
+    sleep(state, state.said, state.g[0].free_cores == 0)
+    head = state.keyed[0] if state.g[0].keyed > 0 else -1
+    explain_queue(state, state.said, head, np.nan)
 
 
 @compiled
@@ -83,10 +97,18 @@ def _ranks_before(state: State, one: int, other: int) -> bool:
 
 @compiled
 def by_key_now(state: State, key: int) -> None:
-    """Start jobs in ascending order of a key that changes with time until one does not fit."""
+    """Start jobs by a key that changes with time until one does not fit; explain the others."""
+    head = _start_by_key_now(state, key)
+    sleep(state, state.said, state.g[0].free_cores == 0)
+    explain_queue(state, state.said, head, np.nan)
+
+
+@compiled
+def _start_by_key_now(state: State, key: int) -> int:
+    """Start jobs by key; return the first that does not fit, -1: none."""
     g, rows, keys = state.g[0], state.rows, state.keys
-    if g.free_cores == 0:
-        return
+    if g.free_cores == 0 and not g.explains:
+        return -1
     size, place = 0, next_place(state, g.first, ANY)
     while place < g.last:
         rows[size], keys[size] = state.queue[place], key_now(state, key, state.queue[place])
@@ -97,7 +119,8 @@ def by_key_now(state: State, key: int) -> None:
             if keys[entry] < keys[least]:
                 least = entry
         if not start(state, rows[least]):
-            return
+            return rows[least]
         size -= 1
         for entry in range(least, size):  # of equal keys, the job that was submitted first starts
             keys[entry], rows[entry] = keys[entry + 1], rows[entry + 1]
+    return -1

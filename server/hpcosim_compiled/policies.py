@@ -31,6 +31,9 @@ AWARE = ("aware", "planned")
 BACKFILLING = ("easy", "easy-by-rule", "conservative")
 """Kinds that count free cores or nodes in future."""
 
+AWARE_KINDS = ("easy-aware", "conservative-aware")
+"""Kinds that are aware of power states; their reservations always name nodes."""
+
 KEYS = ("", *CHANGING)
 """Orders by a key that changes with time; the first is the order by rank."""
 
@@ -158,24 +161,55 @@ def manager_code(power: PowerSettings) -> ManagerCode | None:
     return None
 
 
+def can_explain(scheduler: str) -> bool:
+    """Return whether the compiled policy of a scheduler explains why jobs wait."""
+    return scheduler != "slurm" and parse_job_node(scheduler) is None
+
+
 def effective_awareness(power: PowerSettings, awareness: Awareness) -> Awareness:
     """Return the awareness of a scheduler beside a power manager; see `with_power`."""
     return "unaware" if isinstance(power, AlwaysOn) else awareness
 
 
+MOST_HELD = 1 << 27
+"""Most nodes of all jobs together where reservations name nodes; each takes 24 bytes if used."""
+
+
+def names_nodes(
+    platform: Platform,
+    jobs: JobTable,
+    scheduler: str,
+    awareness: Awareness = "unaware",
+    *,
+    explains: bool = False,
+) -> bool:
+    """Return whether reservations, or expected starts, may name nodes, not only count cores."""
+    policy = policy_code(scheduler, awareness)
+    if policy is None or KINDS[policy.kind] in AWARE_KINDS:
+        return policy is not None
+    if not (explains or KINDS[policy.kind] in BACKFILLING):
+        return False
+    placements, cores = np.unique(jobs.placement).tolist(), np.unique(platform.cores_by_node())
+    return placements != [CORES] and not (placements == [WHOLE_NODES] and len(cores) == 1)
+
+
 def part_of(
     platform: Platform,
+    jobs: JobTable,
     scheduler: str,
     power: PowerSettings = ALWAYS_ON,
-    awareness: Awareness = "unaware",
+    *,
+    explains: bool = False,
 ) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
-    pairs = parse_job_node(scheduler) is not None or shares_processors(platform)
-    part = "processors" if pairs else "slurm" if scheduler == "slurm" else "nodes"
-    if manager_code(power) is None:
-        return part
-    reserves = awareness != "unaware" and not puts_on_first(scheduler, awareness)
-    return f"{part}-aware" if reserves else f"{part}-power"
+    needs_all = (
+        explains
+        or manager_code(power) is not None
+        or parse_job_node(scheduler) is not None
+        or shares_processors(platform)
+        or names_nodes(platform, jobs, scheduler)
+    )
+    return "all" if needs_all else "slurm" if scheduler == "slurm" else "nodes"
 
 
 def unsupported_power(platform: Platform, power: PowerSettings) -> str:
@@ -210,6 +244,7 @@ def unsupported(
     jobs: JobTable,
     scheduler: str,
     settings: Mapping[str, object] = NO_SETTINGS,
+    power: PowerSettings = ALWAYS_ON,
     awareness: Awareness = "unaware",
 ) -> str:
     """Return what of a simulation the compiled engine does not support; empty: nothing.
@@ -219,6 +254,7 @@ def unsupported(
         jobs: the workload.
         scheduler: canonical name of the scheduler.
         settings: its settings.
+        power: settings of the power manager, which `unsupported_power` permits.
         awareness: its awareness of power states.
     """
     policy = policy_code(scheduler, awareness)
@@ -234,11 +270,11 @@ def unsupported(
         return _unsupported_of_slurm(platform, jobs, settings)
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
-    if KINDS[policy.kind] in BACKFILLING:
-        placements, cores = np.unique(jobs.placement), np.unique(platform.cores_by_node())
-        counts_nodes = placements.tolist() == [WHOLE_NODES] and len(cores) == 1
-        if placements.tolist() != [CORES] and not counts_nodes:
-            return "backfilling of jobs with different placements, or on different nodes"
+    if names_nodes(platform, jobs, scheduler, awareness):
+        if manager_code(power) is not None and KINDS[policy.kind] not in AWARE_KINDS:
+            return "a power manager beside reservations that name nodes"
+        if np.minimum(jobs.cores, platform.node_count).sum() > MOST_HELD:
+            return "so many nodes in reservations"
     return ""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.node_power import switch
 from hpcosim_compiled.policies import MANAGERS
-from hpcosim_compiled.state import ON, SLEEPING, SWITCHING_ON, Power, State
+from hpcosim_compiled.state import NO_MANAGER, ON, SLEEPING, SWITCHING_ON, Power, State
 from hpcosim_schedulers.power import timeout
 
 KEEP_IDLE, OFF_AT_NIGHT = MANAGERS.index("keep-idle"), MANAGERS.index("off-at-night")
@@ -23,7 +23,9 @@ _at_clock = compiled(timeout.at_clock)
 def manage(state: State, power: Power | None) -> None:
     """Call the power manager after the policy, unless all jobs are over."""
     g = state.g[0]
-    if power is not None and (g.submitted < g.jobs or g.queued > 0 or g.running > 0):
+    if power is None or power.g[0].kind == NO_MANAGER:
+        return
+    if g.submitted < g.jobs or g.queued > 0 or g.running > 0:
         _manage(state, power)
 
 

@@ -15,17 +15,25 @@ from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
-    KINDS,
     NO_SETTINGS,
     effective_awareness,
     manager_code,
+    names_nodes,
     node_keys,
     part_of,
     policy_code,
     puts_on_first,
     ranks,
 )
-from hpcosim_compiled.state import ALLOCATED, WAITING, Ints, State, initial_state, with_room
+from hpcosim_compiled.state import (
+    ALLOCATED,
+    REASONS,
+    WAITING,
+    Ints,
+    State,
+    initial_state,
+    with_room,
+)
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_schedulers.power.settings import Power as PowerSettings
@@ -67,6 +75,7 @@ class CompiledSimulation:
         awareness: awareness of the scheduler of power states.
         chance: generator of the times of switching; None: one with seed 0.
         settings: settings of the scheduler.
+        explains: whether the scheduler explains why jobs wait.
     """
 
     def __init__(
@@ -80,6 +89,8 @@ class CompiledSimulation:
         awareness: Awareness = "unaware",
         chance: np.random.Generator | None = None,
         settings: Mapping[str, object] = NO_SETTINGS,
+        *,
+        explains: bool = False,
     ) -> None:
         self.platform, self.jobs, self.rates = platform, jobs, rates
         self.start_s = float(jobs.submit_s[0])
@@ -93,7 +104,7 @@ class CompiledSimulation:
 
             site = initial_site(platform, jobs, parse_site(settings))
             self._advance = partial(advance_slurm, site=site)
-        self._part = part_of(platform, scheduler, power, awareness)
+        self._part = part_of(platform, jobs, scheduler, power, explains=explains)
         self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
@@ -106,7 +117,8 @@ class CompiledSimulation:
             kill_at_walltime=rules.kill_at_walltime,
             reference_ghz=rules.reference_ghz,
             node_keys=node_keys(platform, scheduler),
-            places_nodes=KINDS[policy.kind] in ("easy-aware", "conservative-aware"),
+            names_nodes=names_nodes(platform, jobs, scheduler, awareness, explains=explains),
+            explains=explains,
             manager=manager_code(power),
             on_first=puts_on_first(scheduler, awareness),
         )
@@ -187,6 +199,9 @@ class CompiledSimulation:
         _fill(recording, columns)
         recording.owners.extend(*_owners(table, rows))
         recording.over = self.over
+        if state.said is not None:
+            for row, at_s, expected_s, reason in state.said.each[: g.said].tolist():
+                recording.explanations.add(row, at_s, REASONS[reason], expected_s)
         recording.reasons = {
             row: reason for row, reason in self._reasons.items() if row < g.submitted
         }

@@ -155,7 +155,7 @@ TIMED = np.dtype([("at_s", "f8"), ("number", "i8")])
 
 MANAGER = np.dtype(
     [
-        ("kind", "i8"),  # index into `policies.MANAGERS`
+        ("kind", "i8"),  # index into `policies.MANAGERS`, or `NO_MANAGER`
         ("timeout_s", "f8"),
         ("warm", "i8"),  # nodes
         ("origin_s", "f8"),  # second of the week at time 0
@@ -242,19 +242,26 @@ GLOBAL = np.dtype(
         ("largest_node", "i8"),  # cores
         ("timers", "i8"),  # entries of `State.heap`
         ("timers_set", "i8"),  # up to now
+        ("shares", "?"),  # whether `State.processors` simulate
+        ("names_nodes", "?"),  # whether reservations may name nodes, in `State.ahead`
+        ("explains", "?"),  # whether the policy explains why jobs wait, in `State.said`
+        ("placements", "i8"),  # of the jobs so far: the sum of 1 << index into `PLACEMENTS`
+        ("alike", "?"),  # whether all nodes have the same number of cores
+        ("said", "i8"),  # entries of `Said.each`
+        ("explained", "i8"),  # submitted jobs that have been explained
+        ("head", "i8"),  # job that was explained last as the head of the queue; -1: none
+        ("wakes", "i8"),  # sum of the events that wake the policy
         ("ended_early", "i8"),  # whether a job ended at another time than requested
         ("held", "i8"),  # used entries of `NodesAhead.held`
         ("unused", "i8"),  # first of those that are free again; -1: none
-        ("is_woken", "i8"),  # whether the policy is still to decide at this instant
-    ]
+        ("is_woken", "?"),  # whether the policy is still to decide at this instant
+    ],
+    align=True,
 )
 
 
 HELD = np.dtype([("node", "i8"), ("cores", "i8"), ("after", "i8")])
 """Cores of a node in a reservation, and the next entry of the reservation; -1: none."""
-
-LINES = 64
-"""Lines of `NodesAhead.free` at first."""
 
 
 class NodesAhead(NamedTuple):
@@ -275,6 +282,30 @@ class NodesAhead(NamedTuple):
     before: Ints
     order: Ints
     delay_s: NDArray[np.float64]
+
+
+NOTHING, PRIORITY, RESOURCES = range(3)
+REASONS = ("", "Priority", "Resources")
+"""Why jobs wait."""
+
+LAST_SAID = np.dtype([("expected_s", "f8"), ("reason", "i8")])
+SAID = np.dtype([("row", "i8"), ("at_s", "f8"), ("expected_s", "f8"), ("reason", "i8")])
+"""An explanation: index into `REASONS`, and expected start; NaN: unknown."""
+
+SUBMISSIONS, ENDS, EVERY_EVENT = 1, 2, 7
+"""Events that wake a policy; the end of all submissions is only one of every event."""
+
+
+class Said(NamedTuple):
+    """What the policy has explained; see `explanations`.
+
+    Attributes:
+        last: a `LAST_SAID` for each job.
+        each: a `SAID` for each explanation; replaced by a longer array when it is full.
+    """
+
+    last: Records
+    each: Records
 
 
 class Processors(NamedTuple):
@@ -348,11 +379,14 @@ class State(NamedTuple):
         profile, lows: see `profile`.
         rows: space of policies for rows.
         keys: space of policies for keys.
-        ahead: None: counts of cores or nodes are sufficient in future, or the policy needs none.
-        processors: None: all nodes have one processor without contention, and the policy chooses
-            no nodes. Numba compiles the engine for this without all that concerns processors, so
-            that it costs nothing. For that, `is None` is asked of an argument of a function.
-        power: None: all nodes are always on; compiled as `processors`.
+        ahead: the free cores of every node in future.
+        said: explanations of the policy.
+        processors: the processors of nodes.
+        power: the power states of nodes.
+
+    The last four are None where a simulation needs none of them. Numba compiles the engine for
+    that without all that concerns them, so that they cost nothing. For that, `is None` is asked of
+    an argument of a function.
     """
 
     g: Records
@@ -374,8 +408,13 @@ class State(NamedTuple):
     rows: Ints
     keys: NDArray[np.float64]
     ahead: NodesAhead | None
+    said: Said | None
     processors: Processors | None
     power: Power | None
+
+
+OPTIONAL = ("ahead", "said", "processors", "power")
+"""Attributes of a state that may be None."""
 
 
 def records(kind: np.dtype[np.void], count: int) -> Records:
@@ -401,6 +440,10 @@ class ManagerCode(NamedTuple):
     origin_s: float = 0.0
 
 
+NO_MANAGER = -1
+"""Kind of the power manager where all nodes are always on."""
+
+
 def initial_state(
     platform: Platform,
     table: JobTable,
@@ -410,7 +453,8 @@ def initial_state(
     kill_at_walltime: bool,
     reference_ghz: float | None,
     node_keys: NDArray[np.float64] | None = None,
-    places_nodes: bool = False,
+    names_nodes: bool = False,
+    explains: bool = False,
     manager: ManagerCode | None = None,
     on_first: bool = False,
 ) -> State:
@@ -424,7 +468,8 @@ def initial_state(
         kill_at_walltime: see `hpcosim_sim.engine.engine.Rules`.
         reference_ghz: see `hpcosim_sim.engine.engine.Rules`.
         node_keys: see `policies.node_keys`.
-        places_nodes: whether the reservations of the policy name nodes.
+        names_nodes: see `policies.names_nodes`.
+        explains: whether the policy explains why jobs wait.
         manager: the power manager; None: all nodes are always on.
         on_first: whether a list scheduler prefers nodes that are on.
     """
@@ -452,8 +497,12 @@ def initial_state(
     nodes.kind = np.repeat(np.arange(len(kinds)), [group.count for group in platform.nodes])
 
     g = records(GLOBAL, 1)
-    g.largest_node = capacity.max()
-    g.unused = -1
+    g.largest_node, g.alike = capacity.max(), capacity.min() == capacity.max()
+    g.unused = g.head = -1
+    g.wakes = EVERY_EVENT
+    g.shares = node_keys is not None or shares_processors(platform)
+    g.names_nodes, g.explains = names_nodes, explains
+    needs_all = bool(g.shares[0] or names_nodes or explains or manager is not None)
     g.now_s = g.changed_s = start_s
     g.alarm_s = np.inf
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
@@ -461,7 +510,7 @@ def initial_state(
     g.free_cores = g.cores
     most_places = np.minimum(table.cores, len(nodes)).sum()
     switched = 0 if manager is None else len(nodes)  # nodes that are off come back in the profile
-    return State(
+    plain = State(
         g=g,
         jobs=jobs,
         nodes=nodes,
@@ -480,15 +529,21 @@ def initial_state(
         lows=records(TIMED, 8 * count + 8 + switched),
         rows=np.zeros(count, np.int64),
         keys=np.zeros(count),
-        ahead=_nodes_ahead(table, len(nodes)) if places_nodes else None,
+        **dict.fromkeys(OPTIONAL),
+    )
+    if not needs_all:
+        return plain
+    return plain._replace(
+        ahead=_nodes_ahead(table, len(nodes)),
+        said=Said(records(LAST_SAID, count), records(SAID, 0)),
         processors=_processors(platform, table, node_keys),
-        power=None if manager is None else _power(platform, count, manager, on_first=on_first),
+        power=_power(platform, count, manager or ManagerCode(NO_MANAGER), on_first=on_first),
     )
 
 
 def _nodes_ahead(table: JobTable, nodes: int) -> NodesAhead:
     held = records(HELD, int(np.minimum(table.cores, nodes).sum()) + 2 * nodes)
-    free, lines = np.zeros((LINES, nodes), np.int64), np.zeros(LINES, np.int64)
+    free, lines = np.zeros((0, nodes), np.int64), np.zeros(0, np.int64)
     least, before, order = (np.zeros(nodes, np.int64) for _ in range(3))
     return NodesAhead(free, lines, held, least, before, order, np.zeros(nodes))
 
@@ -503,9 +558,7 @@ def shares_processors(platform: Platform) -> bool:
 
 def _processors(
     platform: Platform, table: JobTable, node_keys: NDArray[np.float64] | None
-) -> Processors | None:
-    if node_keys is None and not shares_processors(platform):
-        return None
+) -> Processors:
     of_slots = [processor for group in platform.nodes for processor in group.processors]
     slots = records(SLOT, len(of_slots))
     for slot, processor in zip(slots, of_slots, strict=True):
@@ -590,11 +643,12 @@ def with_room(state: State, rng: np.random.Generator) -> State:
     room = int(state.g.cores[0]) * PLACES_PER_CORE
     if len(state.places) - int(state.g.places[0]) < room:
         state = state._replace(places=_longer(state.places, room))
-    if ahead is not None and len(ahead.lines) < lines_needed(state.g[0], nodes_off):
-        longer = (
-            _longer(each, lines_needed(state.g[0], nodes_off)) for each in (ahead.free, ahead.lines)
-        )
-        state = state._replace(ahead=ahead._replace(free=next(longer), lines=next(longer)))
+    lines, said = lines_needed(state.g[0], nodes_off), said_needed(state.g[0])
+    if ahead is not None and len(ahead.lines) < lines:
+        longer = {name: _longer(getattr(ahead, name), lines) for name in ("free", "lines")}
+        state = state._replace(ahead=ahead._replace(**longer))
+    if state.said is not None and len(state.said.each) < said:
+        state = state._replace(said=state.said._replace(each=_longer(state.said.each, said)))
     if power is not None:
         if len(power.changes) - int(power.g.changes[0]) < CHANGES_PER_NODE * nodes:
             power = power._replace(changes=_longer(power.changes, CHANGES_PER_NODE * nodes))
@@ -608,8 +662,12 @@ def with_room(state: State, rng: np.random.Generator) -> State:
 
 def lines_needed(g: Any, nodes_off: int) -> int:
     """Return the most steps of a profile: each waiting job makes two, and two more if it moves."""
-    needed: int = g.running + 4 * g.queued + nodes_off + 4
-    return needed
+    return g.running + 4 * g.queued + nodes_off + 4 if g.names_nodes else 0
+
+
+def said_needed(g: Any) -> int:
+    """Return the entries of `Said.each` after a decision that explains every waiting job anew."""
+    return g.said + g.queued + 2 if g.explains else 0
 
 
 def _longer(column: Any, room: int) -> Any:

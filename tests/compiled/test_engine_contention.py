@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,30 +11,13 @@ import pytest
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 
 from hpcosim_compiled.contention import _rounded
-from hpcosim_scenarios import run_scenario
-from support.engines import differences
+from support.engines import both
 from support.paths import ROOT
 
 MEMORY = {"c_mbps": 21000, "b_per_mbps": -1.85e-05, "da": 1, "db_mbps": 169}
 MEMORY |= {"dc_mbps": 25000, "dd_mbps": 100}
 INEPS = sorted((ROOT / "scenarios" / "papers" / "ineps").glob("*.yaml"))
 RULES = ("none-none", "shortest-high-cores", "low-mem-ops-high-mem", "smallest-low-power-one")
-
-
-def both(path: Path, folder: Path, **overrides: Any) -> Path:
-    """Run a scenario with both engines; return the folder of results, which are the same."""
-    warnings: list[str] = []
-    for engine in ("reference", "compiled"):
-        run_scenario(
-            path,
-            transport="inproc",
-            out=folder / engine,
-            overrides={**overrides, "engine": engine},
-            warn=warnings.append,
-        )
-    assert not [text for text in warnings if "reference engine" in text]
-    assert differences(folder / "reference", folder / "compiled") == []
-    return folder / "compiled"
 
 
 def ends_s(folder: Path) -> list[float]:

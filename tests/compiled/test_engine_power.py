@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_a_partial_record_has_all_nodes_at_all_times() -> None:
 
 def test_what_simulates_power_states_is_a_part_of_its_own() -> None:
     """A run with all nodes on does not wait for its compilation."""
-    platform = convert(scenario_of(TWO), Scenario).platform
-    assert policies.part_of(platform, "easy", AlwaysOn()) == "nodes"
-    assert policies.part_of(platform, "easy", Timeout(10.0)) == "nodes-power"
-    assert policies.part_of(platform, "first-none", KeepIdle(1)) == "processors-power"
+    scenario = convert(scenario_of(TWO), Scenario)
+    of = partial(policies.part_of, scenario.platform, source_jobs(scenario, Path()), "easy")
+    assert of(AlwaysOn()) == "nodes"
+    assert of(Timeout(10.0)) == of(explains=True) == "all"

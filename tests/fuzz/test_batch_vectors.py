@@ -28,7 +28,14 @@ COUNT = 3
 def random_task(seed: int) -> dict[str, Any]:
     """Return arguments of a random environment."""
     rng = np.random.default_rng(seed)
-    scenario = msgspec.convert(supported_scenario(seed), Scenario)
+    drawn = supported_scenario(seed)
+    if rng.random() < 0.8:  # the vector supports it
+        drawn["workload"]["placement"] = "cores"
+        for job in drawn["workload"]["inline"]:
+            job.pop("placement", None)
+        for group in drawn["platform"]["nodes"]:
+            group["processors"] = [{**group["processors"][0], "contention": None}]
+    scenario = msgspec.convert(drawn, Scenario)
     jobs = source_jobs(scenario, Path())
     draws = any(each.processors[0].static_w for each in scenario.platform.nodes)
     rewards: list[Objective] = ["wait", "bounded_slowdown", "energy"]

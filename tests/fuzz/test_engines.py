@@ -31,6 +31,7 @@ NODE_RULES = (
 )
 LISTS = ("fcfs", "sjf", "ljf", "smallest", "saf", "snf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
 BACKFILLING = ("easy", "conservative", "easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
+AWARE = ("easy", "conservative")
 
 MEMORIES = (
     {"c_mbps": 32000, "b_per_mbps": -1.85e-05, "da": 1.75, "db_mbps": 2000}
@@ -46,8 +47,8 @@ def supported_scenario(seed: int) -> Scenario:
     random = Random(seed)
     is_slurm = random.random() < 0.25
     backfills = is_slurm or random.random() < 0.6
-    placement = random.choice(("cores", "whole_nodes") if backfills else ("cores", "one_node"))
-    scales = random.random() < 0.4
+    placement = random.choice(("cores", "cores", "whole_nodes", "one_node"))
+    mixes, scales = random.random() < 0.5 and not is_slurm, random.random() < 0.4
     contends = random.random() < 0.5 and not is_slurm
     if is_slurm:
         placement = "cores"
@@ -64,7 +65,7 @@ def supported_scenario(seed: int) -> Scenario:
         processors = [processor]
         if contends and random.random() < 0.7:
             processor["contention"] = random.choice(MEMORIES)
-        if contends and placement != "whole_nodes" and random.random() < 0.5:
+        if contends and random.random() < 0.5:
             processors.append(random.choice((processor, {**processor, "static_w": 55.3})))
         groups.append(
             {
@@ -73,8 +74,7 @@ def supported_scenario(seed: int) -> Scenario:
                 "memory_mb": random.choice((0, 64000)),
             }
         )
-        if placement != "whole_nodes":
-            cores = random.choice((1, 2, 8))
+        cores = random.choice((cores, 1, 2, 8))
     total = sum(
         each["count"] * sum(part["cores"] for part in each["processors"]) for each in groups
     )
@@ -97,16 +97,17 @@ def supported_scenario(seed: int) -> Scenario:
                 del job["run_s"]
         if random.random() < 0.3:
             job["user"] = random.choice("abc")
-        if not backfills and random.random() < 0.2:
+        if mixes and random.random() < 0.2:
             job["placement"] = random.choice(("cores", "one_node", "whole_nodes"))
         jobs.append(job)
     jobs.sort(key=lambda job: (job["submit_s"], job["job_id"]))
     workload: Scenario = {"inline": jobs, "placement": placement}
     if scales:
         workload["reference_clock_ghz"] = 2.0
-    scheduler: dict[str, Any] = {
-        "name": random.choice(BACKFILLING if backfills else (*LISTS, *NODE_RULES, *NODE_RULES))
-    }
+    orders = LISTS if random.random() < 0.5 else NODE_RULES
+    scheduler: dict[str, Any] = {"name": random.choice(BACKFILLING if backfills else orders)}
+    if orders is not NODE_RULES or backfills:
+        scheduler["explain"] = random.random() < 0.5
     if is_slurm:
         scheduler = {"name": "slurm", "settings": _slurm_settings(random)}
     scenario: Scenario = {
@@ -116,12 +117,16 @@ def supported_scenario(seed: int) -> Scenario:
         "scheduler": scheduler,
         "kill_at_walltime": random.random() < 0.5,
     }
-    if not is_slurm and random.random() < 0.5:
-        _add_power(random, scenario)
+    sizes = {sum(part["cores"] for part in each["processors"]) for each in groups}
+    asked = {job.get("placement", placement) for job in jobs}
+    counts = asked == {"cores"} or (asked == {"whole_nodes"} and len(sizes) == 1)
+    has_power = not (is_slurm or scheduler.get("explain")) and random.random() < 0.7
+    if has_power and (counts or not backfills or scheduler["name"] in AWARE):
+        _add_power(random, scenario, may_be_unaware=counts or not backfills)
     return scenario
 
 
-def _add_power(random: Random, scenario: Scenario) -> None:
+def _add_power(random: Random, scenario: Scenario, *, may_be_unaware: bool) -> None:
     """Add power states to some node groups, and a power manager."""
     timeout_s, groups = random.choice((0, 0, 0.1, 30, 600, 5000)), scenario["platform"]["nodes"]
     managers = ({"name": "timeout"}, {"name": "keep-idle", "warm": random.choice((0, 1, 3, 100))})
@@ -130,8 +135,9 @@ def _add_power(random: Random, scenario: Scenario) -> None:
         off = random.choice((["00:00-00:30"], ["Mon 00:10-00:20", "Thu 00:15-01:00"]))
         power = {"name": "off-at-night", "off": off, "origin_s": random.choice((0, 259_200))}
     scenario["scheduler"]["power"] = power
-    if scenario["scheduler"]["name"] in ("easy", "conservative"):
-        awareness = random.choice(("unaware", "aware", "planned", "planned"))
+    if scenario["scheduler"]["name"] in AWARE:
+        unaware = ["unaware"] if may_be_unaware else []
+        awareness = random.choice((*unaware, "aware", "planned", "planned"))
         scenario["scheduler"]["power_awareness"] = awareness
     elif scenario["scheduler"]["name"] in LISTS:
         scenario["scheduler"]["power_awareness"] = random.choice(("unaware", "aware"))

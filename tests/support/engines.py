@@ -6,6 +6,24 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hpcosim_scenarios import run_scenario
+
+
+def both(path: Path, folder: Path, **overrides: Any) -> Path:
+    """Run a scenario with both engines; return the folder of results, which are the same."""
+    warnings: list[str] = []
+    for engine in ("reference", "compiled"):
+        run_scenario(
+            path,
+            transport="inproc",
+            out=folder / engine,
+            overrides={**overrides, "engine": engine},
+            warn=warnings.append,
+        )
+    assert not [text for text in warnings if "reference engine" in text]
+    assert differences(folder / "reference", folder / "compiled") == []
+    return folder / "compiled"
+
 
 def differences(one: Path, other: Path) -> list[str]:
     """Return the names of the files that differ, apart from the engine in `run.json`."""

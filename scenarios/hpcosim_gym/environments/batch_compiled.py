@@ -12,7 +12,7 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints
 from hpcosim_compiled.batch_rounds import COSTS, EPISODE, LEAVE, play
 from hpcosim_compiled.compiler import clear_cache
-from hpcosim_compiled.policies import unsupported
+from hpcosim_compiled.policies import names_nodes, unsupported
 from hpcosim_compiled.simulation import infeasible
 from hpcosim_compiled.state import PLACE, State, initial_state, records, shares_processors
 from hpcosim_gym.environments.batch_task import BatchTask
@@ -49,6 +49,7 @@ def supports(task: BatchTask, jobs: JobTable) -> bool:
         and permits(task.rules, jobs)
         and not unsupported(task.platform, jobs, "easy")
         and not shares_processors(task.platform)
+        and not names_nodes(task.platform, jobs, "easy")
     )
 
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 MANY_JOBS = 10_000
 """Jobs from which loading the compiled engine takes less time than it saves."""
 
-MANY_TO_COMPILE = 100_000
-"""The same where it must be compiled first."""
+MANY_TO_COMPILE = {"nodes": 100_000, "slurm": 100_000, "all": 1_000_000}
+"""The same where a part of it must be compiled first; see `hpcosim_compiled.policies.part_of`."""
 
 REFERENCE = "the reference engine simulates, because"
 """Begin of the warning for a user who asked for the compiled engine."""
@@ -66,7 +66,12 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     if scenario.engine == "reference":
         return EngineChoice(False, "engine: reference")
     missing = _missing(scenario, chosen) or policies.unsupported(
-        scenario.platform, jobs, chosen.name, _settings_of(chosen), _awareness(chosen)
+        scenario.platform,
+        jobs,
+        chosen.name,
+        _settings_of(chosen),
+        chosen.power,
+        _awareness(chosen),
     )
     if missing:
         return EngineChoice(False, f"the compiled engine does not support {missing}")
@@ -78,10 +83,11 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     count = f"{many} jobs"
     if many < MANY_JOBS:
         return EngineChoice(False, f"{count} take less time than loading the compiled engine")
-    if many < MANY_TO_COMPILE:
+    part = _part_of(loaded, chosen)
+    if many < MANY_TO_COMPILE[part]:
         from hpcosim_compiled.compiler import is_warm
 
-        if not is_warm(_part(scenario, chosen)):
+        if not is_warm(part):
             why = f"{count} take less time than compiling the engine, which engine: compiled does"
             return EngineChoice(False, why)
     return EngineChoice(True, f"it supports all of the run, which has {count}")
@@ -96,8 +102,9 @@ def _awareness(chosen: Chosen) -> Awareness:
     return policies.effective_awareness(chosen.power, chosen.awareness)
 
 
-def _part(scenario: Scenario, chosen: Chosen) -> str:
-    return policies.part_of(scenario.platform, chosen.name, chosen.power, _awareness(chosen))
+def _part_of(loaded: LoadedScenario, chosen: Chosen) -> str:
+    platform, jobs = loaded.scenario.platform, loaded.jobs
+    return policies.part_of(platform, jobs, chosen.name, chosen.power, explains=chosen.explain)
 
 
 def _missing(scenario: Scenario, chosen: Chosen) -> str:
@@ -109,12 +116,13 @@ def _missing(scenario: Scenario, chosen: Chosen) -> str:
     power = policies.unsupported_power(scenario.platform, chosen.power)
     if power:
         return power
-    if policies.manager_code(chosen.power) is not None and not scenario.wake_on_allocation:
+    manages = policies.manager_code(chosen.power) is not None
+    if manages and not scenario.wake_on_allocation:
         return "wake_on_allocation: false"
-    if policies.manager_code(chosen.power) is not None and chosen.name == "slurm":
+    if manages and chosen.name == "slurm":
         return "the scheduler slurm with power states"
-    if chosen.explain:
-        return "explanations of the scheduler"
+    if chosen.explain and (manages or not policies.can_explain(chosen.name)):
+        return "explanations of this scheduler, or beside a power manager"
     if scenario.signals is not None or scenario.failures is not None or scenario.actions:
         return "signals, failures and actions"
     if scenario.dynamic_jobs:
@@ -156,8 +164,8 @@ def compiled_simulation(
         from hpcosim_compiled.compiler import is_warm
         from hpcosim_compiled.simulation import CompiledSimulation
 
-        if not is_warm(_part(loaded.scenario, chosen)):
-            warn("the engine is compiled for its first use, which may take over a minute")
+        if not is_warm(_part_of(loaded, chosen)):
+            warn("the engine is compiled for its first use, which may take minutes")
         rates = loaded.economics.rates if loaded.economics else UNKNOWN
         simulation = CompiledSimulation(
             loaded.scenario.platform,
@@ -169,6 +177,7 @@ def compiled_simulation(
             chosen.awareness,
             switching_chance(loaded.scenario.seed),
             _settings_of(chosen),
+            explains=chosen.explain,
         )
         simulation.prepare()
     except Exception as error:  # whatever Numba raises where it does not support the machine

@@ -268,6 +268,7 @@ def play(
             states.rows,
             states.keys,
             None,
+            None,
             own,
             None,
         )

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from hpcosim_client.job import Bools, Floats, Ints
 from hpcosim_compiled.compiler import clear_cache, note_warm
 from hpcosim_compiled.policies import unsupported
-from hpcosim_compiled.state import PLACE, Processors, State, initial_state, records
+from hpcosim_compiled.state import OPTIONAL, PLACE, Processors, State, initial_state, records
 from hpcosim_gym.environments.batch_compiled import SHARED, permits
 from hpcosim_papers.ineps.agent.forecast_features import WEIGHTS, Forecast
 from hpcosim_papers.ineps.agent.policy import features_of
@@ -104,14 +104,14 @@ class PairingEpisodes:
         kinds = {id(jobs): kinds_of(jobs) for jobs in workloads}
         self._firsts = [firsts[id(jobs)] for jobs in workloads]
         longest = max(firsts.values(), key=lambda one: len(one[0].jobs))
-        own = {
+        own: dict[str, Any] = {
             name: getattr(longest[0], name)
             if name in SHARED_STATE
             else _space(getattr(longest[0], name), count)
             for name in State._fields
-            if name not in ("ahead", "processors", "power")
+            if name not in OPTIONAL
         }
-        self._states = State(**own, ahead=None, processors=None, power=None)
+        self._states = State(**{**dict.fromkeys(OPTIONAL), **own})
         self._processors = Processors(
             *(
                 part if name == "first_slot" else _space(part, count)
@@ -291,7 +291,8 @@ def _initial(task: PairingTask, jobs: JobTable) -> tuple[State, Processors]:
     )
     processors = state.processors
     assert processors is not None
-    return state._replace(places=records(PLACE, count), processors=None), processors
+    parts: dict[str, Any] = {"places": records(PLACE, count), **dict.fromkeys(OPTIONAL)}
+    return state._replace(**parts), processors
 
 
 def _space(part: Any, count: int) -> Any:
