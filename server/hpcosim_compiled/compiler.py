@@ -7,6 +7,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,9 @@ from hpcosim_workloads import table
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+KEPT_S = 30 * 86_400.0
+"""Time for which compiled code of another version is kept after its last use, s."""
+
 # Without reference counts of arrays, which would take half of the time: compiled functions create
 # and return none. Inlined, because the arrays of a state would be copied for each call.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
@@ -35,7 +39,8 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
 
     Numba notices a change of the file of an entry point, not of the functions and constants that
     it uses, so the folder is named by the content of all their files. Only its owner may write to
-    it, because its code is executed.
+    it, because its code is executed. Folders of other versions are removed if they were not used
+    for `KEPT_S`.
 
     Args:
         uses: modules of other packages whose functions and constants are compiled too.
@@ -53,7 +58,14 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     except OSError:
         return None
     is_own = found.st_uid == os.getuid() and not found.st_mode & 0o022
-    return folder if is_own and os.access(folder, os.W_OK) else None
+    if not (is_own and os.access(folder, os.W_OK)):
+        return None
+    folder.touch()
+    for other in folder.parent.iterdir():
+        with suppress(FileNotFoundError):  # another process has removed it
+            if other.stat().st_mtime < folder.stat().st_mtime - KEPT_S:
+                shutil.rmtree(other, ignore_errors=True)
+    return folder
 
 
 def compiled(function: Function) -> Function:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,18 @@ def test_each_part_of_the_engine_is_compiled_at_its_first_use(cache: Path) -> No
     assert not compiler.is_warm("processors")
     compiler.clear_cache()
     assert not compiler.is_warm("nodes")
+
+
+def test_code_of_versions_that_nobody_uses_is_removed(cache: Path) -> None:
+    """What was used within the last month stays."""
+    old, other = cache.with_name("old"), cache.with_name("other")
+    for folder in (old, other):
+        folder.mkdir()
+        (folder / "code.nbc").touch()
+    os.utime(old, (0, 0))
+    compiler.cache_folder.cache_clear()
+    assert compiler.cache_folder() == cache
+    assert sorted(cache.parent.iterdir()) == sorted((cache, other))
 
 
 def test_a_cache_that_others_can_write_is_not_used(cache: Path) -> None:
