@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from hpcosim_compiled.cluster import end_next, end_switch, next_end_s
@@ -32,17 +34,18 @@ from hpcosim_compiled.waiting import add
 GOES_ON, FULL, FINISHED = 0, 1, 2
 """Results of `advance`: instants are left; `state.with_room` is needed; all jobs are over."""
 
-FCFS, BY_RANK, BY_KEY_NOW, EASY, CONSERVATIVE, JOB_NODE = map(
-    KINDS.index, ("fcfs", "by-rank", "by-key-now", "easy", "conservative", "job-node")
+FCFS, BY_RANK, EASY, JOB_NODE, EASY_AWARE = map(
+    KINDS.index, ("fcfs", "by-rank", "easy", "job-node", "easy-aware")
 )
-EASY_AWARE, CONSERVATIVE_AWARE = KINDS.index("easy-aware"), KINDS.index("conservative-aware")
 PLANNED = AWARE.index("planned")
+
+Decide = Callable[[State, PolicyCode], None]
 
 _lines_needed, _said_needed = compiled(lines_needed), compiled(said_needed)
 
 
-@entry
-def advance(state: State, policy: PolicyCode, instants: int) -> int:
+@compiled
+def _advance(state: State, policy: PolicyCode, instants: int, decide: Decide) -> int:
     """Advance by up to a number of instants.
 
     At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
@@ -67,22 +70,7 @@ def advance(state: State, policy: PolicyCode, instants: int) -> int:
             break
         g.is_woken = False
         see_if_on_first(state.power)
-        if policy.kind == FCFS:
-            first_come_first_served(state)
-        elif policy.kind == BY_RANK:
-            by_rank(state)
-        elif policy.kind == BY_KEY_NOW:
-            by_key_now(state, policy.key)
-        elif policy.kind == EASY:
-            easy(state)
-        elif policy.kind == CONSERVATIVE:
-            conservative(state, state.ahead)
-        elif policy.kind == JOB_NODE:
-            job_node(state, state.processors, policy.key, policy.one_per_event)
-        elif policy.kind == EASY_AWARE or policy.kind == CONSERVATIVE_AWARE:
-            _decide_aware(state, state.ahead, state.power, policy)
-        else:
-            easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
+        decide(state, policy)
         manage(state, state.power)
     return result
 
@@ -158,8 +146,44 @@ def _submit(state: State, by_rank: bool) -> bool:
     return True
 
 
+# The families of policies. Each is compiled with a loop of its own, at its first use.
+
+
 @compiled
-def _decide_aware(
+def _lists(state: State, policy: PolicyCode) -> None:
+    if policy.kind == FCFS:
+        first_come_first_served(state)
+    elif policy.kind == BY_RANK:
+        by_rank(state)
+    else:
+        by_key_now(state, policy.key)
+
+
+@compiled
+def _easy(state: State, policy: PolicyCode) -> None:
+    if policy.kind == EASY:
+        easy(state)
+    else:
+        easy_by_rule(state, policy.key, policy.aged_s, policy.window_jobs)
+
+
+@compiled
+def _conservative(state: State, policy: PolicyCode) -> None:
+    conservative(state, state.ahead)
+
+
+@compiled
+def _job_node(state: State, policy: PolicyCode) -> None:
+    job_node(state, state.processors, policy.key, policy.one_per_event)
+
+
+@compiled
+def _aware(state: State, policy: PolicyCode) -> None:
+    _reserve_aware(state, state.ahead, state.power, policy)
+
+
+@compiled
+def _reserve_aware(
     state: State, ahead: NodesAhead | None, power: Power | None, policy: PolicyCode
 ) -> None:
     if ahead is None or power is None:
@@ -168,6 +192,46 @@ def _decide_aware(
         easy_aware(state, ahead, power, policy.awareness == PLANNED)
     else:
         conservative_aware(state, ahead, power, policy.awareness == PLANNED)
+
+
+@entry
+def advance_lists(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with a list scheduler; see `_advance`."""
+    return _advance(state, policy, instants, _lists)
+
+
+@entry
+def advance_easy(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with EASY; see `_advance`."""
+    return _advance(state, policy, instants, _easy)
+
+
+@entry
+def advance_conservative(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with conservative backfilling; see `_advance`."""
+    return _advance(state, policy, instants, _conservative)
+
+
+@entry
+def advance_job_node(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with a rule that pairs jobs and nodes; see `_advance`."""
+    return _advance(state, policy, instants, _job_node)
+
+
+@entry
+def advance_aware(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with backfilling that is aware of power states; see `_advance`."""
+    return _advance(state, policy, instants, _aware)
+
+
+ADVANCE = {
+    "lists": advance_lists,
+    "easy": advance_easy,
+    "conservative": advance_conservative,
+    "job-node": advance_job_node,
+    "aware": advance_aware,
+}
+"""The loop of each family of policies, see `policies.FAMILIES`."""
 
 
 @entry

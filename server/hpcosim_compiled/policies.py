@@ -21,18 +21,20 @@ from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_schedulers.power.timeout import spans_s
 from hpcosim_workloads.table import JobTable
 
-KINDS = (
-    *("fcfs", "by-rank", "by-key-now", "easy", "easy-by-rule", "conservative", "job-node"),
-    *("slurm", "easy-aware", "conservative-aware"),
-)
+FAMILIES = {
+    **dict.fromkeys(("fcfs", "by-rank", "by-key-now"), "lists"),
+    **dict.fromkeys(("easy", "easy-by-rule"), "easy"),
+    **{name: name for name in ("conservative", "job-node", "slurm")},
+    **dict.fromkeys(("easy-aware", "conservative-aware"), "aware"),
+}
+"""The family of each kind of policy; the policies of a family are compiled together."""
+
+KINDS = tuple(FAMILIES)
 AWARE = ("aware", "planned")
 """Kinds of awareness of `easy-aware` and `conservative-aware`."""
 
-BACKFILLING = ("easy", "easy-by-rule", "conservative")
-"""Kinds that count free cores or nodes in future."""
-
-AWARE_KINDS = ("easy-aware", "conservative-aware")
-"""Kinds that are aware of power states; their reservations always name nodes."""
+BACKFILLING = ("easy", "conservative")
+"""Families that count free cores or nodes in future."""
 
 KEYS = ("", *CHANGING)
 """Orders by a key that changes with time; the first is the order by rank."""
@@ -171,6 +173,12 @@ def effective_awareness(power: PowerSettings, awareness: Awareness) -> Awareness
     return "unaware" if isinstance(power, AlwaysOn) else awareness
 
 
+def family_of(scheduler: str, awareness: Awareness = "unaware") -> str:
+    """Return the family of the compiled policy of a scheduler; empty: there is none."""
+    policy = policy_code(scheduler, awareness)
+    return "" if policy is None else FAMILIES[KINDS[policy.kind]]
+
+
 MOST_HELD = 1 << 27
 """Most nodes of all jobs together where reservations name nodes; each takes 24 bytes if used."""
 
@@ -184,11 +192,9 @@ def names_nodes(
     explains: bool = False,
 ) -> bool:
     """Return whether reservations, or expected starts, may name nodes, not only count cores."""
-    policy = policy_code(scheduler, awareness)
-    if policy is None or KINDS[policy.kind] in AWARE_KINDS:
-        return policy is not None
-    if not (explains or KINDS[policy.kind] in BACKFILLING):
-        return False
+    family = family_of(scheduler, awareness)
+    if family == "aware" or not (explains or family in BACKFILLING):
+        return family == "aware"
     placements, cores = np.unique(jobs.placement).tolist(), np.unique(platform.cores_by_node())
     return placements != [CORES] and not (placements == [WHOLE_NODES] and len(cores) == 1)
 
@@ -198,10 +204,12 @@ def part_of(
     jobs: JobTable,
     scheduler: str,
     power: PowerSettings = ALWAYS_ON,
+    awareness: Awareness = "unaware",
     *,
     explains: bool = False,
 ) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
+    family = family_of(scheduler, awareness)
     needs_all = (
         explains
         or manager_code(power) is not None
@@ -209,7 +217,7 @@ def part_of(
         or shares_processors(platform)
         or names_nodes(platform, jobs, scheduler)
     )
-    return "all" if needs_all else "slurm" if scheduler == "slurm" else "nodes"
+    return f"{family} with all" if needs_all else family
 
 
 def unsupported_power(platform: Platform, power: PowerSettings) -> str:
@@ -271,7 +279,7 @@ def unsupported(
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
     if names_nodes(platform, jobs, scheduler, awareness):
-        if manager_code(power) is not None and KINDS[policy.kind] not in AWARE_KINDS:
+        if manager_code(power) is not None and family_of(scheduler, awareness) != "aware":
             return "a power manager beside reservations that name nodes"
         if np.minimum(jobs.cores, platform.node_count).sum() > MOST_HELD:
             return "so many nodes in reservations"

@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_compiled.compiler import clear_cache, note_warm
-from hpcosim_compiled.loop import FINISHED, FULL, advance, settle
+from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
     NO_SETTINGS,
     effective_awareness,
+    family_of,
     manager_code,
     names_nodes,
     node_keys,
@@ -97,14 +98,15 @@ class CompiledSimulation:
         awareness = effective_awareness(power, awareness)
         policy = policy_code(scheduler, awareness)
         assert policy is not None
-        self._advance: Callable[..., int] = partial(advance, policy=policy)
         self._instants = INSTANTS
         if scheduler == "slurm":
             from hpcosim_compiled.slurm import advance_slurm, initial_site
 
             site = initial_site(platform, jobs, parse_site(settings))
-            self._advance = partial(advance_slurm, site=site)
-        self._part = part_of(platform, jobs, scheduler, power, explains=explains)
+            self._advance: Callable[..., int] = partial(advance_slurm, site=site)
+        else:
+            self._advance = partial(ADVANCE[family_of(scheduler, awareness)], policy=policy)
+        self._part = part_of(platform, jobs, scheduler, power, awareness, explains=explains)
         self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)

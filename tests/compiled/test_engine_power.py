@@ -141,5 +141,5 @@ def test_what_simulates_power_states_is_a_part_of_its_own() -> None:
     """A run with all nodes on does not wait for its compilation."""
     scenario = convert(scenario_of(TWO), Scenario)
     of = partial(policies.part_of, scenario.platform, source_jobs(scenario, Path()), "easy")
-    assert of(AlwaysOn()) == "nodes"
-    assert of(Timeout(10.0)) == of(explains=True) == "all"
+    assert of(AlwaysOn()) == "easy"
+    assert of(Timeout(10.0)) == of(explains=True) == "easy with all"

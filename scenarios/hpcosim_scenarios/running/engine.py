@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 MANY_JOBS = 10_000
 """Jobs from which loading the compiled engine takes less time than it saves."""
 
-MANY_TO_COMPILE = {"nodes": 100_000, "slurm": 100_000, "all": 1_000_000}
+MANY_TO_COMPILE = 100_000
 """The same where a part of it must be compiled first; see `hpcosim_compiled.policies.part_of`."""
 
 REFERENCE = "the reference engine simulates, because"
@@ -83,11 +83,10 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
     count = f"{many} jobs"
     if many < MANY_JOBS:
         return EngineChoice(False, f"{count} take less time than loading the compiled engine")
-    part = _part_of(loaded, chosen)
-    if many < MANY_TO_COMPILE[part]:
+    if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
 
-        if not is_warm(part):
+        if not is_warm(_part_of(loaded, chosen)):
             why = f"{count} take less time than compiling the engine, which engine: compiled does"
             return EngineChoice(False, why)
     return EngineChoice(True, f"it supports all of the run, which has {count}")
@@ -103,8 +102,14 @@ def _awareness(chosen: Chosen) -> Awareness:
 
 
 def _part_of(loaded: LoadedScenario, chosen: Chosen) -> str:
-    platform, jobs = loaded.scenario.platform, loaded.jobs
-    return policies.part_of(platform, jobs, chosen.name, chosen.power, explains=chosen.explain)
+    return policies.part_of(
+        loaded.scenario.platform,
+        loaded.jobs,
+        chosen.name,
+        chosen.power,
+        _awareness(chosen),
+        explains=chosen.explain,
+    )
 
 
 def _missing(scenario: Scenario, chosen: Chosen) -> str:
