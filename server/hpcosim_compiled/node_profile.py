@@ -7,10 +7,70 @@ them.
 
 from __future__ import annotations
 
+import numpy as np
+
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.state import ONE_NODE, WHOLE_NODES, NodesAhead, State
-from hpcosim_compiled.steps import split
+from hpcosim_compiled.steps import split, step_at
+
+
+@compiled_apart
+def make(state: State, ahead: NodesAhead) -> None:
+    """Make the profile that the running jobs leave by their requested times."""
+    g, steps, due = state.g[0], state.profile, state.due
+    steps[0].at_s, steps[0].number = g.now_s, g.free_cores
+    g.steps = 1
+    ahead.lines[0] = 0
+    for node in range(len(state.free)):
+        ahead.free[0, node] = state.free[node]
+    for entry in range(g.running):
+        row = due[entry].number
+        if due[entry].at_s > steps[g.steps - 1].at_s:
+            steps[g.steps].at_s = due[entry].at_s
+            steps[g.steps].number = steps[g.steps - 1].number
+            ahead.lines[g.steps] = g.steps
+            copy_line(ahead, g.steps - 1, g.steps)
+            g.steps += 1
+        period, placement = state.periods[state.jobs[row].period], state.jobs[row].placement
+        for place in range(period.first_place, period.first_place + period.places):
+            node, held = state.places[place].node, state.places[place].tasks
+            if placement == WHOLE_NODES:
+                held = state.nodes[node].capacity
+            ahead.free[g.steps - 1, node] += held
+            steps[g.steps - 1].number += held
+
+
+@compiled_apart
+def earliest_s(state: State, ahead: NodesAhead, row: int, after_s: float) -> float:
+    """Return the earliest start of a job from a time on, whose nodes it notes, s; NaN: none."""
+    g, steps, job = state.g[0], state.profile, state.jobs[row]
+    forget(state, ahead, row)
+    added = 0
+    clear(ahead)
+    for step in range(step_at(state, after_s), g.steps):
+        if steps[step].number < job.cores:
+            continue
+        start_s = max(steps[step].at_s, after_s)
+        find_least(state, ahead, step, start_s + job.requested_s)
+        if usable_cores(state, ahead, row) < job.cores:
+            continue
+        while added < step:
+            for node in range(len(state.free)):
+                ahead.before[node] += ahead.free[ahead.lines[added], node]
+            added += 1
+        choose(state, ahead, row)
+        return start_s
+    return np.nan
+
+
+@compiled_apart
+def fits(state: State, ahead: NodesAhead, row: int, start_s: float) -> bool:
+    """Return whether the noted nodes are free from a time on for the requested time."""
+    if state.jobs[row].held < 0:
+        return False
+    find_least(state, ahead, step_at(state, start_s), start_s + state.jobs[row].requested_s)
+    return has_noted(state, ahead, row)
 
 
 @compiled_apart
