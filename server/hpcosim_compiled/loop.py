@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,14 +40,17 @@ FCFS, BY_RANK, EASY, JOB_NODE, EASY_AWARE = map(
 )
 PLANNED = AWARE.index("planned")
 
-Decide = Callable[[State, PolicyCode], None]
+P = TypeVar("P")
+Decide = Callable[[State, P], None]
 
 _lines_needed, _said_needed = compiled(lines_needed), compiled(said_needed)
 
 
 @compiled
-def _advance(state: State, policy: PolicyCode, instants: int, decide: Decide) -> int:
-    """Advance by up to a number of instants.
+def advance_with(
+    state: State, policy: P, decide: Decide[P], instants: int, by_rank: bool = False
+) -> int:
+    """Advance by up to a number of instants, and return what is left to do.
 
     At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
     Like there, a job that is rejected at its submission does not wake the policy, but the end of
@@ -62,7 +66,7 @@ def _advance(state: State, policy: PolicyCode, instants: int, decide: Decide) ->
             result = FULL
             break
         if not g.is_woken:
-            g.is_woken = next_instant(state, policy.kind == BY_RANK or policy.kind == JOB_NODE)
+            g.is_woken = next_instant(state, by_rank)
         if not g.is_woken:
             continue
         if not _has_room(state, state.ahead, state.said, state.power):
@@ -196,32 +200,32 @@ def _reserve_aware(
 
 @entry
 def advance_lists(state: State, policy: PolicyCode, instants: int) -> int:
-    """Advance with a list scheduler; see `_advance`."""
-    return _advance(state, policy, instants, _lists)
+    """Advance with a list scheduler; see `advance_with`."""
+    return advance_with(state, policy, _lists, instants, policy.kind == BY_RANK)
 
 
 @entry
 def advance_easy(state: State, policy: PolicyCode, instants: int) -> int:
-    """Advance with EASY; see `_advance`."""
-    return _advance(state, policy, instants, _easy)
+    """Advance with EASY; see `advance_with`."""
+    return advance_with(state, policy, _easy, instants)
 
 
 @entry
 def advance_conservative(state: State, policy: PolicyCode, instants: int) -> int:
-    """Advance with conservative backfilling; see `_advance`."""
-    return _advance(state, policy, instants, _conservative)
+    """Advance with conservative backfilling; see `advance_with`."""
+    return advance_with(state, policy, _conservative, instants)
 
 
 @entry
 def advance_job_node(state: State, policy: PolicyCode, instants: int) -> int:
-    """Advance with a rule that pairs jobs and nodes; see `_advance`."""
-    return _advance(state, policy, instants, _job_node)
+    """Advance with a rule that pairs jobs and nodes; see `advance_with`."""
+    return advance_with(state, policy, _job_node, instants, True)
 
 
 @entry
 def advance_aware(state: State, policy: PolicyCode, instants: int) -> int:
-    """Advance with backfilling that is aware of power states; see `_advance`."""
-    return _advance(state, policy, instants, _aware)
+    """Advance with backfilling that is aware of power states; see `advance_with`."""
+    return advance_with(state, policy, _aware, instants)
 
 
 ADVANCE = {

@@ -103,7 +103,7 @@ class CompiledSimulation:
             from hpcosim_compiled.slurm import advance_slurm, initial_site
 
             site = initial_site(platform, jobs, parse_site(settings))
-            self._advance: Callable[..., int] = partial(advance_slurm, site=site)
+            self._advance: Callable[..., int] = partial(advance_slurm, policy=site)
         else:
             self._advance = partial(ADVANCE[family_of(scheduler, awareness)], policy=policy)
         self._part = part_of(platform, jobs, scheduler, power, awareness, explains=explains)

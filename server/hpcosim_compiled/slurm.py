@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hpcosim_client.job import Job
 from hpcosim_compiled.cluster import begin, kill
 from hpcosim_compiled.compiler import compiled, compiled_apart, entry
-from hpcosim_compiled.loop import FINISHED, FULL, GOES_ON, next_instant
-from hpcosim_compiled.node_power import is_short
+from hpcosim_compiled.loop import advance_with
 from hpcosim_compiled.state import TIMEOUT, WAITING, Ints, Records, State, records
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.backfill import MOST_TRIES
@@ -203,20 +202,9 @@ def _constants(platform: Platform, table: JobTable, site: SiteSettings) -> NDArr
 
 
 @entry
-def advance_slurm(state: State, site: Site, instants: int) -> int:
-    """Advance by up to a number of instants, as `loop.advance` does with other policies."""
-    g = state.g[0]
-    result = GOES_ON
-    for _ in range(instants):
-        if g.over == g.jobs:
-            result = FINISHED
-            break
-        if is_short(state, state.power):
-            result = FULL
-            break
-        if next_instant(state, False):
-            _decide(state, site)
-    return result
+def advance_slurm(state: State, policy: Site, instants: int) -> int:
+    """Advance with the policy; see `loop.advance_with`."""
+    return advance_with(state, policy, _decide, instants)
 
 
 @compiled_apart
