@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numba
 import platformdirs
 
+from hpcosim_compiled.linking import InnerCompiler
 from hpcosim_protocol import platform
 from hpcosim_schedulers.agents.batch import scene
 from hpcosim_schedulers.heuristics import list_scheduling
@@ -31,6 +32,13 @@ KEPT_S = 30 * 86_400.0
 # Without reference counts of arrays, which would take half of the time: compiled functions create
 # and return none. Inlined, because the arrays of a state would be copied for each call.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+# Python calls entry points only. Wrappers for the others would take as long to compile as they.
+_INNER = {
+    **_OPTIONS,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "pipeline_class": InnerCompiler,
+}
 
 
 @cache
@@ -70,13 +78,13 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
 
 def compiled(function: Function) -> Function:
     """Compile a function that compiled functions call."""
-    result: Function = numba.njit(function, forceinline=True, **_OPTIONS)
+    result: Function = numba.njit(function, forceinline=True, **_INNER)
     return result
 
 
 def compiled_apart(function: Function) -> Function:
     """Compile a function that compiled functions call, without inlining it."""
-    result: Function = numba.njit(function, **_OPTIONS)
+    result: Function = numba.njit(function, **_INNER)
     return result
 
 
