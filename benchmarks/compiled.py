@@ -43,7 +43,7 @@ def run(smoke: bool) -> dict[str, float]:
     began_s = time.process_time()
     few = lublin_256(100)
     CompiledSimulation(equal_nodes(256), few, Rules(), "fcfs").prepare()
-    figures = {"preparation (32 to 40 s if not in the cache), s": time.process_time() - began_s}
+    figures = {"preparation (10 to 20 s if not in the cache), s": time.process_time() - began_s}
     jobs = lublin_256(500 if smoke else 10_000)
     for scheduler in ("fcfs", "easy", "easy-wfp3"):
         figures |= _ratios("lublin_256", jobs, equal_nodes(256), scheduler)

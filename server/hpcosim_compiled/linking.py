@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba._dynfunc import make_function
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import FunctionPass, LoweringPass, register_pass
@@ -56,9 +55,8 @@ class LinkingPass(LoweringPass):
     def run_pass(self, state: Any) -> bool:
         """Do so."""
         lowered, library = state["cr"], state.library
-        module, name = lowered.fndesc.lookup_module(), lowered.fndesc.qualname
-        # Numba finds the code by this function, which has no address: Python does not call it.
-        function = make_function(module, name, "", 0, lowered.env, (library,))
+        # Numba finds the code by a built-in function. This one raises KeyError if Python calls it.
+        function = f"{{{state.func_id.func_name}, which only compiled code calls}}".format
         state.targetctx.insert_user_function(function, lowered.fndesc, [library])
         state["cr"] = lowered._replace(cfunc=function)
         return True

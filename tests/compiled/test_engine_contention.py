@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 
+from hpcosim_compiled.compiler import entry
 from hpcosim_compiled.contention import _rounded
 from support.engines import both
 from support.paths import ROOT
@@ -49,11 +50,17 @@ def test_the_experiments_of_ineps_are_the_same(path: Path, tmp_path: Path) -> No
         both(path, tmp_path / rule, **{"scheduler.name": rule})
 
 
+@entry
+def rounded(speed: float) -> float:
+    """Return what compiled code gets."""
+    return _rounded(speed)
+
+
 def test_speeds_are_rounded_as_by_python() -> None:
     """Also where the tenth digit is close to a five."""
     rng = np.random.default_rng(0)
     near = (rng.integers(10**9, size=3000) + 0.5) / 10**9
     speeds = [*rng.random(3000), *near, *np.nextafter(near, 0), *np.nextafter(near, 1), 0.0, 1.0]
-    assert [_rounded(speed) for speed in map(float, speeds)] == [
+    assert [rounded(speed) for speed in map(float, speeds)] == [
         round(speed, 9) for speed in map(float, speeds)
     ]
