@@ -77,18 +77,30 @@ def panels(
     files = [paths] if isinstance(paths, Path) else paths
     with _quiet(), mpl.rc_context({**style, "svg.hashsalt": files[0].stem}):
         figure, grid = pyplot.subplots(
-            rows, columns, squeeze=False, figsize=size, layout="constrained", **more
+            rows, columns, squeeze=False, figsize=size, dpi=dpi, layout="constrained", **more
         )
         try:
             yield list(grid.flat)
+            _lay_out(figure, files[0])
             for path in files:
                 content = BytesIO()
                 form, metadata = path.suffix.removeprefix("."), UNDATED.get(path.suffix)
                 figure.savefig(content, format=form, dpi=dpi, metadata=metadata)
-                figure.set_layout_engine("none")  # that of the first file is for all
                 write_whole(path, content.getvalue())
         finally:
             pyplot.close(figure)
+
+
+def _lay_out(figure: Any, path: Path) -> None:
+    """Lay out a figure once, as a file of this format is laid out.
+
+    `savefig` draws a figure with a layout engine twice, the first time for the layout only.
+    """
+    from matplotlib.backend_bases import get_registered_canvas_class
+
+    get_registered_canvas_class(path.suffix.removeprefix("."))(figure)
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine(None)
 
 
 @contextmanager
