@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from itertools import combinations
@@ -14,11 +15,18 @@ from msgspec.structs import replace
 
 from hpcosim_experiments.definition import Axes, AxisValue, ResolvedAxis, located
 from hpcosim_experiments.errors import ExperimentError, ExperimentFileError
-from hpcosim_experiments.executors import ExecutorSettings, Local, open_executor
+from hpcosim_experiments.executors import (
+    Done,
+    Executor,
+    ExecutorSettings,
+    FilesInPlace,
+    Local,
+    open_executor,
+)
 from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, count_jobs, name_of, plan_of
-from hpcosim_experiments.runs.task import RunResult, Simulated, run_task
+from hpcosim_experiments.runs.task import RunResult, RunTask, Simulated, is_short, run_task
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_experiments.store import (
     RunStore,
@@ -288,6 +296,10 @@ NUMBER = re.compile(r"\d+(\.\d+)?(e[+-]?\d+)?")
 """Warnings that differ only by numbers, such as an offered load, are one line."""
 
 
+START_S = 3.0
+"""CPU time in which two workers start and load the compiled engine, about, s."""
+
+
 def simulate_runs(
     title: str, runs: Sequence[PlannedRun], jobs: int, store: RunStore, settings: ExecutorSettings
 ) -> dict[str, RunResult]:
@@ -307,12 +319,34 @@ def simulate_runs(
         report(0.0, 0, len(runs))
         share = jobs // max(executor.workers, 1)
         tasks = [run.task._replace(batch_jobs=share) for run in runs]
-        for done in executor.run(run_task, tasks):
+        for done in _outcomes(tasks, executor, settings):
             run = runs[done.index]
             simulated = done.result or _lost(run, done.error)
             results[run.key] = store.write(_with_inputs(simulated, run))
             report(0.0, len(results), len(runs))
     return results
+
+
+def _outcomes(
+    tasks: Sequence[RunTask], executor: Executor, settings: ExecutorSettings
+) -> Iterator[Done[Simulated]]:
+    """Yield the outcomes of tasks, as `Executor.run`.
+
+    Short compiled runs are simulated in this process, unless those left take longer than the start
+    of workers.
+    """
+    here, began_s, left_s = 0, 0.0, 0.0
+    if settings == Local():
+        files = FilesInPlace(Path.cwd())
+        while here < len(tasks) and left_s < START_S and is_short(tasks[here]):
+            yield Done(here, run_task(tasks[here], files), "")
+            here += 1
+            if here == 1:  # it has loaded the engine
+                began_s = time.process_time()
+            else:
+                left_s = (time.process_time() - began_s) / (here - 1) * (len(tasks) - here)
+    for done in executor.run(run_task, tasks[here:]):
+        yield done._replace(index=here + done.index)
 
 
 def files_of(runs: Iterable[PlannedRun]) -> list[Path]:

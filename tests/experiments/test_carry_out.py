@@ -10,6 +10,7 @@ import pytest
 
 from hpcosim_experiments.errors import ExperimentError
 from hpcosim_experiments.executors import Local
+from hpcosim_experiments.executors.local import WorkerPool
 from hpcosim_scenarios import simulate
 from hpcosim_schedulers import make_policy
 from hpcosim_sim.errors import ResultsFolderError
@@ -247,6 +248,30 @@ def test_the_number_of_workers_makes_no_difference(tmp_path: Path) -> None:
         contents.append({file.name: file.read_bytes() for file in out.glob("*.parquet")})
     assert set(contents[0]) == {"results.parquet", "jobs.parquet", "breakdowns.parquet"}
     assert contents[0] == contents[1] == contents[2]
+
+
+@pytest.mark.parametrize("start_s", [1e9, 0.0])
+def test_short_compiled_runs_need_no_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start_s: float
+) -> None:
+    """They are simulated in this process, up to the time in which workers start; then by those."""
+    path = write(tmp_path)
+    by_workers: list[Any] = []
+    run = WorkerPool.run
+
+    def counted(pool: WorkerPool, function: Any, tasks: Any) -> Any:
+        by_workers.extend(tasks)
+        return run(pool, function, tasks)
+
+    monkeypatch.setattr(WorkerPool, "run", counted)
+    monkeypatch.setattr("hpcosim_experiments.carry_out.is_short", lambda _: True)
+    monkeypatch.setattr("hpcosim_experiments.carry_out.START_S", start_s)
+    done, _, _ = carry_out(path, tmp_path / "here", executor=Local())
+    assert len(by_workers) == (0 if start_s else 8)
+    assert not done.failed
+    carry_out(path, tmp_path / "workers", executor=Local(workers=0))
+    table = (tmp_path / "workers/results.parquet").read_bytes()
+    assert (tmp_path / "here/results.parquet").read_bytes() == table
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, assert_never
 
+from hpcosim_experiments.executors.calls import FilesInPlace
 from hpcosim_experiments.executors.interface import (
     IN_THIS_PROCESS,
     Done,
@@ -36,6 +37,7 @@ __all__ = [
     "Executor",
     "ExecutorError",
     "ExecutorSettings",
+    "FilesInPlace",
     "InputFiles",
     "Local",
     "LostTaskError",
