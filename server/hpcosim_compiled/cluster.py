@@ -12,12 +12,11 @@ from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.contention import occupy, run_time_s, set_processor_timer, take_due, vacate
 from hpcosim_compiled.energy import change, note_peak
 from hpcosim_compiled.node_power import hold, place_on_first, switch, take_booted
+from hpcosim_compiled.placements import held_cores, may_use
 from hpcosim_compiled.state import (
     ON,
-    ONE_NODE,
     RUNNING,
     TIMEOUT,
-    WHOLE_NODES,
     Power,
     Processors,
     Records,
@@ -100,7 +99,7 @@ def _run(state: State, row: int, entries: int) -> None:
 def _compute(state: State, processors: Processors | None, row: int, number: int) -> None:
     """Take the cores of a period, which computes from now on."""
     g, job, nodes, places = state.g[0], state.jobs[row], state.nodes, state.places
-    whole, period = job.placement == WHOLE_NODES, state.periods[number]
+    period = state.periods[number]
     if processors is not None and state.g[0].shares:
         occupy(state, processors, row, number)
         return
@@ -114,7 +113,7 @@ def _compute(state: State, processors: Processors | None, row: int, number: int)
                 newly_active += nodes[node].busy == 0
                 nodes[node].busy += more
                 tasks += more
-                held = nodes[node].capacity if whole else more
+                held = held_cores(state, row, node, more)
                 state.free[node] -= held
                 g.free_cores -= held
         if tasks:
@@ -141,7 +140,6 @@ def end_next(state: State, processors: Processors | None) -> bool:
     number = _pop_end(state)
     period = state.periods[number]
     job, now_s = state.jobs[period.row], g.now_s
-    whole = job.placement == WHOLE_NODES
     note_peak(state)
     slowest = np.inf
     for kind in range(len(state.kinds)):
@@ -153,7 +151,7 @@ def end_next(state: State, processors: Processors | None) -> bool:
                 nodes[node].busy -= fewer
                 newly_idle += nodes[node].busy == 0
                 tasks += fewer
-                held = nodes[node].capacity if whole else fewer
+                held = held_cores(state, period.row, node, fewer)
                 state.free[node] += held
                 g.lowest = min(g.lowest, node)
                 g.free_cores += held
@@ -240,7 +238,7 @@ def _place(state: State, row: int) -> int:
     Returns:
         Number of places; 0: there are too few free cores.
     """
-    g, job, nodes, places = state.g[0], state.jobs[row], state.nodes, state.places
+    g, job, places = state.g[0], state.jobs[row], state.places
     needed, place = job.cores, g.places
     if needed > g.free_cores:
         return 0
@@ -248,11 +246,7 @@ def _place(state: State, row: int) -> int:
         g.lowest += 1
     for node in range(g.lowest, len(state.free)):
         cores = state.free[node]
-        if cores == 0:
-            continue
-        if job.placement == ONE_NODE and cores < job.cores:
-            continue
-        if job.placement == WHOLE_NODES and cores < nodes[node].capacity:
+        if not may_use(state, row, node, cores):
             continue
         places[place].node, places[place].tasks = node, min(cores, needed)
         place += 1

@@ -17,7 +17,8 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.energy import settle, sum_power
-from hpcosim_compiled.state import WHOLE_NODES, Power, Processors, Records, State
+from hpcosim_compiled.placements import held_cores
+from hpcosim_compiled.state import Power, Processors, Records, State
 from hpcosim_compiled.timers import WALLTIME, cancel_timer, set_timer
 from hpcosim_protocol.platform import speed_of_task
 
@@ -47,7 +48,7 @@ def occupy(state: State, own: Processors, row: int, number: int) -> None:
     may_contend, slowest, now_s = False, np.inf, g.now_s
     for entry in range(period.first_place, period.first_place + period.places):
         node, left = places[entry].node, places[entry].tasks
-        held = state.nodes[node].capacity if job.placement == WHOLE_NODES else left
+        held = held_cores(state, row, node, left)
         state.free[node] -= held
         g.free_cores -= held
         kind = state.nodes[node].kind
@@ -98,7 +99,7 @@ def occupy(state: State, own: Processors, row: int, number: int) -> None:
 @compiled_apart
 def vacate(state: State, own: Processors, row: int, number: int) -> None:
     """End the tasks of a period and cancel its timers."""
-    g, job, period, places = state.g[0], state.jobs[row], state.periods[number], state.places
+    g, period, places = state.g[0], state.periods[number], state.places
     contends = own.periods[number].shares_left != DOES_NOT_CONTEND
     cancel_timer(g, own.timers, len(own.each) + number)
     for each in range(_touch(state, own, number)):
@@ -118,7 +119,7 @@ def vacate(state: State, own: Processors, row: int, number: int) -> None:
             set_processor_timer(g, own, at)
     for entry in range(period.first_place, period.first_place + period.places):
         node, tasks = places[entry].node, places[entry].tasks
-        held = state.nodes[node].capacity if job.placement == WHOLE_NODES else tasks
+        held = held_cores(state, period.row, node, tasks)
         state.free[node] += held
         g.lowest = min(g.lowest, node)
         g.free_cores += held

@@ -11,18 +11,17 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.energy import note_peak, settle, sum_power
+from hpcosim_compiled.placements import held_cores, may_use
 from hpcosim_compiled.state import (
     ALLOCATED,
     CHANGES_PER_NODE,
     ON,
-    ONE_NODE,
     PER_KIND,
     PLACES_PER_CORE,
     SLEEPING,
     SWITCHING_OFF,
     SWITCHING_ON,
     WAITING,
-    WHOLE_NODES,
     Power,
     Processors,
     State,
@@ -150,7 +149,7 @@ def place_on_first(state: State, power: Power, row: int) -> int:
         boot_s = from_s = np.inf
         for node in range(len(power.nodes)):
             each = power.nodes[node]
-            if not _may_use(state, row, node):
+            if not may_use(state, row, node, state.free[node]):
                 continue
             is_later = _is_before(last_boot_s, last_from_s, each.seen_boot_s, each.seen_from_s)
             if is_later and _is_before(each.seen_boot_s, each.seen_from_s, boot_s, from_s):
@@ -160,7 +159,7 @@ def place_on_first(state: State, power: Power, row: int) -> int:
         for node in range(len(power.nodes)):
             each = power.nodes[node]
             is_next = each.seen_boot_s == boot_s and each.seen_from_s == from_s
-            if needed > 0 and is_next and _may_use(state, row, node):
+            if needed > 0 and is_next and may_use(state, row, node, state.free[node]):
                 tasks = min(state.free[node], needed)
                 state.places[place].node, state.places[place].tasks = node, tasks
                 needed, place = needed - tasks, place + 1
@@ -171,17 +170,6 @@ def place_on_first(state: State, power: Power, row: int) -> int:
 @compiled
 def _is_before(boot_s: float, from_s: float, other_boot_s: float, other_from_s: float) -> bool:
     return boot_s < other_boot_s or (boot_s == other_boot_s and from_s < other_from_s)
-
-
-@compiled
-def _may_use(state: State, row: int, node: int) -> bool:
-    """Return whether a job may use free cores of a node, which has any."""
-    job, free = state.jobs[row], state.free[node]
-    if job.placement == ONE_NODE:
-        return free >= job.cores
-    if job.placement == WHOLE_NODES:
-        return free == state.nodes[node].capacity
-    return free > 0
 
 
 # Jobs that wait for their nodes.
@@ -252,7 +240,7 @@ def _add_held(
     state: State, processors: Processors | None, row: int, node: int, tasks: int, sign: int
 ) -> None:
     """Take what a job holds on a node, or give it back."""
-    held = state.nodes[node].capacity if state.jobs[row].placement == WHOLE_NODES else tasks
+    held = held_cores(state, row, node, tasks)
     state.free[node] -= sign * held
     state.g[0].free_cores -= sign * held
     state.g[0].lowest = min(state.g[0].lowest, node)

@@ -11,7 +11,8 @@ import numpy as np
 
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.state import ONE_NODE, WHOLE_NODES, NodesAhead, State
+from hpcosim_compiled.placements import held_cores, may_use
+from hpcosim_compiled.state import Ints, NodesAhead, State
 from hpcosim_compiled.steps import split, step_at
 
 
@@ -32,11 +33,10 @@ def make(state: State, ahead: NodesAhead) -> None:
             ahead.lines[g.steps] = g.steps
             copy_line(ahead, g.steps - 1, g.steps)
             g.steps += 1
-        period, placement = state.periods[state.jobs[row].period], state.jobs[row].placement
+        period = state.periods[state.jobs[row].period]
         for place in range(period.first_place, period.first_place + period.places):
-            node, held = state.places[place].node, state.places[place].tasks
-            if placement == WHOLE_NODES:
-                held = state.nodes[node].capacity
+            node, tasks = state.places[place].node, state.places[place].tasks
+            held = held_cores(state, row, node, tasks)
             ahead.free[g.steps - 1, node] += held
             steps[g.steps - 1].number += held
 
@@ -70,7 +70,7 @@ def fits(state: State, ahead: NodesAhead, row: int, start_s: float) -> bool:
     if state.jobs[row].held < 0:
         return False
     find_least(state, ahead, step_at(state, start_s), start_s + state.jobs[row].requested_s)
-    return has_noted(state, ahead, row)
+    return has_noted(state, ahead, row, ahead.least)
 
 
 @compiled_apart
@@ -101,7 +101,7 @@ def start(state: State, ahead: NodesAhead, row: int) -> bool:
     find_least(state, ahead, 0, g.now_s + job.requested_s)
     for node in range(len(state.free)):
         ahead.least[node] = min(ahead.least[node], state.free[node])
-    if job.held < 0 or not has_noted(state, ahead, row):
+    if job.held < 0 or not has_noted(state, ahead, row, ahead.least):
         if usable_cores(state, ahead, row) < job.cores:
             return False
         forget(state, ahead, row)
@@ -169,31 +169,21 @@ def find_least(state: State, ahead: NodesAhead, first: int, end_s: float) -> Non
 
 
 @compiled
-def _is_usable(state: State, ahead: NodesAhead, row: int, node: int) -> bool:
-    job, free = state.jobs[row], ahead.least[node]
-    if job.placement == ONE_NODE:
-        return free >= job.cores
-    if job.placement == WHOLE_NODES:
-        return free == state.nodes[node].capacity
-    return free > 0
-
-
-@compiled
 def usable_cores(state: State, ahead: NodesAhead, row: int) -> int:
     """Return the number of least free cores on the nodes that a job may use."""
     cores = 0
     for node in range(len(ahead.least)):
-        if _is_usable(state, ahead, row, node):
+        if may_use(state, row, node, ahead.least[node]):
             cores += ahead.least[node]
     return cores
 
 
 @compiled
-def has_noted(state: State, ahead: NodesAhead, row: int) -> bool:
-    """Return whether the least free cores contain those of the noted nodes."""
+def has_noted(state: State, ahead: NodesAhead, row: int, free: Ints) -> bool:
+    """Return whether the free cores of each node contain those that are noted for a job."""
     each = state.jobs[row].held
     while each >= 0:
-        if ahead.least[ahead.held[each].node] < ahead.held[each].cores:
+        if free[ahead.held[each].node] < ahead.held[each].cores:
             return False
         each = ahead.held[each].after
     return True
@@ -204,7 +194,7 @@ def choose(state: State, ahead: NodesAhead, row: int) -> None:
     """Note the nodes of a job: those with the fewest free cores before, then the lowest."""
     g, job, order, size = state.g[0], state.jobs[row], ahead.order, 0
     for node in range(len(ahead.least)):
-        if _is_usable(state, ahead, row, node):
+        if may_use(state, row, node, ahead.least[node]):
             order[size] = node
             size += 1
     for place in range(size // 2 - 1, -1, -1):
@@ -221,9 +211,7 @@ def choose(state: State, ahead: NodesAhead, row: int) -> None:
         else:
             each = g.held
             g.held += 1
-        cores = ahead.least[node]
-        if job.placement != WHOLE_NODES:
-            cores = min(cores, left)
+        cores = held_cores(state, row, node, min(ahead.least[node], left))
         ahead.held[each].node, ahead.held[each].cores, ahead.held[each].after = node, cores, -1
         if last < 0:
             job.held = each

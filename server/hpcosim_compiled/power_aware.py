@@ -8,8 +8,8 @@ from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.conservative import sort_by_begin
 from hpcosim_compiled.node_power import is_boot_late, switch
-from hpcosim_compiled.node_profile import forget, place_noted, start
-from hpcosim_compiled.power_profile import is_free, is_kept, keep, make, reserve
+from hpcosim_compiled.node_profile import forget, has_noted, place_noted, start
+from hpcosim_compiled.power_profile import is_kept, keep, make, reserve
 from hpcosim_compiled.state import (
     PER_KIND,
     SLEEPING,
@@ -34,7 +34,8 @@ def easy_aware(state: State, ahead: NodesAhead, power: Power, is_planned: bool) 
         row = state.queue[place]
         until_s = soon_s if has_head else np.inf
         if reserve(state, ahead, power, row, g.now_s, until_s, is_planned):
-            starts = state.jobs[row].reserved_s <= g.now_s and is_free(state, ahead, row)
+            is_free = has_noted(state, ahead, row, state.free)
+            starts = state.jobs[row].reserved_s <= g.now_s and is_free
             if starts or not has_head or is_planned:
                 keep(state, ahead, power, row, 1)
             if starts:
@@ -98,7 +99,7 @@ def _start(state: State, ahead: NodesAhead, power: Power, row: int, is_planned: 
         keep(state, ahead, power, row, -1)
         if not start(state, ahead, row):
             keep(state, ahead, power, row, 1)
-    elif is_free(state, ahead, row):
+    elif has_noted(state, ahead, row, state.free):
         entries = place_noted(state, ahead, row)
         begin(state, row, entries)
         forget(state, ahead, row)

@@ -21,12 +21,12 @@ from hpcosim_compiled.node_profile import (
     split_line,
     usable_cores,
 )
+from hpcosim_compiled.placements import held_cores
 from hpcosim_compiled.state import (
     ALLOCATED,
     ON,
     SLEEPING,
     SWITCHING_OFF,
-    WHOLE_NODES,
     NodesAhead,
     Power,
     State,
@@ -88,7 +88,7 @@ def make(state: State, ahead: NodesAhead, power: Power, is_planned: bool) -> Non
 def _give_back(state: State, ahead: NodesAhead, row: int, node: int, tasks: int) -> None:
     """Add what a job holds on a node to the last step of the profile."""
     last = state.g[0].steps - 1
-    held = state.nodes[node].capacity if state.jobs[row].placement == WHOLE_NODES else tasks
+    held = held_cores(state, row, node, tasks)
     ahead.free[ahead.lines[last], node] += held
     state.profile[last].number += held
 
@@ -118,7 +118,7 @@ def is_kept(state: State, ahead: NodesAhead, power: Power, row: int, is_planned:
         return False
     end_s = job.reserved_s + own.boot_s + job.requested_s
     find_least(state, ahead, step_at(state, job.reserved_s), end_s)
-    return has_noted(state, ahead, row)
+    return has_noted(state, ahead, row, ahead.least)
 
 
 @compiled
@@ -230,14 +230,3 @@ def _sum_before(state: State, ahead: NodesAhead, step: int) -> None:
     for each in range(step):
         for node in range(len(ahead.before)):
             ahead.before[node] += ahead.free[ahead.lines[each], node]
-
-
-@compiled
-def is_free(state: State, ahead: NodesAhead, row: int) -> bool:
-    """Return whether the noted cores of a job are free now."""
-    each = state.jobs[row].held
-    while each >= 0:
-        if state.free[ahead.held[each].node] < ahead.held[each].cores:
-            return False
-        each = ahead.held[each].after
-    return True
