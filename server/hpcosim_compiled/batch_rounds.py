@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hpcosim_compiled.batches import state_at
 from hpcosim_compiled.cluster import start
 from hpcosim_compiled.compiler import compiled, entry
 from hpcosim_compiled.easy import backfill_behind, some_fits
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.loop import next_instant
 from hpcosim_compiled.profile import need_of
-from hpcosim_compiled.state import CORES, REJECTED, Ints, Records, State
+from hpcosim_compiled.state import CORES, LEAVE, REJECTED, Ints, Records, State
 from hpcosim_compiled.sums import pairwise_sum
 from hpcosim_compiled.waiting import ANY, next_place
 from hpcosim_schedulers.agents.batch import scene
@@ -37,9 +38,6 @@ from hpcosim_sim.record.metrics import BOUND_S
 
 COSTS = ("wait", "bounded_slowdown", "energy")
 WAIT_COST, ENERGY = COSTS.index("wait"), COSTS.index("energy")
-
-LEAVE, BEGIN = -2, -1
-"""Actions that leave a simulation as it is, and that simulate to the first choice."""
 
 EPISODE = np.dtype(
     [
@@ -91,31 +89,7 @@ def play(
     for place in range(len(actions)):
         if actions[place] == LEAVE:
             continue
-        state = State(
-            states.g[place],
-            states.jobs[place],
-            states.nodes[place],
-            states.free[place],
-            states.kinds[place],
-            states.ends[place],
-            states.due[place],
-            states.queue[place],
-            states.sizes[place],
-            states.keyed[place],
-            states.periods[place],
-            states.places[place],
-            states.changes[place],
-            states.ended_idle[place],
-            states.profile[place],
-            states.lows[place],
-            states.rows[place],
-            states.keys[place],
-            None,
-            None,
-            None,
-            None,
-        )
-        episode = episodes[place]
+        state, episode = state_at(states, place), episodes[place]
         row = -1
         if actions[place] >= 0:
             at = state.g[0].first

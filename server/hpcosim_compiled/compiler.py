@@ -124,6 +124,35 @@ def _marker(what: str) -> str:
     return f"{what}.{sys.implementation.cache_tag}.{path}"
 
 
+def loaded(function: Function, *arguments: Any) -> Function:
+    """Return the code of an entry for arguments of the same types as these.
+
+    A call of an entry looks at the types of its arguments, which takes 10 us for each array of
+    records; a call of what this returns does not.
+    """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+    types = tuple(map(numba.typeof, arguments))
+    result: Function = function.compile(types)  # type: ignore[attr-defined]
+    return result
+
+
+def with_sound_cache(work: Callable[[], object], *uses: ModuleType) -> None:
+    """Do work that loads compiled code; once more without the cache folder's code if that fails.
+
+    Numba raises what the unpickling of a damaged file raises.
+
+    Args:
+        work: the work.
+        uses: see `cache_folder`.
+    """
+    try:
+        work()
+    except Exception:
+        clear_cache(*uses)
+        work()
+
+
 def clear_cache(*uses: ModuleType) -> None:
     """Remove compiled code that cannot be read; see `cache_folder`."""
     folder = cache_folder(uses)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_compiled.compiler import clear_cache, note_warm
+from hpcosim_compiled.compiler import note_warm, with_sound_cache
 from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
@@ -131,11 +131,7 @@ class CompiledSimulation:
         Raises:
             Exception: Numba cannot compile it on this machine.
         """
-        try:
-            self._compile()
-        except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
-            clear_cache()
-            self._compile()
+        with_sound_cache(self._compile)
         note_warm(self._part)
 
     def _compile(self) -> None:

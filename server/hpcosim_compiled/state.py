@@ -32,6 +32,9 @@ PER_KIND = len((ON, SWITCHING_OFF, SLEEPING, SWITCHING_ON))
 PLACES_PER_CORE, CHANGES_PER_NODE = 2, 3
 """Most entries of `State.places` and of `Power.changes` at an instant."""
 
+LEAVE, BEGIN = -2, -1
+"""Actions of agents that leave a simulation as it is, and that simulate to the first choice."""
+
 DRAWS = 1000
 """Times of switching that are drawn together."""
 

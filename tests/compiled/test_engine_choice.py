@@ -13,7 +13,7 @@ from msgspec import convert
 
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 
-from hpcosim_compiled import compiler, loop, policies, simulation
+from hpcosim_compiled import compiler, loop, policies
 from hpcosim_compiled.simulation import CompiledSimulation
 from hpcosim_scenarios.model.jobs import source_jobs
 from hpcosim_scenarios.model.scenario import Scenario
@@ -363,7 +363,7 @@ def test_a_damaged_cache_is_cleared(file: Path, monkeypatch: pytest.MonkeyPatch)
         return 0
 
     monkeypatch.setitem(loop.ADVANCE, "easy", compiled)
-    monkeypatch.setattr(simulation, "clear_cache", lambda: cleared.append(None))
+    monkeypatch.setattr(compiler, "clear_cache", lambda: cleared.append(None))
     loaded = Library([file], {}).default
     platform, rules = loaded.scenario.platform, rules_of(loaded.scenario)
     CompiledSimulation(platform, loaded.jobs, rules, "easy").prepare()

@@ -84,7 +84,7 @@ def schedule(env: BatchSchedulingEnv) -> list[tuple[int, float, float]]:
 
 def schedule_of(policy: Policy | str, env: BatchSchedulingEnv) -> list[tuple[int, float, float]]:
     """Return the schedule of a policy for the cluster and the jobs of an environment."""
-    record = simulate_jobs(env.task.platform, env._jobs, policy).recording
+    record = simulate_jobs(env.task.platform, env.workload, policy).recording
     return list(zip(record.job_id, record.start_s, record.end_s, strict=True))
 
 
@@ -380,10 +380,10 @@ def cost_by_hand(env: BatchSchedulingEnv, reward: str) -> float:
         zip(recording.submit_s, recording.start_s, strict=True)
     ):
         wait_s = (env.simulation.now_s if np.isnan(start_s) else start_s) - submit_s
-        run_s = float(env._jobs.run_s[row])
+        run_s = float(env.workload.run_s[row])
         slowdown = max(1.0, (wait_s + run_s) / max(run_s, 10.0))
         costs += wait_s if reward == "wait" else slowdown
-    return costs / len(env._jobs)
+    return costs / len(env.workload)
 
 
 def test_a_reward_is_a_function_of_the_episode(busy: str) -> None:
@@ -453,7 +453,7 @@ def test_the_first_job_of_an_episode(busy: str) -> None:
     """The option `first_job` chooses the part of the workload; out of range it is an error."""
     env = BatchSchedulingEnv(busy, episode_jobs=20)
     env.reset(options={"first_job": 60})
-    assert env.simulation.recording.job_id[0] == env._jobs.job_id[60]
+    assert env.simulation.recording.job_id[0] == env.workload.job_id[60]
     for bad in (61, -1, 0.5):
         with pytest.raises(ValueError, match="expected an integer from 0 to 60"):
             env.reset(options={"first_job": bad})

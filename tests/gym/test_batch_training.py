@@ -105,9 +105,9 @@ def test_the_search_starts_at_easy_saf(busy: Path) -> None:
     metrics = simulate(busy, make_policy("easy-saf"))
     assert metrics["mean_bounded_slowdown"] == cost
     longest_s = metrics["max_wait_s"]
-    short = env._jobs.take(slice(0, 50))
+    short = env.workload.take(slice(0, 50))
     short_cost = rule_cost(BatchSchedulingEnv(task=env.task, jobs=short), initial_weights())
-    windows = [(env.task, env._jobs), (env.task, short)]
+    windows = [(env.task, env.workload), (env.task, short)]
 
     def score(longest_wait_weight: float) -> float:
         return float(rule_scores(windows, longest_wait_weight, initial_weights()[None])[0])

@@ -17,10 +17,9 @@ import gymnasium
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 
-from hpcosim_gym.environments import batch_vector
+from hpcosim_gym.environments import vectors
 from hpcosim_gym.environments.batch_vector import BatchSchedulingVectorEnv
 from hpcosim_gym.environments.vectors import unless_numba_fails
-from hpcosim_papers.ineps.environments import pairing_vector
 from hpcosim_papers.ineps.environments.pairing_vector import JobNodePairingVectorEnv
 from support.paths import ROOT
 
@@ -47,8 +46,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "compiled":
         pytest.importorskip("numba", reason="the extra fast is not installed")
     else:
-        for module in (batch_vector, pairing_vector):
-            monkeypatch.setattr(module, "missing_package", lambda: "none")
+        monkeypatch.setattr(vectors, "missing_package", lambda: "none")
     return str(request.param)
 
 

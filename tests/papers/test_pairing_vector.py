@@ -12,8 +12,8 @@ pytest.importorskip("gymnasium", reason="environments need the extra rl")
 
 from gymnasium.error import InvalidAction, ResetNeeded
 
+from hpcosim_gym.environments import vectors
 from hpcosim_papers.ineps.agent.settings import Pairing
-from hpcosim_papers.ineps.environments import pairing_vector
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask
 from hpcosim_papers.ineps.environments.pairing_vector import JobNodePairingVectorEnv
@@ -58,9 +58,9 @@ def test_both_engines_play_alike(sees: str, monkeypatch: pytest.MonkeyPatch) -> 
     """Without Numba, the reference plays, with the same numbers."""
     pytest.importorskip("numba", reason="the extra fast is not installed")
     compiled = first_actions(JobNodePairingVectorEnv(2, EXP1, sees=sees), 9)
-    monkeypatch.setattr(pairing_vector, "missing_package", lambda: "none")
+    monkeypatch.setattr(vectors, "missing_package", lambda: "none")
     envs = JobNodePairingVectorEnv(2, EXP1, sees=sees)
-    assert type(envs._runs).__name__ == "_Singles"
+    assert type(envs._runs).__name__ == "Singles"
     for one, other in zip(compiled, first_actions(envs, 9), strict=True):
         for part, same in zip(one, other, strict=True):
             assert part.dtype == same.dtype
@@ -72,7 +72,7 @@ def test_a_limit_of_energy_is_for_the_reference() -> None:
     jobs = jobs_of((0, 9, 2), (1, 9, 4))
     limited = replace(jobs, max_energy_j=np.full(2, 1e9))
     envs = JobNodePairingVectorEnv(2, task=TWO_NODES, jobs=limited)
-    assert type(envs._runs).__name__ == "_Singles"
+    assert type(envs._runs).__name__ == "Singles"
     assert first_actions(envs, 2)[-1][3].all()
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_compiled.batch_rounds import COSTS, EPISODE, LEAVE, play
-from hpcosim_compiled.compiler import clear_cache
+from hpcosim_compiled.batch_rounds import COSTS, EPISODE, play
+from hpcosim_compiled.batches import Threads, changed, space_for
+from hpcosim_compiled.compiler import with_sound_cache
 from hpcosim_compiled.policies import names_nodes, unsupported
 from hpcosim_compiled.simulation import infeasible
-from hpcosim_compiled.state import PLACE, State, initial_state, records, shares_processors
+from hpcosim_compiled.state import LEAVE, PLACE, State, initial_state, records, shares_processors
 from hpcosim_gym.environments.batch_task import BatchTask
 from hpcosim_schedulers.agents.batch.scene import (
     CLUSTER_COLUMNS,
@@ -28,9 +26,6 @@ from hpcosim_schedulers.agents.batch.scene import (
 )
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_workloads.table import JobTable
-
-SHARED = 32
-"""Least number of episodes that two threads share."""
 
 FREE = (
     "kill_at_walltime",
@@ -93,24 +88,14 @@ class CompiledEpisodes:
             task.platform, jobs, feasible, ranks, kill_at_walltime=kill, reference_ghz=clock_ghz
         )
         self._workload, self._initial = first.jobs, _of_jobs(first, self._jobs, jobs)
-        self._states = State._make(_repeated(column, count) for column in self._initial)
+        self._states = space_for(count, self._initial)
         self._episodes = records(EPISODE, count)
         cores = float(task.platform.core_count)
         pairs = zip(jobs.requested_s.tolist(), jobs.cores.tolist(), strict=True)
         self._fixed = np.array([fixed_columns(*pair, cores) for pair in pairs]).astype(np.float32)
         self._cost = COSTS.index(task.reward)
-        self._pool = None
-        if count >= SHARED and (os.cpu_count() or 1) > 1:
-            self._pool = ThreadPoolExecutor(1)
-        try:
-            self._leave()
-        except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
-            clear_cache()
-            self._leave()
-
-    def _leave(self) -> None:
-        """Compile the engine or load its code."""
-        self.play(np.full(len(self._episodes), LEAVE))
+        self._threads = Threads(count)
+        with_sound_cache(lambda: self.play(np.full(count, LEAVE)))
 
     def begin(self, place: int, first: int) -> None:
         """Put a new episode at a place; the action `BEGIN` simulates to its first choice.
@@ -142,26 +127,20 @@ class CompiledEpisodes:
         """
         count, window = len(actions), self._task.window_jobs
         seen = np.zeros((count, flat_size(window)), np.float32)
-        if self._pool is None:
-            self._play(actions, seen, 0, count)
-        else:
-            middle = count // 2
-            other = self._pool.submit(self._play, actions, seen, 0, middle)
-            self._play(actions, seen, middle, count)
-            other.result()
+        self._threads.play(lambda _, part: self._play(actions[part], seen[part], part))
         self.choices = self._episodes.choices.copy()
         self.costs = self._episodes.cost.copy()
         if COSTS[self._cost] == "energy":
             self.costs = np.array([self.energy_j(place) for place in range(count)])
         return seen
 
-    def _play(self, actions: Ints, all_seen: Rows, first: int, last: int) -> None:
-        window, part = self._task.window_jobs, slice(first, last)
-        seen, times_s = all_seen[part], np.zeros((last - first, 2, window))
-        states = State._make(None if each is None else each[part] for each in self._states)
+    def _play(self, actions: Ints, seen: Rows, part: slice) -> None:
+        count, window = len(actions), self._task.window_jobs
+        times_s = np.zeros((count, 2, window))
+        states = changed(self._states, lambda column: column[part])
         episodes, fixed = self._episodes[part], self._fixed
-        play(states, episodes, fixed, self._cost, window, actions[part], seen, times_s)
-        slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(last - first, len(SLOT_COLUMNS), window)
+        play(states, episodes, fixed, self._cost, window, actions, seen, times_s)
+        slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(count, len(SLOT_COLUMNS), window)
         slots[:, [1 + WAIT, 1 + EARLIEST_START]] = scaled_times(times_s)
 
     def energy_j(self, place: int) -> float:
@@ -208,11 +187,3 @@ def _of_jobs(state: State, count: int, jobs: JobTable) -> State:
     g = state.g.copy()
     g.jobs = count
     return state._replace(g=g, **short)
-
-
-def _repeated(column: Any, count: int) -> Any:
-    """Return an array for many simulations, with the class of that for one; None for None."""
-    if column is None:
-        return None
-    many = np.zeros((count, *column.shape), column.dtype)
-    return many.view(np.recarray) if isinstance(column, np.recarray) else many

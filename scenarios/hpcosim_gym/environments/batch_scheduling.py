@@ -189,6 +189,9 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
             `reward` (`bounded_slowdown`), `reward_scale`.
 
     Attributes:
+        task: the task.
+        workload: the jobs of which episodes are parts.
+        invalid: see the arguments.
         simulation: the simulation of this episode.
         view: the scheduler's view of it.
         visible: the jobs among which this decision chooses.
@@ -227,13 +230,13 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
                 "instead"
             )
         new_task = partial(task_of, settings)
-        self.task, self._jobs = task_and_jobs(
+        self.task, self.workload = task_and_jobs(
             scenario_path(scenario), overrides, task, jobs, new_task
         )
-        check_task(self.task, self._jobs)
+        check_task(self.task, self.workload)
         window = self.task.window_jobs
         self._form = FORMS[observation]
-        self._invalid = invalid
+        self.invalid = invalid
         empty = self._form(None, window)
         spaces: dict[str, gymnasium.Space[Any]] = {
             name: Box(0.0, 1.0, part.shape, np.float32) for name, part in _parts(empty).items()
@@ -247,13 +250,8 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
     def another(self, observation: Form) -> BatchSchedulingEnv:
         """Return a new environment of the same task and workload."""
         return BatchSchedulingEnv(
-            task=self.task, jobs=self._jobs, observation=observation, invalid=self._invalid
+            task=self.task, jobs=self.workload, observation=observation, invalid=self.invalid
         )
-
-    @property
-    def workload(self) -> JobTable:
-        """The jobs of which episodes are parts."""
-        return self._jobs
 
     @property
     def choices(self) -> QueueChoices:
@@ -281,10 +279,10 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         super().reset(seed=seed)
         if seed is not None:
             self.task = replace(self.task, seed=seed)
-        first = first_job(options, self.task, self._jobs)
+        first = first_job(options, self.task, self.workload)
         for _ in range(draws(self.task, first)):
-            at = drawn_first(self.task, self._jobs, first, self.np_random)
-            self._begin(episode_jobs(self.task, self._jobs, at))
+            at = drawn_first(self.task, self.workload, first, self.np_random)
+            self._begin(episode_jobs(self.task, self.workload, at))
             if not self.done:
                 return self._observation(), self._info()
         raise no_decision()
@@ -311,7 +309,7 @@ class BatchSchedulingEnv(gymnasium.Env[Observation, np.int64]):
         """
         if self.done:
             raise ResetNeeded("the episode is over or has not started; call reset() before step()")
-        choice = choice_of(action, len(self.visible), self.task.window_jobs, self._invalid)
+        choice = choice_of(action, len(self.visible), self.task.window_jobs, self.invalid)
         reward = self.choose(choice)
         info = self._info()
         info["action_taken"] = choice

@@ -15,6 +15,7 @@ import numpy as np
 
 from hpcosim_client import PolicyError
 from hpcosim_client.job import Floats, Ints
+from hpcosim_compiled.state import BEGIN, LEAVE
 from hpcosim_experiments.executors import (
     IN_THIS_PROCESS,
     ExecutorSettings,
@@ -23,7 +24,7 @@ from hpcosim_experiments.executors import (
 )
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_gym.environments.batch_task import MAX_DRAWS, BatchTask, Objective, check_task, task_of
-from hpcosim_gym.environments.batch_vector import BEGIN, LEAVE, compiled_episodes
+from hpcosim_gym.environments.batch_vector import compiled_episodes
 from hpcosim_gym.learning.cross_entropy import Costs, Generations, generations
 from hpcosim_gym.learning.curve import CURVE
 from hpcosim_scenarios.model.scenario import Scalar

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_compiled.compiler import clear_cache, compiled_apart, entry_with
+from hpcosim_compiled.compiler import compiled_apart, entry_with, with_sound_cache
 from hpcosim_compiled.state import TIMED, Records, records
 from hpcosim_compiled.sums import pairwise_sum
 from hpcosim_papers.deep_eas.agent import network, step_jobs, step_runs
@@ -87,11 +87,7 @@ class CompiledStepRuns(StepRuns):
             np.zeros(rows, np.int64),
         )
         nothing = np.zeros(0, np.int64)
-        try:
-            take(self._arrays, nothing, nothing)
-        except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
-            clear_cache(*USES)
-            take(self._arrays, nothing, nothing)
+        with_sound_cache(lambda: take(self._arrays, nothing, nothing), *USES)
 
     @classmethod
     def resumed(cls, machines: Machines, moment: Moment) -> StepRuns:

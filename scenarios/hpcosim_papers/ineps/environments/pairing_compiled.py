@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Ints
+from hpcosim_compiled.batches import state_at
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart, entry_with
 from hpcosim_compiled.contention import speed_on
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.loop import next_instant
-from hpcosim_compiled.state import Processors, Records, State
+from hpcosim_compiled.state import BEGIN, LEAVE, Processors, Records, State
 from hpcosim_compiled.waiting import ANY, next_place
 from hpcosim_papers.ineps.agent import forecast_features, policy, site
 from hpcosim_papers.ineps.agent.forecast_features import (
@@ -39,9 +40,6 @@ from hpcosim_papers.ineps.agent.forecast_features import (
 from hpcosim_papers.ineps.agent.policy import COLUMNS, ENERGY_COLUMNS
 from hpcosim_papers.ineps.agent.site import LATE
 from hpcosim_schedulers.agents.networks import Rows
-
-LEAVE, BEGIN = -2, -1
-"""Actions that leave a simulation as it is, and that simulate it to the first choice."""
 
 WEIGHTS = tuple(forecast_features.WEIGHTS.tolist())
 
@@ -210,6 +208,31 @@ class Steps(NamedTuple):
     mask: NDArray[np.int8]
 
 
+class Round(NamedTuple):
+    """One of the simulations, with all that a round of its agent needs.
+
+    Attributes:
+        own: the processors of the state.
+        cluster, space, code: see `play`.
+        sites, shares, kinds, slots: see `Forecasts`.
+        episode: its `EPISODE`.
+        rows, mask: see `Steps`.
+    """
+
+    state: State
+    own: Processors
+    cluster: Cluster
+    sites: Records
+    shares: Records
+    kinds: Ints
+    slots: Records
+    episode: Any
+    space: Space
+    code: PairingCode
+    rows: Rows
+    mask: NDArray[np.int8]
+
+
 USES = (forecast_features, policy, site)
 """Modules whose constants are compiled."""
 
@@ -217,87 +240,60 @@ USES = (forecast_features, policy, site)
 @entry_with(*USES)
 def play(
     states: State,
-    processors: Processors,
     cluster: Cluster,
     forecasts: Forecasts,
     episodes: Records,
     space: Space,
     code: PairingCode,
-    actions: Ints,
     steps: Steps,
+    actions: Ints,
 ) -> None:
     """Carry out an action in each simulation, and simulate to the next choices.
 
     Args:
-        states: the simulations; each array has one more axis, the first. `processors` is None.
-        processors: their processors, with the same axis, except `first_slot`.
+        states: the simulations, with processors; each array has one more axis, the first.
         episodes: an `EPISODE` for each.
         actions: int64[simulations], allowed actions, `LEAVE` or `BEGIN`.
     """
     for place in range(len(actions)):
-        action = actions[place]
-        if action == LEAVE:
-            continue
-        own = Processors(
-            processors.slots[place],
-            processors.first_slot,
-            processors.each[place],
-            processors.nodes[place],
-            processors.shares[place],
-            processors.periods[place],
-            processors.needs[place],
-            processors.timers[place],
-        )
-        state = State(
-            states.g[place],
-            states.jobs[place],
-            states.nodes[place],
-            states.free[place],
-            states.kinds[place],
-            states.ends,
-            states.due[place],
-            states.queue[place],
-            states.sizes[place],
-            states.keyed,
-            states.periods[place],
-            states.places[place],
-            states.changes[place],
-            states.ended_idle,
-            states.profile,
-            states.lows,
-            states.rows,
-            states.keys,
-            None,
-            None,
-            own,
-            None,
-        )
-        forecast = Forecasts(
-            forecasts.sites[place],
-            forecasts.shares[place],
-            forecasts.kinds[place],
-            forecasts.slots[place],
-        )
-        episode = episodes[place]
-        rows, mask = steps.rows[place], steps.mask[place]
-        for row in range(len(mask)):
-            if mask[row]:
-                mask[row] = 0
-                for column in range(rows.shape[1]):
-                    rows[row, column] = 0.0
-        episode.kind = -1
-        if action == len(mask) - 1:
-            _wait(state.g[0], episode, code)
-        elif action != BEGIN:
-            slot, node = divmod(action, len(cluster.nodes))
-            _take(
-                state, own, cluster, forecast, episode, space, code, forecast.slots[slot].row, node
+        if actions[place] != LEAVE:
+            state = state_at(states, place)
+            run = Round(
+                state,
+                state.processors,  # type: ignore[arg-type]
+                cluster,
+                forecasts.sites[place],
+                forecasts.shares[place],
+                forecasts.kinds[place],
+                forecasts.slots[place],
+                episodes[place],
+                space,
+                code,
+                steps.rows[place],
+                steps.mask[place],
             )
-        _advance(state, own, cluster, forecast, episode, space, code, rows, mask)
-        if episode.is_over or code.settles:
-            settle_all(state)
-        if code.foresees:
-            _predict(state.g[0], forecast.sites, episode, code, state.jobs[0].submit_s)
+            _play(run, actions[place])
+
+
+@compiled
+def _play(run: Round, action: int) -> None:
+    mask, code = run.mask, run.code
+    for row in range(len(mask)):
+        if mask[row]:
+            mask[row] = 0
+            for column in range(run.rows.shape[1]):
+                run.rows[row, column] = 0.0
+    run.episode.kind = -1
+    if action == len(mask) - 1:
+        _wait(run.state.g[0], run.episode, code)
+    elif action != BEGIN:
+        slot, node = divmod(action, len(run.sites))
+        _take(run, run.slots[slot].row, node)
+    _advance(run)
+    if run.episode.is_over or code.settles:
+        settle_all(run.state)
+    if code.foresees:
+        _predict(run)
 
 
 @compiled
@@ -311,79 +307,38 @@ def _wait(g: Any, episode: Any, code: PairingCode) -> None:
 
 
 @compiled_apart
-def _take(
-    state: State,
-    own: Processors,
-    cluster: Cluster,
-    forecast: Forecasts,
-    episode: Any,
-    space: Space,
-    code: PairingCode,
-    row: int,
-    node: int,
-) -> None:
+def _take(run: Round, row: int, node: int) -> None:
     """Start a job on a node."""
-    g, job, kind = state.g[0], state.jobs[row], forecast.kinds[row]
-    episode.kind = kind
-    site_, first = forecast.sites[node], cluster.nodes[node].first
-    group = cluster.groups[cluster.nodes[node].group]
-    alone_s = job.requested_s * group.slowness
-    mbps = own.needs[row].memory_volume_mb / alone_s if alone_s != 0.0 else 0.0
-    if code.foresees:
-        option = space.options[0]
-        free = state.free[node]
-        _option(
-            g.now_s,
-            free,
-            job.cores,
-            alone_s,
-            mbps,
-            group,
-            site_,
-            first,
-            forecast.shares,
-            space.work,
-            option,
-        )
-        episode.committed_j += option.extra_j
-        _go_on(g.now_s, group, site_, first, forecast.shares, space.work)
-    share = forecast.shares[first + site_.shares]
+    state, episode, kind = run.state, run.episode, run.kinds[row]
+    g, job, site_ = state.g[0], state.jobs[row], run.sites[node]
+    if run.code.foresees:
+        _option(run, row, node, run.space.options[0])
+        episode.committed_j += run.space.options[0].extra_j
+        _go_on(run, node)
+    share = run.shares[run.cluster.nodes[node].first + site_.shares]
     site_.shares += 1
-    share.row, share.kind, share.cores = row, kind, job.cores
-    share.mbps, share.alone_s, share.left_s, share.end_s = mbps, alone_s, alone_s, np.inf
-    if code.foresees:
-        _look_ahead(group, site_, first, forecast.shares, space.work)
+    alone_s = _alone_s(run, row, node)
+    share.row, share.kind, share.cores, share.mbps = row, kind, job.cores, _mbps(run, row, alone_s)
+    share.alone_s, share.left_s, share.end_s = alone_s, alone_s, np.inf
+    if run.code.foresees:
+        _look_ahead(run, node)
     state.places[g.places].node, state.places[g.places].tasks = node, job.cores
     begin(state, row, 1)
+    episode.kind, episode.rests = kind, int(run.code.one_per_event)
     episode.waits_since_s = g.alarm_s = np.inf
-    episode.rests = int(code.one_per_event)
 
 
 @compiled_apart
-def _advance(
-    state: State,
-    own: Processors,
-    cluster: Cluster,
-    forecast: Forecasts,
-    episode: Any,
-    space: Space,
-    code: PairingCode,
-    rows: Rows,
-    mask: NDArray[np.int8],
-) -> None:
+def _advance(run: Round) -> None:
     """Simulate until the next choice or the end."""
+    state, episode, code = run.state, run.episode, run.code
     g = state.g[0]
     while True:
         if episode.rests == 0 and g.queued > 0:
             may_wait = code.wait and (g.running > 0 or g.submitted < g.jobs)
             if episode.waits_since_s < np.inf:
                 may_wait = may_wait and g.now_s < episode.waits_since_s + code.most_wait_s
-            if code.foresees:
-                found = _foresee(
-                    state, own, cluster, forecast, episode, space, code, may_wait, rows, mask
-                )
-            else:
-                found = _show(state, cluster, forecast, episode, code, may_wait, rows, mask)
+            found = _foresee(run, may_wait) if code.foresees else _show(run, may_wait)
             if found:
                 return
         is_woken = False
@@ -391,77 +346,60 @@ def _advance(
             is_woken = next_instant(state, False)
         if g.alarm_s <= g.now_s:
             g.alarm_s = np.inf
-        _follow(state, cluster, forecast, episode, space, code)
+        _follow(run)
         if g.over == g.jobs:
             episode.is_over = 1
-            mask[len(mask) - 1] = 1
+            run.mask[len(run.mask) - 1] = 1
             return
         episode.rests = 0
 
 
 @compiled_apart
-def _follow(
-    state: State,
-    cluster: Cluster,
-    forecast: Forecasts,
-    episode: Any,
-    space: Space,
-    code: PairingCode,
-) -> None:
+def _follow(run: Round) -> None:
     """Apply the ends of jobs to the forecast; see `Forecast.follow`."""
-    g, shares = state.g[0], forecast.shares
-    for change in range(episode.changes, g.changes):
+    state, shares = run.state, run.shares
+    g = state.g[0]
+    for change in range(run.episode.changes, g.changes):
         if state.changes[change] >= 0:
             continue
         period = state.periods[~state.changes[change]]
         node = state.places[period.first_place].node
-        site_, first = forecast.sites[node], cluster.nodes[node].first
-        group = cluster.groups[cluster.nodes[node].group]
-        if code.foresees:
-            _go_on(g.now_s, group, site_, first, shares, space.work)
+        if run.code.foresees:
+            _go_on(run, node)
+        site_, first = run.sites[node], run.cluster.nodes[node].first
         place = first
         while shares[place].row != period.row:
             place += 1
         site_.shares -= 1
         for following in range(place, first + site_.shares):
             shares[following] = shares[following + 1]
-        if code.foresees:
-            _look_ahead(group, site_, first, shares, space.work)
-    episode.changes = g.changes
-    if not code.foresees:
+        if run.code.foresees:
+            _look_ahead(run, node)
+    run.episode.changes = g.changes
+    if not run.code.foresees:
         return
-    for node in range(len(forecast.sites)):
-        site_, first = forecast.sites[node], cluster.nodes[node].first
-        is_late = False
-        for place in range(first, first + site_.shares):
+    for node in range(len(run.sites)):
+        first, is_late = run.cluster.nodes[node].first, False
+        for place in range(first, first + run.sites[node].shares):
             is_late = is_late or shares[place].end_s < g.now_s
         if is_late:
-            group = cluster.groups[cluster.nodes[node].group]
-            _go_on(g.now_s, group, site_, first, shares, space.work)
-            _look_ahead(group, site_, first, shares, space.work)
+            _go_on(run, node)
+            _look_ahead(run, node)
 
 
 # The features of the papers.
 
 
 @compiled_apart
-def _show(
-    state: State,
-    cluster: Cluster,
-    forecast: Forecasts,
-    episode: Any,
-    code: PairingCode,
-    may_wait: bool,
-    rows: Rows,
-    mask: NDArray[np.int8],
-) -> bool:
+def _show(run: Round, may_wait: bool) -> bool:
     """Write the rows of the allowed actions; return whether there are any. See `PaperFeatures`."""
+    state, code = run.state, run.code
     g, nodes, found = state.g[0], len(state.free), False
-    at, episode.slots = g.first, min(g.queued, code.window_jobs)
-    for slot in range(episode.slots):
+    at, run.episode.slots = g.first, min(g.queued, code.window_jobs)
+    for slot in range(run.episode.slots):
         row = state.queue[at]
         job = state.jobs[row]
-        forecast.slots[slot].row = row
+        run.slots[slot].row = row
         wait = _share_of(g.now_s - job.submit_s, code.time_s)
         requested = _share_of(job.requested_s, code.time_s)
         submitted = _share_of(max(job.submit_s - state.jobs[0].submit_s, 0.0), code.time_s)
@@ -470,26 +408,26 @@ def _show(
                 continue
             found = True
             action = slot * nodes + node
-            mask[action] = 1
-            seen, group = rows[action], cluster.groups[cluster.nodes[node].group]
+            run.mask[action] = 1
+            seen, group = run.rows[action], _group(run, node)
             busy, capacity = state.nodes[node].busy, state.nodes[node].capacity
             seen[0], seen[1], seen[2] = wait, requested, submitted
             seen[3] = job.cores / code.largest_cores
             seen[4] = state.free[node] / capacity
-            seen[5] = cluster.nodes[node].speed
+            seen[5] = run.cluster.nodes[node].speed
             seen[6] = 1.0
             if len(seen) > WITHOUT_ENERGY:
                 static_w = group.static_w if busy > 0 else group.idle_w
                 seen[7] = static_w / code.most_static_w
                 seen[8] = busy * group.dynamic_w / code.most_dynamic_w
-                shared_w = group.static_w / (forecast.sites[node].shares + 1.0)
+                shared_w = group.static_w / (run.sites[node].shares + 1.0)
                 estimate_j = (
                     job.requested_s * group.slowness * (shared_w + job.cores * group.dynamic_w)
                 )
                 seen[9] = _share_of(estimate_j, code.energy_j)
         at = next_place(state, at + 1, ANY)
     if found and may_wait:
-        mask[len(mask) - 1] = 1
+        run.mask[len(run.mask) - 1] = 1
     return found
 
 
@@ -503,104 +441,94 @@ def _share_of(value: float, scale: float) -> float:
 
 
 @compiled_apart
-def _foresee(
-    state: State,
-    own: Processors,
-    cluster: Cluster,
-    forecast: Forecasts,
-    episode: Any,
-    space: Space,
-    code: PairingCode,
-    may_wait: bool,
-    rows: Rows,
-    mask: NDArray[np.int8],
-) -> bool:
+def _foresee(run: Round, may_wait: bool) -> bool:
     """Write the rows of the allowed actions; return whether there are any.
 
     See `ForecastFeatures`.
     """
-    g, slots = state.g[0], forecast.slots
-    count = _fill_slots(state, forecast, space, code.window_jobs)
-    episode.slots = count
-    distinct = _find_distinct(cluster, forecast, space)
+    state, slots, code, costs = run.state, run.slots, run.code, run.space.costs
+    g = state.g[0]
+    count = _fill_slots(run)
+    run.episode.slots = count
+    distinct = _find_distinct(run)
     fits = False
     for slot in range(count):
         for place in range(distinct):
-            fits = fits or state.free[space.nodes[place]] >= state.jobs[slots[slot].row].cores
+            fits = fits or state.free[run.space.nodes[place]] >= state.jobs[slots[slot].row].cores
     if not fits:
         return False
-    horizon_s = _horizon_s(g.now_s, forecast.sites)
+    horizon_s = _horizon_s(run)
     price_w = code.idle_w
     if code.is_edp:
         span_s = max(horizon_s - state.jobs[0].submit_s, 1e-9)
-        price_w += code.idle_w + episode.committed_j / span_s
+        price_w += code.idle_w + run.episode.committed_j / span_s
     for weight in range(len(WEIGHTS)):
         is_last = g.submitted == g.jobs
-        space.costs[weight].price_w = price_w * (1.0 if is_last else WEIGHTS[weight])
-        space.costs[weight].most = -np.inf
+        costs[weight].price_w = price_w * (1.0 if is_last else WEIGHTS[weight])
+        costs[weight].most = -np.inf
     for slot in range(count):
         row = slots[slot].row
-        least_end_s = _weigh(state, own, cluster, forecast, space, row, distinct, horizon_s)
+        least_end_s = _weigh(run, row, distinct, horizon_s)
         for place in range(distinct):
-            node = space.nodes[place]
+            node = run.space.nodes[place]
             if state.free[node] >= state.jobs[row].cores:
                 action = slot * len(state.free) + node
-                mask[action] = 1
-                seen = rows[action]
-                _show_job(state, slots[slot], code, seen)
-                _show_node(state, cluster, forecast, node, seen)
-                _show_pair(state, cluster, space, code, row, place, horizon_s, least_end_s, seen)
+                run.mask[action] = 1
+                _show_job(state, slots[slot], code, run.rows[action])
+                _show_node(run, node, run.rows[action])
+                _show_pair(run, row, place, horizon_s, least_end_s, run.rows[action])
     if may_wait:
-        wait = len(mask) - 1
-        mask[wait] = 1
-        rows[wait, WAITS] = 1.0
+        wait = len(run.mask) - 1
+        run.mask[wait] = 1
+        run.rows[wait, WAITS] = 1.0
         for weight in range(len(WEIGHTS)):
-            rows[wait, FIRST_WEIGHT + PER_WEIGHT * weight + LEAST] = space.costs[weight].most
-    _show_all(state, cluster, forecast, code, rows, mask)
+            run.rows[wait, FIRST_WEIGHT + PER_WEIGHT * weight + LEAST] = costs[weight].most
+    _show_all(run)
     return True
 
 
 @compiled_apart
-def _fill_slots(state: State, forecast: Forecasts, space: Space, window_jobs: int) -> int:
+def _fill_slots(run: Round) -> int:
     """Write the first waiting job of each visible kind; return their number."""
-    slots, count, at = forecast.slots, 0, state.g[0].first
+    state, slots, of_kinds = run.state, run.slots, run.space.slots
+    count, at = 0, state.g[0].first
     for _ in range(state.g[0].queued):
         row = state.queue[at]
-        kind = forecast.kinds[row]
-        slot = space.slots[kind]
+        kind = run.kinds[row]
+        slot = of_kinds[kind]
         if slot < count and slots[slot].kind == kind:
             slots[slot].waiting += 1
-        elif count < window_jobs:
+        elif count < run.code.window_jobs:
             slots[count].row, slots[count].kind, slots[count].waiting = row, kind, 1
-            space.slots[kind] = count
+            of_kinds[kind] = count
             count += 1
         at = next_place(state, at + 1, ANY)
     return count
 
 
 @compiled_apart
-def _find_distinct(cluster: Cluster, forecast: Forecasts, space: Space) -> int:
+def _find_distinct(run: Round) -> int:
     """Write the first node of each state; return their number."""
-    count = 0
-    for node in range(len(cluster.nodes)):
+    count, distinct = 0, run.space.nodes
+    for node in range(len(run.sites)):
         is_new = True
         for place in range(count):
-            is_new = is_new and not _is_same(cluster, forecast, space.nodes[place], node)
+            is_new = is_new and not _is_same(run, distinct[place], node)
         if is_new:
-            space.nodes[count] = node
+            distinct[count] = node
             count += 1
     return count
 
 
 @compiled
-def _is_same(cluster: Cluster, forecast: Forecasts, one: int, other: int) -> bool:
+def _is_same(run: Round, one: int, other: int) -> bool:
     """Return whether two nodes have the same forecast."""
-    a, b, shares = forecast.sites[one], forecast.sites[other], forecast.shares
-    if cluster.nodes[one].group != cluster.nodes[other].group or a.shares != b.shares:
+    a, b, shares, nodes = run.sites[one], run.sites[other], run.shares, run.cluster.nodes
+    if nodes[one].group != nodes[other].group or a.shares != b.shares:
         return False
     if a.busy_until_s != b.busy_until_s:
         return False
-    first, second = cluster.nodes[one].first, cluster.nodes[other].first
+    first, second = nodes[one].first, nodes[other].first
     for place in range(first, first + a.shares):
         surplus = 0
         for each in range(a.shares):
@@ -617,62 +545,38 @@ def _is_equal(one: Any, other: Any) -> bool:
 
 
 @compiled
-def _horizon_s(now_s: float, sites: Records) -> float:
-    for node in range(len(sites)):
-        now_s = max(now_s, sites[node].busy_until_s)
-    return now_s
+def _horizon_s(run: Round) -> float:
+    horizon_s = run.state.g[0].now_s
+    for node in range(len(run.sites)):
+        horizon_s = max(horizon_s, run.sites[node].busy_until_s)
+    return horizon_s
 
 
 @compiled_apart
-def _weigh(
-    state: State,
-    own: Processors,
-    cluster: Cluster,
-    forecast: Forecasts,
-    space: Space,
-    row: int,
-    distinct: int,
-    horizon_s: float,
-) -> float:
+def _weigh(run: Round, row: int, distinct: int, horizon_s: float) -> float:
     """Write the options of a job and their costs; return the earliest end."""
-    g, job, options, costs_j = state.g[0], state.jobs[row], space.options, space.costs_j
-    least_end_s = np.inf
+    state, space = run.state, run.space
+    job, now_s, least_end_s = state.jobs[row], state.g[0].now_s, np.inf
     for weight in range(len(WEIGHTS)):
         costs = space.costs[weight]
         costs.least_j = costs.second_j = costs.now_j = costs.until_s = np.inf
     for place in range(distinct):
-        node, option = space.nodes[place], options[place]
+        node, option = space.nodes[place], space.options[place]
         if job.cores > state.nodes[node].capacity:
             continue
-        group = cluster.groups[cluster.nodes[node].group]
-        site_, first, free = forecast.sites[node], cluster.nodes[node].first, state.free[node]
-        alone_s = job.requested_s * group.slowness
-        mbps = own.needs[row].memory_volume_mb / alone_s if alone_s != 0.0 else 0.0
-        _option(
-            g.now_s,
-            free,
-            job.cores,
-            alone_s,
-            mbps,
-            group,
-            site_,
-            first,
-            forecast.shares,
-            space.work,
-            option,
-        )
+        _option(run, row, node, option)
         least_end_s = min(least_end_s, option.end_s)
         later_s = max(option.end_s - horizon_s, 0.0)
         for weight in range(len(WEIGHTS)):
             costs = space.costs[weight]
             cost_j = max(option.extra_j + later_s * costs.price_w, 1e-9)
-            costs_j[place, weight] = cost_j
+            space.costs_j[place, weight] = cost_j
             if cost_j < costs.least_j:
                 costs.second_j, costs.least_j = costs.least_j, cost_j
-                costs.until_s = option.start_s - g.now_s
+                costs.until_s = option.start_s - now_s
             elif cost_j < costs.second_j:
                 costs.second_j = cost_j
-            if free >= job.cores:
+            if state.free[node] >= job.cores:
                 costs.now_j = min(costs.now_j, cost_j)
     if distinct == 1:
         for weight in range(len(WEIGHTS)):
@@ -690,14 +594,12 @@ def _show_job(state: State, slot: Any, code: PairingCode, seen: Any) -> None:
 
 
 @compiled
-def _show_node(state: State, cluster: Cluster, forecast: Forecasts, node: int, seen: Any) -> None:
-    about, site_ = cluster.nodes[node], forecast.sites[node]
-    requested_mbps = 0.0
+def _show_node(run: Round, node: int, seen: Any) -> None:
+    about, site_, requested_mbps = run.cluster.nodes[node], run.sites[node], 0.0
     for place in range(about.first, about.first + site_.shares):
-        share = forecast.shares[place]
-        requested_mbps += share.cores * share.mbps
+        requested_mbps += run.shares[place].cores * run.shares[place].mbps
     seen[4], seen[5], seen[6] = about.speed, about.static, about.dynamic
-    seen[7] = state.free[node] / state.nodes[node].capacity
+    seen[7] = run.state.free[node] / run.state.nodes[node].capacity
     seen[8] = 1.0 if site_.shares > 0 else 0.0
     seen[9] = requested_mbps / (requested_mbps + MBPS)
     seen[NODE_CORES] = about.cores
@@ -705,31 +607,21 @@ def _show_node(state: State, cluster: Cluster, forecast: Forecasts, node: int, s
 
 @compiled_apart
 def _show_pair(
-    state: State,
-    cluster: Cluster,
-    space: Space,
-    code: PairingCode,
-    row: int,
-    place: int,
-    horizon_s: float,
-    least_end_s: float,
-    seen: Any,
+    run: Round, row: int, place: int, horizon_s: float, least_end_s: float, seen: Any
 ) -> None:
-    option, time_s = space.options[place], code.time_s
-    group = cluster.groups[cluster.nodes[space.nodes[place]].group]
+    option, time_s, energy_j = run.space.options[place], run.code.time_s, run.code.energy_j
     run_s = option.end_s - option.start_s
     seen[10] = _share_of(run_s, time_s)
-    alone_s = state.jobs[row].requested_s * group.slowness
-    seen[11] = min(alone_s / max(run_s, 1e-12), 1.0)
+    seen[11] = min(_alone_s(run, row, run.space.nodes[place]) / max(run_s, 1e-12), 1.0)
     seen[12] = _share_of(option.delay_s, time_s)
-    seen[13] = _share_of(option.extra_j, code.energy_j)
+    seen[13] = _share_of(option.extra_j, energy_j)
     seen[14] = _share_of(option.end_s - horizon_s, time_s)
     seen[15] = _share_of(horizon_s - option.end_s, time_s)
     seen[16] = _share_of(option.end_s - least_end_s, time_s)
     for weight in range(len(WEIGHTS)):
-        costs, cost_j = space.costs[weight], space.costs_j[place, weight]
+        costs, cost_j = run.space.costs[weight], run.space.costs_j[place, weight]
         first = FIRST_WEIGHT + PER_WEIGHT * weight
-        seen[first + COST] = _share_of(cost_j, code.energy_j)
+        seen[first + COST] = _share_of(cost_j, energy_j)
         seen[first + LEAST] = costs.least_j / cost_j
         seen[first + UNTIL] = _share_of(costs.until_s, time_s)
         seen[first + SECOND] = costs.least_j / costs.second_j
@@ -738,96 +630,99 @@ def _show_pair(
 
 
 @compiled_apart
-def _show_all(
-    state: State,
-    cluster: Cluster,
-    forecast: Forecasts,
-    code: PairingCode,
-    rows: Rows,
-    mask: NDArray[np.int8],
-) -> None:
+def _show_all(run: Round) -> None:
     """Write the columns that are equal in all rows."""
-    g, idle, first_s, last_s = state.g[0], 0, np.inf, -np.inf
-    for node in range(len(forecast.sites)):
-        idle += forecast.sites[node].shares == 0
-        first = cluster.nodes[node].first
-        for place in range(first, first + forecast.sites[node].shares):
-            first_s = min(first_s, forecast.shares[place].end_s)
-            last_s = max(last_s, forecast.shares[place].end_s)
+    g, rows, idle, first_s, last_s = run.state.g[0], run.rows, 0, np.inf, -np.inf
+    for node in range(len(run.sites)):
+        idle += run.sites[node].shares == 0
+        first = run.cluster.nodes[node].first
+        for place in range(first, first + run.sites[node].shares):
+            first_s = min(first_s, run.shares[place].end_s)
+            last_s = max(last_s, run.shares[place].end_s)
     last = next_ = 0.0
     if last_s > -np.inf:
-        last = _share_of(last_s - g.now_s, code.time_s)
-        next_ = _share_of(first_s - g.now_s, code.time_s)
-    for row in range(len(mask)):
-        if mask[row]:
+        last = _share_of(last_s - g.now_s, run.code.time_s)
+        next_ = _share_of(first_s - g.now_s, run.code.time_s)
+    for row in range(len(run.mask)):
+        if run.mask[row]:
             rows[row, 17] = g.free_cores / g.cores
-            rows[row, 18] = idle / len(forecast.sites)
+            rows[row, 18] = idle / len(run.sites)
             rows[row, 19], rows[row, 20] = last, next_
             rows[row, 21] = g.queued / (g.queued + JOBS)
             rows[row, 22] = 1.0 if g.submitted == g.jobs else 0.0
 
 
 @compiled
-def _predict(g: Any, sites: Records, episode: Any, code: PairingCode, start_s: float) -> None:
+def _predict(run: Round) -> None:
     """Set the predicted objective."""
-    span_s = _horizon_s(g.now_s, sites) - start_s
-    foreseen_j = episode.committed_j + code.idle_w * span_s
-    episode.cost = foreseen_j * (span_s if code.is_edp else 1.0)
+    span_s = _horizon_s(run) - run.state.jobs[0].submit_s
+    foreseen_j = run.episode.committed_j + run.code.idle_w * span_s
+    run.episode.cost = foreseen_j * (span_s if run.code.is_edp else 1.0)
 
 
-# The forecast of a node, as `ForecastNode`; its jobs are `shares` from `first` on.
+# The forecast of a node, as `ForecastNode`.
 
 
 @compiled
-def _copy(site_: Any, first: int, shares: Records, work: Records) -> None:
+def _group(run: Round, node: int) -> Any:
+    """Return the `GROUP` of a node."""
+    return run.cluster.groups[run.cluster.nodes[node].group]
+
+
+@compiled
+def _alone_s(run: Round, row: int, node: int) -> float:
+    """Return the requested time of a job alone on a node, s."""
+    alone_s: float = run.state.jobs[row].requested_s * _group(run, node).slowness
+    return alone_s
+
+
+@compiled
+def _mbps(run: Round, row: int, alone_s: float) -> float:
+    """Return the memory bandwidth of each task of a job that takes so long alone."""
+    mbps: float = run.own.needs[row].memory_volume_mb / alone_s if alone_s != 0.0 else 0.0
+    return mbps
+
+
+@compiled
+def _run_to(run: Round, node: int, until_s: float) -> None:
+    """Simulate the jobs of a node, in the space for work."""
+    site_, first, work = run.sites[node], run.cluster.nodes[node].first, run.space.work
     for place in range(site_.shares):
-        share = shares[first + place]
+        share = run.shares[first + place]
         work[place].cores, work[place].mbps = share.cores, share.mbps
         work[place].left_s = share.left_s
+    _run_on(_group(run, node), site_.since_s, work, site_.shares, until_s)
 
 
 @compiled_apart
-def _go_on(
-    now_s: float, group: Any, site_: Any, first: int, shares: Records, work: Records
-) -> None:
+def _go_on(run: Round, node: int) -> None:
     """Advance the tasks."""
-    _copy(site_, first, shares, work)
-    _run_on(group, site_.since_s, work, site_.shares, now_s)
+    site_, first, now_s = run.sites[node], run.cluster.nodes[node].first, run.state.g[0].now_s
+    _run_to(run, node, now_s)
     for place in range(site_.shares):
-        share, left_s = shares[first + place], work[place].left_s
+        share, left_s = run.shares[first + place], run.space.work[place].left_s
         share.left_s = left_s if left_s != 0.0 else LATE * share.alone_s
     site_.since_s = now_s
 
 
 @compiled_apart
-def _look_ahead(group: Any, site_: Any, first: int, shares: Records, work: Records) -> None:
+def _look_ahead(run: Round, node: int) -> None:
     """Forecast the ends."""
-    _copy(site_, first, shares, work)
-    _run_on(group, site_.since_s, work, site_.shares, np.inf)
+    site_, first, work = run.sites[node], run.cluster.nodes[node].first, run.space.work
+    _run_to(run, node, np.inf)
     site_.busy_until_s = -np.inf
     for place in range(site_.shares):
-        shares[first + place].end_s = work[place].end_s
+        run.shares[first + place].end_s = work[place].end_s
         site_.busy_until_s = max(site_.busy_until_s, work[place].end_s)
 
 
 @compiled_apart
-def _option(
-    now_s: float,
-    free: int,
-    cores: int,
-    alone_s: float,
-    mbps: float,
-    group: Any,
-    site_: Any,
-    first: int,
-    shares: Records,
-    work: Records,
-    option: Any,
-) -> None:
-    """Write the option of a job that is not larger than the node."""
-    start_s = _start_s(now_s, free, cores, site_, first, shares)
-    _copy(site_, first, shares, work)
-    _run_on(group, site_.since_s, work, site_.shares, start_s)
+def _option(run: Round, row: int, node: int, option: Any) -> None:
+    """Write the option of a job on a node that is not smaller."""
+    site_, first, group = run.sites[node], run.cluster.nodes[node].first, _group(run, node)
+    cores, work, shares = run.state.jobs[row].cores, run.space.work, run.shares
+    start_s = _start_s(run, cores, node)
+    _run_to(run, node, start_s)
     there = 0
     for place in range(site_.shares):
         share = shares[first + place]
@@ -836,9 +731,10 @@ def _option(
             work[there].left_s = work[place].left_s
             work[there].row = first + place
             there += 1
-    work[there].cores, work[there].mbps, work[there].left_s = cores, mbps, alone_s
+    alone_s, own = _alone_s(run, row, node), work[there]
+    own.cores, own.mbps, own.left_s = cores, _mbps(run, row, alone_s), alone_s
     _run_on(group, start_s, work, there + 1, np.inf)
-    end_s = last_s = work[there].end_s
+    end_s = last_s = own.end_s
     core_s, delay_s = cores * (end_s - start_s), 0.0
     for place in range(there):
         later_s = work[place].end_s - shares[work[place].row].end_s
@@ -852,19 +748,20 @@ def _option(
 
 
 @compiled
-def _start_s(now_s: float, free: int, cores: int, site_: Any, first: int, shares: Records) -> float:
-    """Return when a job fits by the forecast."""
-    last_s, last = -np.inf, -1
+def _start_s(run: Round, cores: int, node: int) -> float:
+    """Return when so many cores of a node are free by the forecast."""
+    first, free = run.cluster.nodes[node].first, run.state.free[node]
+    last_s, last, now_s = -np.inf, -1, float(run.state.g[0].now_s)
     while cores > free:
         found, found_s = -1, np.inf
-        for place in range(first, first + site_.shares):
-            end_s = shares[place].end_s
+        for place in range(first, first + run.sites[node].shares):
+            end_s = run.shares[place].end_s
             is_after = end_s > last_s or (end_s == last_s and place > last)
             if is_after and (found < 0 or end_s < found_s):
                 found, found_s = place, end_s
         if found < 0:
             return now_s
-        free += shares[found].cores
+        free += run.shares[found].cores
         last_s, last = found_s, found
     return max(last_s, now_s)
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from msgspec.structs import asdict
 
 from hpcosim_client.job import Bools, Floats, Ints
-from hpcosim_compiled.compiler import clear_cache, note_warm
+from hpcosim_compiled.batches import Threads, changed, space_for
+from hpcosim_compiled.compiler import loaded, note_warm, with_sound_cache
 from hpcosim_compiled.policies import unsupported
-from hpcosim_compiled.state import OPTIONAL, PLACE, Processors, State, initial_state, records
-from hpcosim_gym.environments.batch_compiled import SHARED, permits
+from hpcosim_compiled.state import BEGIN, LEAVE, PLACE, State, initial_state, records
+from hpcosim_gym.environments.batch_compiled import permits
 from hpcosim_papers.ineps.agent.forecast_features import WEIGHTS, Forecast
 from hpcosim_papers.ineps.agent.policy import features_of
 from hpcosim_papers.ineps.agent.site import Kind
 from hpcosim_papers.ineps.environments import pairing_compiled
 from hpcosim_papers.ineps.environments.pairing_compiled import (
-    BEGIN,
     COSTS,
     EPISODE,
     GROUP,
-    LEAVE,
     NODE,
     OPTION,
     SHARE,
@@ -46,12 +44,11 @@ WHOLE_NODES = PLACEMENTS.index("whole_nodes")
 PART = "pairing"
 """Part of the compiled code, see `note_warm`."""
 
-THREADS = 2
-
-CHANGING = ("g", "jobs", "nodes", "free", "kinds", "slots", "each", "needs", "timers")
+OF_STATE = ("g", "jobs", "nodes", "free", "kinds")
+OF_PROCESSORS = ("slots", "first_slot", "each", "nodes", "needs", "timers")
 """Arrays whose begin matters; of the others, these count the records."""
 
-SHARED_STATE = ("ends", "keyed", "ended_idle", "profile", "lows", "rows", "keys")
+UNUSED = ("ends", "keyed", "ended_idle", "profile", "lows", "rows", "keys")
 """Arrays of a state that an agent's simulation does not use."""
 
 
@@ -103,29 +100,16 @@ class PairingEpisodes:
         firsts = {id(jobs): _initial(task, jobs) for jobs in workloads}
         kinds = {id(jobs): kinds_of(jobs) for jobs in workloads}
         self._firsts = [firsts[id(jobs)] for jobs in workloads]
-        longest = max(firsts.values(), key=lambda one: len(one[0].jobs))
-        own: dict[str, Any] = {
-            name: getattr(longest[0], name)
-            if name in SHARED_STATE
-            else _space(getattr(longest[0], name), count)
-            for name in State._fields
-            if name not in OPTIONAL
-        }
-        self._states = State(**{**dict.fromkeys(OPTIONAL), **own})
-        self._processors = Processors(
-            *(
-                part if name == "first_slot" else _space(part, count)
-                for name, part in zip(Processors._fields, longest[1], strict=True)
-            )
-        )
+        longest = max(firsts.values(), key=lambda one: len(one.jobs))
+        self._states = space_for(count, longest)
         cores = np.array(task.platform.cores_by_node())
         self._cluster = _cluster(task.platform)
         self.kinds = [kinds[id(jobs)][1] for jobs in workloads]
         self._forecasts = Forecasts(
-            _space(records(SITE, nodes), count),
-            _space(records(SHARE, int(cores.sum())), count),
+            space_for(count, records(SITE, nodes)),
+            space_for(count, records(SHARE, int(cores.sum()))),
             np.zeros((count, most_jobs), np.int64),
-            _space(records(SLOT, settings.window_jobs), count),
+            space_for(count, records(SLOT, settings.window_jobs)),
         )
         for place, jobs in enumerate(workloads):
             self._forecasts.kinds[place, : len(jobs)] = kinds[id(jobs)][0]
@@ -134,6 +118,7 @@ class PairingEpisodes:
         actions = settings.window_jobs * nodes + 1
         self.rows = np.zeros((count, actions, features_of(settings)), np.float32)
         self.mask = np.zeros((count, actions), np.int8)
+        self._threads = Threads(count)
         self._spaces = [
             Space(
                 records(SHARE, int(cores.max()) + 1),
@@ -143,22 +128,11 @@ class PairingEpisodes:
                 records(COSTS, len(WEIGHTS)),
                 np.zeros((nodes, len(WEIGHTS))),
             )
-            for _ in range(THREADS)
+            for _ in self._threads.parts
         ]
         self.gains, self._cost, self._now_s = np.zeros(count), np.zeros(count), np.zeros(count)
-        self._pool = None
-        if count >= SHARED and (os.cpu_count() or 1) > 1:
-            self._pool = ThreadPoolExecutor(THREADS - 1)
-        try:
-            self._leave()
-        except Exception:  # of damaged files of the cache: Numba raises what unpickling raises
-            clear_cache(*pairing_compiled.USES)
-            self._leave()
+        with_sound_cache(self._load, *pairing_compiled.USES)
         note_warm(PART)
-
-    def _leave(self) -> None:
-        """Compile the engine or load its code."""
-        self.play(np.full(len(self._episodes), LEAVE))
 
     def begin(self, places: Ints) -> None:
         """Put new episodes at places; the action `BEGIN` simulates to their first choices."""
@@ -166,11 +140,12 @@ class PairingEpisodes:
         for place in places.tolist():
             together.setdefault(id(self._firsts[place]), []).append(place)
         for some in together.values():
-            firsts = self._firsts[some[0]]
-            for many, first in zip((self._states, self._processors), firsts, strict=True):
-                for name in CHANGING:
-                    if (part := getattr(first, name, None)) is not None:
-                        getattr(many, name)[some, : len(part)] = part
+            first, many = self._firsts[some[0]], self._states
+            pairs = ((first, many, OF_STATE), (first.processors, many.processors, OF_PROCESSORS))
+            for one, all_, names in pairs:
+                for name in names:
+                    part = getattr(one, name)
+                    getattr(all_, name)[some, : len(part)] = part
         sites = records(SITE, 1)
         sites.busy_until_s = -np.inf
         self._forecasts.sites[places] = sites[0]
@@ -184,14 +159,8 @@ class PairingEpisodes:
         Args:
             actions: int64[count], allowed actions, `BEGIN` or `LEAVE`.
         """
-        count = len(actions)
-        if self._pool is None:
-            self._play(actions, 0, 0, count)
-        else:
-            middle = count // 2
-            other = self._pool.submit(self._play, actions, 1, 0, middle)
-            self._play(actions, 0, middle, count)
-            other.result()
+        given = actions.astype(np.int64, copy=False)
+        self._threads.play(lambda number, part: self._plays[number](given[part]))
         self._episodes.kind[actions == LEAVE] = -1
         begun, before, before_s = actions == BEGIN, self._cost, self._now_s
         self._cost = np.where(begun, 0.0, self._costs())
@@ -200,31 +169,25 @@ class PairingEpisodes:
         if self._task.reward == "spent" and self._task.settings.objective == "edp":
             self.gains *= self._now_s - before_s
 
-    def _play(self, actions: Ints, thread: int, first: int, last: int) -> None:
-        part = slice(first, last)
-        states = State(
-            *(
-                each if name in SHARED_STATE or each is None else each[part]
-                for name, each in zip(State._fields, self._states, strict=True)
-            )
-        )
-        processors = Processors(
-            *(
-                each if name == "first_slot" else each[part]
-                for name, each in zip(Processors._fields, self._processors, strict=True)
-            )
-        )
-        pairing_compiled.play(
-            states,
-            processors,
+    def _load(self) -> None:
+        """Load the compiled code, and bind it to the episodes of each part."""
+        pairs = zip(self._spaces, self._threads.parts, strict=True)
+        self._plays = [self._bound(space, part) for space, part in pairs]
+
+    def _bound(self, space: Space, part: slice) -> Callable[[Ints], None]:
+        arguments = (
+            changed(self._states, lambda column: column[part]),
             self._cluster,
-            Forecasts(*(each[part] for each in self._forecasts)),
+            changed(self._forecasts, lambda column: column[part]),
             self._episodes[part],
-            self._spaces[thread],
+            space,
             self._code,
-            actions[part],
             Steps(self.rows[part], self.mask[part]),
         )
+        nothing = np.full(part.stop - part.start, LEAVE)
+        play = loaded(pairing_compiled.play, *arguments, nothing)
+        play(*arguments, nothing)
+        return partial(play, *arguments)
 
     @property
     def over(self) -> Bools:
@@ -277,7 +240,7 @@ class PairingEpisodes:
         return rows
 
 
-def _initial(task: PairingTask, jobs: JobTable) -> tuple[State, Processors]:
+def _initial(task: PairingTask, jobs: JobTable) -> State:
     """Return the initial state of an episode, with room for what an agent needs."""
     count, rules = len(jobs), task.rules
     state = initial_state(
@@ -289,16 +252,9 @@ def _initial(task: PairingTask, jobs: JobTable) -> tuple[State, Processors]:
         reference_ghz=rules.reference_ghz,
         node_keys=np.zeros(task.platform.node_count),
     )
-    processors = state.processors
-    assert processors is not None
-    parts: dict[str, Any] = {"places": records(PLACE, count), **dict.fromkeys(OPTIONAL)}
-    return state._replace(**parts), processors
-
-
-def _space(part: Any, count: int) -> Any:
-    """Return zeros for many arrays, with the class of one."""
-    many = np.zeros((count, *part.shape), part.dtype)
-    return many.view(np.recarray) if isinstance(part, np.recarray) else many
+    unused: dict[str, Any] = {name: getattr(state, name)[:0] for name in UNUSED}
+    unused |= dict.fromkeys(("ahead", "said", "power"))
+    return state._replace(places=records(PLACE, count), **unused)
 
 
 def _cluster(platform: Platform) -> Cluster:

@@ -9,11 +9,12 @@ import numpy as np
 
 from hpcosim_client.job import Bools, Floats, Ints
 from hpcosim_compiled.policies import missing_package
+from hpcosim_compiled.state import BEGIN, LEAVE
 from hpcosim_gym.learning.rollout import Runs, SideBySide
 from hpcosim_papers.ineps.agent.forecast_features import Choices
 from hpcosim_papers.ineps.agent.site import Kind, kind_of
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
-from hpcosim_papers.ineps.environments.pairing_vector import BEGIN, LEAVE, compiled_episodes
+from hpcosim_papers.ineps.environments.pairing_vector import compiled_episodes
 from hpcosim_papers.ineps.learners.networks import PairBatch, batch_of
 
 if TYPE_CHECKING:
