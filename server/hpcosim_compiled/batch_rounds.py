@@ -68,9 +68,9 @@ def play(
     fixed: NDArray[np.float32],
     cost: int,
     window_jobs: int,
-    actions: Ints,
     seen: NDArray[np.float32],
     times_s: NDArray[np.float64],
+    actions: Ints,
 ) -> None:
     """Choose a job in each simulation, and simulate to the next choices.
 
@@ -80,12 +80,14 @@ def play(
         fixed: float32[jobs of the workload, 4]; see `scene.fixed_columns`.
         cost: index into `COSTS`.
         window_jobs: number of visible jobs.
+        seen: float32[simulations, values]; gets the observations as by `scene.flat`, without the
+            columns of `times_s`; zeros after the end and for `LEAVE`.
+        times_s: float64[simulations, 2, window_jobs]; gets waits and times to the earliest starts,
+            s, or zeros.
         actions: places of the chosen jobs, `LEAVE` or `BEGIN`.
-        seen: float32[simulations, values], zeros; gets the observations as by `scene.flat`, without
-            the columns of `times_s`.
-        times_s: float64[simulations, 2, window_jobs], zeros; gets waits and times to the earliest
-            starts, s.
     """
+    seen[:] = 0.0
+    times_s[:] = 0.0
     for place in range(len(actions)):
         if actions[place] == LEAVE:
             continue

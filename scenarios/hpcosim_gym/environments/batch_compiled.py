@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints
 from hpcosim_compiled.batch_rounds import COSTS, EPISODE, play
 from hpcosim_compiled.batches import Threads, changed, space_for
-from hpcosim_compiled.compiler import with_sound_cache
+from hpcosim_compiled.compiler import loaded, with_sound_cache
 from hpcosim_compiled.policies import names_nodes, unsupported
 from hpcosim_compiled.simulation import infeasible
 from hpcosim_compiled.state import LEAVE, PLACE, State, initial_state, records, shares_processors
@@ -94,8 +95,38 @@ class CompiledEpisodes:
         pairs = zip(jobs.requested_s.tolist(), jobs.cores.tolist(), strict=True)
         self._fixed = np.array([fixed_columns(*pair, cores) for pair in pairs]).astype(np.float32)
         self._cost = COSTS.index(task.reward)
+        window = task.window_jobs
+        self._seen = np.zeros((count, flat_size(window)), np.float32)
+        self._times_s = np.zeros((count, 2, window))
         self._threads = Threads(count)
-        with_sound_cache(lambda: self.play(np.full(count, LEAVE)))
+        with_sound_cache(self._load)
+        self.choices, self.costs = np.zeros(count, np.int64), np.zeros(count)
+
+    def _load(self) -> None:
+        """Load the compiled code, and bind it to the episodes of each part."""
+        self._plays = [self._bound(part) for part in self._threads.parts]
+
+    def _bound(self, part: slice) -> Callable[[Ints], None]:
+        seen, times_s, window = self._seen[part], self._times_s[part], self._task.window_jobs
+        arguments = (
+            changed(self._states, lambda column: column[part]),
+            self._episodes[part],
+            self._fixed,
+            self._cost,
+            window,
+            seen,
+            times_s,
+        )
+        nothing = np.full(len(seen), LEAVE)
+        advance = loaded(play, *arguments, nothing)
+        advance(*arguments, nothing)
+        slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(len(seen), len(SLOT_COLUMNS), window)
+
+        def play_part(actions: Ints) -> None:
+            advance(*arguments, actions)
+            slots[:, [1 + WAIT, 1 + EARLIEST_START]] = scaled_times(times_s)
+
+        return play_part
 
     def begin(self, place: int, first: int) -> None:
         """Put a new episode at a place; the action `BEGIN` simulates to its first choice.
@@ -125,23 +156,13 @@ class CompiledEpisodes:
         Returns:
             float32[count, values], the flat observations; zeros for `LEAVE`.
         """
-        count, window = len(actions), self._task.window_jobs
-        seen = np.zeros((count, flat_size(window)), np.float32)
-        self._threads.play(lambda _, part: self._play(actions[part], seen[part], part))
+        given = actions.astype(np.int64, copy=False)
+        self._threads.play(lambda number, part: self._plays[number](given[part]))
         self.choices = self._episodes.choices.copy()
         self.costs = self._episodes.cost.copy()
         if COSTS[self._cost] == "energy":
-            self.costs = np.array([self.energy_j(place) for place in range(count)])
-        return seen
-
-    def _play(self, actions: Ints, seen: Rows, part: slice) -> None:
-        count, window = len(actions), self._task.window_jobs
-        times_s = np.zeros((count, 2, window))
-        states = changed(self._states, lambda column: column[part])
-        episodes, fixed = self._episodes[part], self._fixed
-        play(states, episodes, fixed, self._cost, window, actions, seen, times_s)
-        slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(count, len(SLOT_COLUMNS), window)
-        slots[:, [1 + WAIT, 1 + EARLIEST_START]] = scaled_times(times_s)
+            self.costs = np.array([self.energy_j(place) for place in range(len(actions))])
+        return self._seen.copy()
 
     def energy_j(self, place: int) -> float:
         """Return the energy of all nodes, J."""

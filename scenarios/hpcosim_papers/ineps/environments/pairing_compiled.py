@@ -549,7 +549,7 @@ def _horizon_s(run: Round) -> float:
     horizon_s = run.state.g[0].now_s
     for node in range(len(run.sites)):
         horizon_s = max(horizon_s, run.sites[node].busy_until_s)
-    return horizon_s
+    return float(horizon_s)
 
 
 @compiled_apart
