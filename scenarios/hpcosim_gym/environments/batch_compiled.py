@@ -120,11 +120,15 @@ class CompiledEpisodes:
         nothing = np.full(len(seen), LEAVE)
         advance = loaded(play, *arguments, nothing)
         advance(*arguments, nothing)
-        slots = seen[:, len(CLUSTER_COLUMNS) :].reshape(len(seen), len(SLOT_COLUMNS), window)
+        places = np.arange(seen.size).reshape(seen.shape)[:, len(CLUSTER_COLUMNS) :]
+        slots = places.reshape(len(seen), len(SLOT_COLUMNS), window)
+        into = slots[:, [1 + WAIT, 1 + EARLIEST_START]].reshape(-1)
+        all_seen, all_s = seen.reshape(-1), times_s.reshape(-1)
 
         def play_part(actions: Ints) -> None:
             advance(*arguments, actions)
-            slots[:, [1 + WAIT, 1 + EARLIEST_START]] = scaled_times(times_s)
+            shown = np.flatnonzero(all_s)
+            all_seen[into[shown]] = scaled_times(all_s[shown])
 
         return play_part
 
