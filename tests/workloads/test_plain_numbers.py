@@ -89,7 +89,7 @@ def test_a_log_read_by_column_is_that_read_by_line(
     path.write_text(text, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         if few:
-            patch.setattr("hpcosim_workloads.logs.job_log.BLOCK_BYTES", 80)
+            patch.setattr("hpcosim_workloads.logs.log_file.BLOCK_BYTES", 80)
         by_column = _read(path, lenient, keeps)
         patch.setattr(swf, "_parse_plain", lambda lines, which: None)
         assert by_column == _read(path, lenient, keeps)

@@ -8,13 +8,28 @@ CQSim computed: wait, start and end.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from hpcosim_protocol import Placement
-from hpcosim_workloads.logs.job_log import LogJob, ZeroRunTime, checked, read_log
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.logs.job_log import (
+    JobColumns,
+    LogJob,
+    ZeroRunTime,
+    checked,
+    job_columns,
+    read_log,
+)
+from hpcosim_workloads.logs.plain_numbers import plain_numbers
+from hpcosim_workloads.table import MAX_CORES, MAX_TIME_S, JobTable
 
 FIELDS = 9
+READ = {1: "job_id", 2: "cores", 4: "requested_s", 5: "run_s", 7: "submit_s"}
+"""Columns by the number of their field, counted from 1."""
+
+INTEGERS = (1, 2)
 
 
 def read_cqsim(
@@ -39,6 +54,7 @@ def read_cqsim(
     return read_log(
         path,
         _parse,
+        parse_plain=_parse_plain,
         comment="#",
         placement=placement,
         lenient=lenient,
@@ -56,3 +72,25 @@ def _parse(line: str) -> LogJob:
     except ValueError as error:
         raise ValueError(f"a field is not a number: {error}") from None
     return checked(LogJob(job_id, submit_s, run_s, requested_s, cores))
+
+
+def _parse_plain(lines: Sequence[bytes]) -> JobColumns | None:
+    """Parse lines as `_parse` does; None: one of them needs `_parse`."""
+    text = b"".join(lines)
+    # Then fields are separated by nothing else, and none of them is empty.
+    if b" " in text or b"\t" in text or text.count(b"\r") != text.count(b"\r\n"):
+        return None
+    if text.count(b";") != (FIELDS - 1) * len(lines):
+        return None
+    read = plain_numbers([line.replace(b";", b" ") for line in lines], FIELDS, [*READ], INTEGERS)
+    if read is None:
+        return None
+    numbers = dict(zip(READ.values(), read.T, strict=True))
+    times_s = np.abs([numbers[name] for name in ("requested_s", "run_s", "submit_s")])
+    if (
+        times_s.max() > MAX_TIME_S
+        or numbers["cores"].max() > MAX_CORES
+        or numbers["job_id"].min() < 0
+    ):
+        return None
+    return job_columns(len(lines), **numbers)

@@ -22,11 +22,12 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from hpcosim_protocol import Dependency, JobRequest, Placement
 from hpcosim_workloads.errors import LineError, WorkloadError
 from hpcosim_workloads.logs import requirements
-from hpcosim_workloads.logs.log_file import numbered_lines
+from hpcosim_workloads.logs.log_file import line_blocks, numbered_lines
 from hpcosim_workloads.logs.quantities import (
     MOST_JOB_ID,
     MOST_REFERENCES,
@@ -39,6 +40,7 @@ from hpcosim_workloads.logs.quantities import (
     parse_dependency,
 )
 from hpcosim_workloads.table import (
+    COLUMNS,
     MAX_CORES,
     MAX_TIME_S,
     NAMED,
@@ -169,6 +171,26 @@ class JobLine(JobProfile, forbid_unknown_fields=True, frozen=True, kw_only=True,
     reservation: Text = ""
     fails: bool = False
 
+
+class PlainLine(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True, gc=False):
+    """A `JobLine` of the most frequent fields only, of which lines are read by column."""
+
+    job_id: Number
+    submit_s: Time
+    cores: Annotated[int, Meta(gt=0, le=MAX_CORES)]
+    run_s: Duration
+    requested_s: Duration | None = None
+    placement: Placement | None = None
+    memory_mb: requirements.Megabytes | None = None
+    profile: Text = ""
+    user: NameOrNumber | None = None
+    group: NameOrNumber | None = None
+    partition: NameOrNumber | None = None
+    account: NameOrNumber | None = None
+    qos: NameOrNumber | None = None
+
+
+PLAIN_LINES = msgspec.json.Decoder(PlainLine)
 
 NO_PROFILES: Mapping[str, JobProfile] = MappingProxyType({})
 NO_PROFILE = JobProfile()
@@ -398,11 +420,39 @@ class JobLines:
         self._placement = placement
         self._profiles = profiles
         self._nodes_of = nodes_of
+        self._plain: list[JobTable] = []  # before any other line
+        self._plain_ids: set[int] = set()
         self._jobs: dict[int, JobSpec] = {}
         self._linked: dict[int, LinkedLine] = {}
 
+    def add_plain(self, texts: Sequence[bytes]) -> float | None:
+        """Add the jobs of lines of text by column, as `add` does.
+
+        Returns:
+            Submission time of the last one, s; None: nothing was added, because a line is invalid
+            or has more fields than `PlainLine`.
+        """
+        lines = _plain_lines(texts)
+        table = _plain_table(lines, self._placement) if lines else None
+        if table is None or (self._profiles and len(table.profiles) > 1):
+            return None
+        numbers = table.job_id.tolist()
+        different = set(numbers)
+        known = self._jobs.keys() or self._plain_ids
+        if len(different) < len(numbers) or not different.isdisjoint(known):
+            return None
+        if self._jobs:
+            self._jobs.update(zip(numbers, table.rows(), strict=True))
+        else:
+            self._plain.append(table)
+            self._plain_ids |= different
+        return lines[-1].submit_s
+
     def add(self, line: JobLine, place: int = 0) -> None:
         """Add a job, or the tasks of an array."""
+        for table in self._plain:
+            self._jobs.update(zip(table.job_id.tolist(), table.rows(), strict=True))
+        self._plain.clear()
         if line.job_id in self._jobs:
             raise LineError(f"a second job has the number {line.job_id}", "job_id")
         job = self._job(line)
@@ -412,11 +462,12 @@ class JobLines:
 
     def table(self, drop: Drop | None = None) -> JobTable:
         """Return the jobs by submission time; jobs of the same time keep the order of the lines."""
+        if self._plain:
+            return _joined(self._plain)
         jobs = linked(self._jobs, self._linked, drop)
         jobs.sort(key=lambda job: job.submit_s)
-        columns: dict[str, Any] = {
-            name: [getattr(job, name) for job in jobs] for name in JobSpec._fields
-        }
+        columns: dict[str, Any] = dict.fromkeys(JobSpec._fields, ())
+        columns |= zip(JobSpec._fields, zip(*jobs, strict=True), strict=False)
         columns["profile"], profiles = coded(columns["profile"])
         names = {}
         for name in NAMED:
@@ -458,7 +509,7 @@ class JobLines:
             deadline_s=math.inf if line.deadline_s is None else line.deadline_s,
             request=requirements.request_of(line, profile, cores, _own(line), self._nodes_of),
             fails=line.fails,
-            **{name: _text_of(line, name) for name in NAMED},
+            **{name: _name_text(getattr(line, name), name) for name in NAMED},
         )
 
     def _profile_of(self, line: JobLine) -> JobProfile:
@@ -471,6 +522,66 @@ class JobLines:
             raise LineError(f"there is no profile {line.profile!r}; {advice}", "profile")
         _check_printable(line.profile, "profile")
         return NO_PROFILE
+
+
+def _plain_lines(texts: Sequence[bytes]) -> list[PlainLine]:
+    """Return the job of each line that is not blank; none, if a line is no `PlainLine`."""
+    content = b"".join(texts)
+    try:
+        lines = PLAIN_LINES.decode_lines(content)
+    except ValueError:
+        return []
+    # Objects within a `PlainLine` are invalid, so each of these lines begins one and ends one.
+    begins = content.startswith(b"{") + content.count(b"\n{")
+    filled = len(texts) if begins == len(texts) else sum(not text.isspace() for text in texts)
+    return lines if len(lines) == begins == filled else []
+
+
+def _plain_table(lines: Sequence[PlainLine], placement: Placement) -> JobTable | None:
+    """Return the jobs in the order of the lines; None: a name of one is invalid."""
+    fields = PlainLine.__struct_fields__
+    rows = map(msgspec.structs.astuple, lines)
+    columns: dict[str, Any] = dict(zip(fields, zip(*rows, strict=True), strict=True))
+    names = {}
+    for name in ("profile", *NAMED):
+        found = dict.fromkeys(columns[name])
+        try:
+            codes, names[name] = coded([_name_text(value, name) for value in found])
+        except LineError:
+            return None
+        code_of = dict(zip(found, codes, strict=True))
+        same = codes[0] if len(found) == 1 else None
+        columns[name] = [code_of[each] for each in columns[name]] if same is None else same
+    placed = {each: code for code, each in enumerate(PLACEMENTS)}
+    columns["placement"] = [placed[each or placement] for each in columns["placement"]]
+    requested_s, memory_mb = (
+        np.array(columns[name], np.float64) for name in ("requested_s", "memory_mb")
+    )
+    columns["requested_s"] = np.where(np.isnan(requested_s), columns["run_s"], requested_s)
+    columns["memory_mb"] = np.where(np.isnan(memory_mb), 0.0, memory_mb)
+    return job_table(profiles=names.pop("profile"), names=names, **columns)
+
+
+def _joined(tables: Sequence[JobTable]) -> JobTable:
+    """Return the jobs of tables by submission time, with names in the order of their first job."""
+    columns = {name: np.concatenate([getattr(table, name) for table in tables]) for name in COLUMNS}
+    order = np.argsort(columns["submit_s"], kind="stable")
+    ordered: dict[str, Any] = {name: column[order] for name, column in columns.items()}
+    names = {}
+    for name in ("profile", *NAMED):
+        known: dict[str, int] = {}
+        codes = []
+        for table in tables:
+            texts = table.profiles if name == "profile" else table.names[name]
+            code_of = np.array([known.setdefault(text, len(known)) for text in texts])
+            codes.append(code_of[getattr(table, name)])
+        column: NDArray[np.int64] = np.concatenate(codes)[order]
+        _, first = np.unique(column, return_index=True)
+        texts = tuple(known)
+        _, names[name] = coded(texts[code] for code in column[np.sort(first)].tolist())
+        place = {text: code for code, text in enumerate(names[name])}
+        ordered[name] = np.array([place.get(text, 0) for text in texts])[column]
+    return job_table(profiles=names.pop("profile"), names=names, **ordered)
 
 
 def _own(line: JobLine) -> dict[str, Any]:
@@ -490,9 +601,8 @@ def _own(line: JobLine) -> dict[str, Any]:
     return own
 
 
-def _text_of(line: JobLine, field: str) -> str:
+def _name_text(value: int | str | None, field: str) -> str:
     """Return a name or number as text; empty: unknown."""
-    value = getattr(line, field)
     if value is None:
         return ""
     if isinstance(value, int):
@@ -500,7 +610,7 @@ def _text_of(line: JobLine, field: str) -> str:
     _check_printable(value, field)
     if field == "partition" and value and not all(value.split(",")):
         raise LineError(f"expected names separated by commas, got {value!r}", field)
-    return str(value)
+    return value
 
 
 def _check_printable(text: str, field: str) -> None:
@@ -584,18 +694,23 @@ def read_jsonl(
     decoder = msgspec.json.Decoder(JobLine)
     jobs = JobLines(placement, profiles, nodes_of)
     line_s, corrupt_s = 0.0, array("d")
-    for number, text in numbered_lines(path):
-        if text.isspace():
+    for block in line_blocks(path):
+        last_s = jobs.add_plain([text for _, text in block])
+        if last_s is not None:
+            line_s = last_s
             continue
-        try:
-            line = decoder.decode(text)
-            jobs.add(line, number)
-            line_s = line.submit_s
-        except ValueError as error:
-            if not lenient:
-                what = BATSIM if _is_batsim(path) else _with_hint(str(error))
-                raise WorkloadError(what, path, number) from None
-            corrupt_s.append(line_s)
+        for number, text in block:
+            if text.isspace():
+                continue
+            try:
+                line = decoder.decode(text)
+                jobs.add(line, number)
+                line_s = line.submit_s
+            except ValueError as error:
+                if not lenient:
+                    what = BATSIM if _is_batsim(path) else _with_hint(str(error))
+                    raise WorkloadError(what, path, number) from None
+                corrupt_s.append(line_s)
     dropped: list[JobSpec] = []
     try:
         table = jobs.table((lambda _, job: dropped.append(job)) if lenient else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,7 +22,7 @@ from hpcosim_workloads.logs.job_lines import (
     JobProfile,
     log_field_message,
 )
-from hpcosim_workloads.logs.log_file import numbered_lines
+from hpcosim_workloads.logs.log_file import NumberedLines, line_blocks
 from hpcosim_workloads.logs.requirements import NodesOf, memory_per_core_mb, request_of
 from hpcosim_workloads.table import (
     COLUMNS,
@@ -164,14 +164,10 @@ KINDS: Mapping[str, Any] = {
 READ = (*(name for name in LogJob._fields if name in COLUMNS), "request")
 """Columns of the table that a log states."""
 
-BLOCK_BYTES = 2**19
-"""Size of the lines that are read together."""
-
 Ints = NDArray[np.int64]
 JobColumns = dict[str, NDArray[Any]]
 """Jobs of consecutive lines: the fields of `LogJob` with the types of `KINDS`."""
 
-NumberedLines = list[tuple[int, bytes]]
 Parse = Callable[[str], LogJob]
 ParsePlain = Callable[[Sequence[bytes]], JobColumns | None]
 
@@ -202,6 +198,15 @@ def read_log(
     table = reading.table()
     kinds = [profiles.get(name, NO_PROFILE) for name in table.profiles]
     return with_profiles(table, kinds, placement, path, nodes_of)
+
+
+def job_columns(count: int, **columns: NDArray[Any]) -> JobColumns:
+    """Return the columns of jobs; those that are not given have the defaults of `LogJob`."""
+    defaults = {
+        name: np.full(count, default, KINDS[name])
+        for name, default in LogJob._field_defaults.items()
+    }
+    return defaults | {name: column.astype(KINDS[name]) for name, column in columns.items()}
 
 
 def checked(job: LogJob) -> LogJob:
@@ -238,7 +243,7 @@ class _Reading:
 
     def read(self, parse: Parse, comment: str, parse_plain: ParsePlain | None) -> None:
         """Read every line of the file."""
-        for lines in _blocks(self._path, comment):
+        for lines in line_blocks(self._path, comment):
             jobs = parse_plain([raw for _, raw in lines]) if lines and parse_plain else None
             if jobs is not None:
                 self._add(np.array([number for number, _ in lines]), jobs)
@@ -366,23 +371,6 @@ class _Reading:
             rows = np.searchsorted(table.submit_s, times_s, side="right")
             rules = rules.plus(name, rows, times_s)
         return rules
-
-
-def _blocks(path: Path, comment: str) -> Iterator[NumberedLines]:
-    """Yield the lines of a file, those of about `BLOCK_BYTES` at once, with their numbers."""
-    lines: NumberedLines = []
-    size = 0
-    try:
-        for numbered in numbered_lines(path, comment):
-            lines.append(numbered)
-            size += len(numbered[1])
-            if size >= BLOCK_BYTES:
-                yield lines
-                lines, size = [], 0
-    except WorkloadError:
-        yield lines  # an error in these lines is the first one
-        raise
-    yield lines
 
 
 def _texts(numbers: Ints) -> tuple[Ints, tuple[str, ...]]:

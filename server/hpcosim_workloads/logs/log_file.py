@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from email.utils import parsedate
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import cast
+
+import numpy as np
 
 from hpcosim_protocol.files import open_regular
 from hpcosim_workloads.errors import CutOffError, WorkloadError
@@ -22,11 +24,69 @@ MOST_BYTES = 2**36
 """Maximum size of a file after decompression, bytes: more than a hundred million jobs have."""
 MOST_LINES_WITHOUT_JOB = 1_000_000
 """Maximum number of empty lines and comments in a file."""
+BLOCK_BYTES = 2**19
+"""Size of the lines that are read together."""
 GZIP_MAGIC = b"\x1f\x8b"
 
 
 DAY_S = 86_400.0
 EPOCH = datetime(1970, 1, 1)
+
+
+NumberedLines = list[tuple[int, bytes]]
+
+
+def line_blocks(path: Path, comment: str = "") -> Iterator[NumberedLines]:
+    """Yield `numbered_lines`, those of about `BLOCK_BYTES` at once."""
+    done = 0
+    try:
+        for texts in _blocks(path, comment):
+            yield [*enumerate(texts, done + 1)]
+            done += len(texts)
+        return
+    except (OSError, EOFError, zlib.error, _LimitError):
+        pass  # `numbered_lines` names the line
+    lines: NumberedLines = []
+    try:
+        for numbered in islice(numbered_lines(path, comment), done, None):
+            lines.append(numbered)
+    except WorkloadError:
+        yield lines  # an error in these lines is the first one
+        raise
+
+
+class _LimitError(Exception):
+    """A file exceeds a limit."""
+
+
+def _blocks(path: Path, comment: str) -> Iterator[list[bytes]]:
+    """Yield the lines of a file, those of about `BLOCK_BYTES` at once; the last may be none.
+
+    Raises:
+        Exception: where `numbered_lines` raises an error, or earlier.
+    """
+    ignored = (b"", comment.encode())
+    may_be_ignored = np.zeros(256, np.bool_)
+    may_be_ignored[list(b" \t\n\r\x0b\f" + comment.encode())] = True
+    left, without_job, rest, bom = MOST_BYTES, MOST_LINES_WITHOUT_JOB, b"", codecs.BOM_UTF8
+    with _opened(path) as file:
+        read = True
+        while read:
+            text = file.read(BLOCK_BYTES)
+            left, read = left - len(text), bool(text)
+            text, bom = (rest + text).removeprefix(bom), b""
+            end = text.rfind(b"\n") + 1 if read else len(text)
+            text, rest = text[:end], text[end:]
+            lines = io.BytesIO(text).readlines()
+            code = np.frombuffer(text, np.uint8)
+            first = np.append(0, np.flatnonzero(code[:-1] == ord("\n")) + 1)[: len(lines)]
+            if may_be_ignored[code[first]].any():
+                without_job -= sum(line.lstrip()[:1] in ignored for line in lines)
+            longest = max(map(len, (*lines, rest)))
+            if longest > MOST_LINE_BYTES or left < 0 or without_job < 0:
+                raise _LimitError
+            if lines or not read:
+                yield lines
 
 
 def numbered_lines(path: Path, comment: str = "") -> Iterator[tuple[int, bytes]]:

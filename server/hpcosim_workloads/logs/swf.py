@@ -12,12 +12,12 @@ import numpy as np
 from hpcosim_protocol import Placement
 from hpcosim_workloads.logs.job_lines import NO_PROFILES, JobProfile
 from hpcosim_workloads.logs.job_log import (
-    KINDS,
     SUBMITTERS,
     JobColumns,
     LogJob,
     ZeroRunTime,
     checked,
+    job_columns,
     read_log,
 )
 from hpcosim_workloads.logs.plain_numbers import plain_numbers
@@ -213,19 +213,16 @@ def _parse_plain(lines: Sequence[bytes], which: SwfFields) -> JobColumns | None:
     if which.sizes == "allocated":
         first, second = allocated, requested
     kb = np.where(requested_kb > 0, requested_kb, np.where(used_kb < 0.0, 0.0, used_kb))
-    jobs: JobColumns = {
-        name: np.full(len(lines), default, KINDS[name])
-        for name, default in LogJob._field_defaults.items()
-    }
-    return jobs | {
-        "job_id": job_id,
-        "submit_s": submit_s,
-        "run_s": run_s,
-        "requested_s": requested_s,
-        "cores": np.where(first > 0, first, second),
-        "memory_mb": kb / KB_PER_MB,
+    return job_columns(
+        len(lines),
+        job_id=job_id,
+        submit_s=submit_s,
+        run_s=run_s,
+        requested_s=requested_s,
+        cores=np.where(first > 0, first, second),
+        memory_mb=kb / KB_PER_MB,
         **dict(zip(SUBMITTERS, submitters, strict=True)),
-    }
+    )
 
 
 def _with_more(job: LogJob, fields: Sequence[str], which: SwfFields) -> LogJob:
