@@ -26,7 +26,8 @@ or let Gymnasium import it. This form also works in spawned processes:
     )
 
 `hpcosim/StepBinding-v1` has its own vector environment, which steps all runs as arrays;
-`hpcosim/BatchScheduling-v1` and `hpcosim/JobNodePairing-v1` have one on the compiled engine:
+`hpcosim/BatchScheduling-v1`, `hpcosim/JobNodePairing-v1` and `hpcosim/NodePower-v1` have one on
+the compiled engine:
 
     envs = gymnasium.make_vec("hpcosim/StepBinding-v1", 256, "vector_entry_point", scenario=...)
 

@@ -69,7 +69,7 @@ def advance_with(
             g.is_woken = next_instant(state, by_rank)
         if not g.is_woken:
             continue
-        if not _has_room(state, state.ahead, state.said, state.power):
+        if not has_room(state, state.ahead, state.said, state.power):
             result = FULL
             break
         g.is_woken = False
@@ -80,7 +80,7 @@ def advance_with(
 
 
 @compiled
-def _has_room(
+def has_room(
     state: State, ahead: NodesAhead | None, said: Said | None, power: Power | None
 ) -> bool:
     """Return whether there is room for a decision about the jobs that wait now."""
@@ -227,6 +227,15 @@ def advance_aware(state: State, policy: PolicyCode, instants: int) -> int:
     """Advance with backfilling that is aware of power states; see `advance_with`."""
     return advance_with(state, policy, _aware, instants)
 
+
+DECIDE = {
+    "lists": _lists,
+    "easy": _easy,
+    "conservative": _conservative,
+    "job-node": _job_node,
+    "aware": _aware,
+}
+"""What each family of policies does at a call, for loops of agents beside a policy."""
 
 ADVANCE = {
     "lists": advance_lists,

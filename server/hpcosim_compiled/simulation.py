@@ -169,8 +169,8 @@ class CompiledSimulation:
             recording=self._recording(),
             start_s=self.start_s,
             end_s=self.now_s,
-            metered_j=_metered(state, ["computing_j", "idle_j"], "energy_j"),
-            metered_node_s=_metered(state, ["computing_node_s", "idle_node_s"], "node_s"),
+            metered_j=metered_by_state(state, ["computing_j", "idle_j"], "energy_j"),
+            metered_node_s=metered_by_state(state, ["computing_node_s", "idle_node_s"], "node_s"),
             peak_power_w=float(state.g.peak_w[0]),
             rates=self.rates,
         )
@@ -229,7 +229,7 @@ def settled(state: State) -> State:
     return state
 
 
-def _metered(state: State, on: list[str], off: str) -> tuple[tuple[float, ...], ...]:
+def metered_by_state(state: State, on: list[str], off: str) -> tuple[tuple[float, ...], ...]:
     """Return a quantity by node group and `NODE_STATES`, from its columns."""
     beyond = np.zeros((len(state.kinds), len(NODE_STATES) - len(on)))
     if state.power is not None:

@@ -58,7 +58,7 @@ def features(view: View, account: EnergyAccount, origin_s: float | None = None) 
         seen[:, 10] = account.switching_s / account.elapsed_s
     np.clip(seen, 0.0, 1.0, out=seen)
     if origin_s is not None:
-        seen[:, FEATURES:] = _calendar(origin_s + view.now_s)
+        seen[:, FEATURES:] = calendar(origin_s + view.now_s)
     return seen
 
 
@@ -80,9 +80,11 @@ def action_mask(view: View, account: EnergyAccount) -> Bools:
 def _shared(view: View, account: EnergyAccount) -> list[float]:
     jobs, now_s = account.waiting, view.now_s
     waited_s = requested_s = 0.0
+    for job in jobs:  # `sum` rounds in another way since Python 3.12
+        waited_s += now_s - job.submit_s
+        requested_s += job.requested_s
     if jobs:
-        waited_s = sum(now_s - job.submit_s for job in jobs) / len(jobs)
-        requested_s = sum(job.requested_s for job in jobs) / len(jobs)
+        waited_s, requested_s = waited_s / len(jobs), requested_s / len(jobs)
     submitted = account.submissions.in_last_hour(account.now_s)
     whole_j = account.elapsed_s * float(account.on_w.sum())
     return [
@@ -108,7 +110,8 @@ def _saturating(values: NDArray[np.float64], half: float) -> NDArray[np.float64]
     return values / (values + half)
 
 
-def _calendar(week_s: float) -> list[float]:
+def calendar(week_s: float) -> list[float]:
+    """Return sine and cosine of the time of day and of the time of week."""
     turns = [2 * math.pi * (week_s / period_s) for period_s in (DAY_S, WEEK_S)]
     return [wave(turn) for turn in turns for wave in (math.sin, math.cos)]
 

@@ -101,6 +101,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
 
     Attributes:
         task: the task.
+        workload: the jobs.
         simulation: the simulation of this episode.
         view: the scheduler's view of the simulation.
         observation: the last observation.
@@ -142,7 +143,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
                 "instead"
             )
         path, new_task = arguments.scenario_path(scenario), partial(power_task.task_of, changes)
-        self.task, self._jobs = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
+        self.task, self.workload = arguments.task_and_jobs(path, overrides, task, jobs, new_task)
         power_task.check_task(self.task)
         platform = self.task.platform
         power_task.check_power_states(platform, path)
@@ -171,7 +172,7 @@ class NodePowerEnv(gymnasium.Env[Observation, NDArray[np.int8]]):
             self.task = replace(self.task, seed=seed)
         task, wakes = self.task, self.task.rules.wake_on_allocation
         rng = switching_chance(task.seed)
-        self.simulation = Simulation(task.platform, self._jobs, task.rules, rng)
+        self.simulation = Simulation(task.platform, self.workload, task.rules, rng)
         self.view = View(task.platform, task.seed, wake_on_allocation=wakes)
         self._policy = task.scheduler()
         self._rounds = Periodic(task.interval_s)
