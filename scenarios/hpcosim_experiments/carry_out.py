@@ -26,7 +26,7 @@ from hpcosim_experiments.executors import (
 from hpcosim_experiments.output import check_output, list_output, mark_output, marker_of
 from hpcosim_experiments.report import Results, check, identical_repeats, repeats, write_report
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, count_jobs, name_of, plan_of
-from hpcosim_experiments.runs.task import RunResult, RunTask, Simulated, is_short, run_task
+from hpcosim_experiments.runs.task import RunResult, RunTask, Simulated, is_compiled, run_task
 from hpcosim_experiments.statistics.rows import Label
 from hpcosim_experiments.store import (
     RunStore,
@@ -45,6 +45,7 @@ from hpcosim_experiments.tables import (
     write_jobs,
     write_table,
 )
+from hpcosim_scenarios.running.engine import MANY_JOBS
 from hpcosim_scenarios.running.in_process import shown
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_sim.record.versions import hpcosim_version
@@ -338,7 +339,7 @@ def _outcomes(
     here, began_s, left_s = 0, 0.0, 0.0
     if settings == Local():
         files = FilesInPlace(Path.cwd())
-        while here < len(tasks) and left_s < START_S and is_short(tasks[here]):
+        while here < len(tasks) and left_s < START_S and is_compiled(tasks[here], MANY_JOBS):
             yield Done(here, run_task(tasks[here], files), "")
             here += 1
             if here == 1:  # it has loaded the engine

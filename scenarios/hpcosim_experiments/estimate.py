@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -11,8 +12,9 @@ from hpcosim_experiments.carry_out import checked_plan, default_folder, files_of
 from hpcosim_experiments.executors import InputFiles, Local, open_executor
 from hpcosim_experiments.output import check_output, marker_of
 from hpcosim_experiments.runs.plan import Plan, PlannedRun, count_jobs, name_of
-from hpcosim_experiments.runs.task import RunTask, simulate
+from hpcosim_experiments.runs.task import RunTask, is_compiled, simulate
 from hpcosim_experiments.store import Results, RunStore, missing_runs, stored_results, summary_of
+from hpcosim_scenarios.running.engine import MANY_TO_COMPILE
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 
 SAMPLES = 8
@@ -44,7 +46,8 @@ def estimate(missing: Sequence[PlannedRun], jobs: Mapping[str, int], stored: Res
     """Return an estimate of the time to simulate runs: their jobs times a mean time per job.
 
     The mean is over the stored runs or, without them, over up to `SAMPLES` runs that are spread
-    evenly over the missing ones and simulated for `SAMPLE_S` each, in this process.
+    evenly over the missing ones and simulated for `SAMPLE_S` each, in this process and with the
+    engine of the runs; if that must be compiled first, with the reference.
     """
     total = sum(jobs[run.key] for run in missing)
     if not total:
@@ -53,18 +56,19 @@ def estimate(missing: Sequence[PlannedRun], jobs: Mapping[str, int], stored: Res
     if counted:
         wall_s = sum(each.wall_s for each in stored.values())
         return Estimate(total * wall_s / counted, "stored runs", len(stored))
-    times_s, error = _sample_times_s(missing)
+    times_s, error = _sample_times_s(missing, min(total, MANY_TO_COMPILE - 1))
     if not times_s:
         return Estimate(None, "no sample succeeded", error=error)
     return Estimate(total * sum(times_s) / len(times_s), "samples", len(times_s), error)
 
 
-def _sample_times_s(runs: Sequence[PlannedRun]) -> tuple[list[float], str]:
+def _sample_times_s(runs: Sequence[PlannedRun], batch_jobs: int) -> tuple[list[float], str]:
     """Return the time per job of some of the runs, s, and the first error; empty: none failed."""
     count = min(SAMPLES, len(runs))
     chosen = [runs[place * len(runs) // count] for place in range(count)]
     with open_executor(Local(workers=0), files_of(chosen)) as executor:
-        outcomes = list(executor.run(time_per_job, [run.task for run in chosen]))
+        tasks = [run.task._replace(batch_jobs=batch_jobs) for run in chosen]
+        outcomes = list(executor.run(time_per_job, tasks))
     times_s = [done.result for done in outcomes if done.result is not None]
     errors = (f"{name_of(chosen[done.index])}: {done.error}" for done in outcomes if done.error)
     return times_s, next(errors, "")
@@ -74,8 +78,18 @@ class _Enough(Exception):  # noqa: N818 - no error: ends the simulation of a sam
     """The simulation of a sample has taken long enough."""
 
 
+def _stop_at_once(now_s: float, ended: int, of: int) -> None:
+    raise _Enough
+
+
 def time_per_job(task: RunTask, files: InputFiles) -> float:
-    """Simulate the begin of a run, and return the time per job, s."""
+    """Simulate the begin of a run, and return the time per job, s.
+
+    The time to load the compiled engine is not part of it.
+    """
+    if is_compiled(task):
+        with suppress(_Enough):
+            simulate(task, files, task.base, _stop_at_once)
     began_s = time.perf_counter()
     over = jobs = 0
 

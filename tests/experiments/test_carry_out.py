@@ -264,7 +264,7 @@ def test_short_compiled_runs_need_no_workers(
         return run(pool, function, tasks)
 
     monkeypatch.setattr(WorkerPool, "run", counted)
-    monkeypatch.setattr("hpcosim_experiments.carry_out.is_short", lambda _: True)
+    monkeypatch.setattr("hpcosim_experiments.carry_out.is_compiled", lambda *_: True)
     monkeypatch.setattr("hpcosim_experiments.carry_out.START_S", start_s)
     done, _, _ = carry_out(path, tmp_path / "here", executor=Local())
     assert len(by_workers) == (0 if start_s else 8)

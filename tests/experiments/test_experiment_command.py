@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hpcosim_experiments.runs.task import RunTask, simulate
 from support.commands import invoke
 from support.experiments import EXPERIMENT, carry_out, write
 
@@ -57,6 +59,21 @@ def test_a_dry_run_uses_the_times_of_stored_runs() -> None:
     done = invoke("experiment", "study.yaml", "--dry-run")
     assert "study: 12 runs; 8 stored results are used; 4 runs to simulate\n" in done.out
     assert done.out.endswith("from the time per job of 8 stored runs\n")
+
+
+def test_a_dry_run_simulates_samples_with_the_engine_of_the_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The engine depends on the number of jobs of all runs."""
+    counts = set()
+
+    def counted(task: RunTask, *more: Any) -> Any:
+        counts.add(task.batch_jobs)
+        return simulate(task, *more)
+
+    monkeypatch.setattr("hpcosim_experiments.estimate.simulate", counted)
+    assert invoke("experiment", "study.yaml", "--dry-run").status == 0
+    assert counts == {240}
 
 
 def test_a_value_of_the_command_line_applies_to_all_runs() -> None:

@@ -22,7 +22,7 @@ from hpcosim_scenarios.model.file import TRACES, with_files
 from hpcosim_scenarios.model.jobs import FEW_JOBS, SourceCache
 from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scenario
-from hpcosim_scenarios.running.engine import MANY_JOBS, engine_of
+from hpcosim_scenarios.running.engine import engine_of
 from hpcosim_scenarios.running.in_process import Report, ignore
 from hpcosim_scenarios.running.library import load_with
 from hpcosim_scenarios.running.policies import Chosen
@@ -103,15 +103,21 @@ class RunTask(NamedTuple):
     batch_jobs: int = 0
 
 
-def is_short(task: RunTask) -> bool:
-    """Return whether the compiled engine simulates a run of few jobs; its files are in place."""
+def is_compiled(task: RunTask, most_jobs: int | None = None) -> bool:
+    """Return whether the compiled engine simulates a run in this process.
+
+    Args:
+        task: the run, whose files are in place.
+        most_jobs: number of jobs above which the answer is no; None: no limit.
+    """
     scenario = msgspec.json.decode(task.scenario, type=Scenario)
     try:
         loaded = load_with(scenario, Path(), _SOURCES.jobs(scenario, Path()))
     except HpcosimError:  # a file has changed, which the run reports
         return False
-    choice = engine_of(loaded, task.chosen, task.batch_jobs)
-    return choice.is_compiled and len(loaded.jobs) <= MANY_JOBS
+    if most_jobs is not None and len(loaded.jobs) > most_jobs:
+        return False
+    return engine_of(loaded, task.chosen, task.batch_jobs).is_compiled
 
 
 def run_task(task: RunTask, files: InputFiles) -> Simulated:
