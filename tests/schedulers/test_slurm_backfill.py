@@ -89,6 +89,17 @@ def test_job_for_one_node_starts_on_one_whatever_its_request_allows() -> None:
     assert nodes == [0]
 
 
+def test_job_that_fits_only_on_nodes_without_a_switch_is_refused() -> None:
+    """Nodes without a switch take no part in a topology, so no job waits for them for ever."""
+    platform = Platform(
+        (NodeGroup(3, (Processor(2),)),), switches=(Switch(name="s", nodes=((0, 1),)),)
+    )
+    jobs = [JobSpec(1, 0, 10, 20, 4, "cores"), JobSpec(2, 0, 10, 20, 5, "cores")]
+    [(_, _, first, _), (_, _, second, _)] = play(platform, jobs, {})
+    assert (first, second) == ([0, 1], [])
+
+
+
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(Waiting, min_size=4, max_size=40))

@@ -257,7 +257,7 @@ class Future:
         self._offered_now: dict[tuple[object, int], Ints] = {}
         self._offers: dict[tuple[object, int], Offers] = {}
         self._needed: dict[object, int] = {}
-        self._one_core = order.largest == 1
+        self._one_core = order.largest == 1 and order.all_on_leaves
         self._free: list[NodeSet] = []  # free nodes of one core by number of ended jobs
 
     @property
@@ -453,7 +453,7 @@ class Future:
 
     def _counts_only(self, candidate: Candidate) -> bool:
         """Return whether a job fits wherever the numbers of cores and nodes are sufficient."""
-        return candidate.counts_only or (candidate.alone and self._order.all_on_leaves)
+        return self._order.all_on_leaves and (candidate.counts_only or candidate.alone)
 
     def _sufficient(
         self, candidate: Candidate, nodes: NodeSet, ended: int
