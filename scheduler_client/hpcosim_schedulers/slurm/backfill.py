@@ -295,9 +295,9 @@ class _BackfillPass:
     def _last_that_could_start(self, end: int) -> int:
         """Return the number of the last job before `end` that could start now; -1: none.
 
-        What a pass starts or plans only takes nodes away, so that a job that could not start before
-        cannot either. The plan of later jobs has no effect. A pass that is to plan all considers
-        all.
+        What a pass starts or plans only takes nodes away and adds to what limits count, so that a
+        job that could not start before cannot either. The plan of later jobs has no effect. A pass
+        that is to plan all considers all.
         """
         if self._settings.plans_all:
             return end - 1
@@ -307,7 +307,7 @@ class _BackfillPass:
             candidate = self._candidates[number]
             if candidate.job.cores <= cores:
                 nodes = space.free_during(now, now + candidate.limit)[0] & candidate.suitable
-                if self._free.fits(candidate, nodes):
+                if self._free.fits(candidate, nodes) and not self._context.held(candidate):
                     return number
         return -1
 
