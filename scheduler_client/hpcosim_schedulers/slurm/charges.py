@@ -49,6 +49,8 @@ class Usage:
 
     Attributes:
         amounts: float64[rows, columns], in units times seconds.
+        decays: bool[rows, 1], whether each row decays.
+        decay_per_s: what is left of usage after a second.
         last_s: time of the last calculation, simulated seconds.
     """
 
@@ -58,9 +60,8 @@ class Usage:
         self._start_s = start_s
         self._period_s = settings.calc_period_s
         half_life_s = settings.decay_half_life_s
-        self._decay_per_s = max(1.0 - 0.693 / half_life_s, 0.0) if half_life_s else 1.0
-        self._decays: Floats = np.zeros((0, 1))  # base of the decay per second of each row
-        self._decays_of_period = self._decays  # decay in a period of each row
+        self.decay_per_s = max(1.0 - 0.693 / half_life_s, 0.0) if half_life_s else 1.0
+        self.decays: Bools = np.zeros((0, 1), dtype=np.bool_)
         self._rates: Floats = np.zeros((0, columns))  # of jobs that ran at `last_s`
         self._running: dict[int, _Charge] = {}
         self._fresh: dict[int, None] = {}  # jobs that started after `last_s`
@@ -82,9 +83,7 @@ class Usage:
         row = np.zeros((1, self.amounts.shape[1]))
         self._rates = np.vstack((self._rates, row))
         self.amounts = np.vstack((self.amounts, row))
-        base = self._decay_per_s if decays else 1.0
-        self._decays = np.vstack((self._decays, [[base]]))
-        self._decays_of_period = self._decays**self._period_s
+        self.decays = np.vstack((self.decays, [[decays]]))
         return len(self.amounts) - 1
 
     def start(self, job_id: int, rows: Sequence[int], rates: Sequence[float], at_s: float) -> None:
@@ -123,17 +122,15 @@ class Usage:
 
     def _calculate(self, count: int) -> None:
         """Make `count` calculations at once; only one if jobs started since the last."""
-        decay = self._decays_of_period
-        added = self._rates * self._period_s * decay
+        decay = math.pow(self.decay_per_s, self._period_s)
+        added = self._rates * self._period_s * np.where(self.decays, decay, 1.0)
         if count > 1:
-            repeated = np.full(decay.shape, float(count))  # 1 + decay + decay**2 + ...
-            np.divide(1.0 - decay**count, 1.0 - decay, out=repeated, where=decay < 1.0)
-            added *= repeated
-        self.amounts *= decay if count == 1 else decay**count
+            added *= np.where(self.decays, times_decayed(decay, count), float(count))
+        self.amounts *= np.where(self.decays, math.pow(decay, count), 1.0)
         self.amounts += added
         self._calculations += count
         at_s = self._start_s + self._calculations * self._period_s
-        for job_id in list(self._fresh):
+        for job_id in sorted(self._fresh):
             charge = self._running[job_id]
             if charge.since_s < at_s:
                 self._add(charge, at_s)
@@ -145,8 +142,15 @@ class Usage:
         """Add the usage of a job since the last calculation, decayed by that time."""
         ran_s = until_s - max(charge.since_s, self.last_s)
         if ran_s > 0:
-            decay = self._decays[charge.rows] ** ran_s
+            decay = np.where(self.decays[charge.rows], math.pow(self.decay_per_s, ran_s), 1.0)
             self.amounts[charge.rows] += charge.rates * ran_s * decay
+
+
+def times_decayed(decay: float, count: int) -> float:
+    """Return 1 + decay + decay**2 + ..., `count` terms."""
+    if decay < 1.0:
+        return (1.0 - math.pow(decay, count)) / (1.0 - decay)
+    return float(count)
 
 
 def reset_times(period: ResetPeriod, start_time: str, after_s: float) -> Iterator[float]:
@@ -322,6 +326,7 @@ class ShareTree:
         shares: float64[n]; 0 where they are `parent`.
         competes: bool[n], whether the association has shares of its own.
         is_user: bool[n].
+        children: those that compete below each association, ascending.
     """
 
     def __init__(self, associations: Associations) -> None:
@@ -343,10 +348,10 @@ class ShareTree:
         level = level_shares[self.parent[1:]]
         np.divide(self.shares[1:], level, out=self._share_of_level[1:], where=level > 0)
         self._user: list[bool] = self.is_user.tolist()
-        self._children: list[list[int]] = [[] for _ in nodes]
+        self.children: list[list[int]] = [[] for _ in nodes]
         for number, parent in enumerate(self.parent.tolist()):
             if number and (self.competes[number] or self.is_user[number]):
-                self._children[parent].append(number)
+                self.children[parent].append(number)
 
     def level_fair_share(self, totals: Floats) -> Floats:
         """Return the level fair-share of each association, float64[n].
@@ -442,7 +447,7 @@ class ShareTree:
 
     def _competitors(self, accounts: Sequence[int]) -> list[int]:
         """Return the users and accounts that compete below the given accounts."""
-        return [number for each in accounts for number in self._children[each]]
+        return [number for each in accounts for number in self.children[each]]
 
 
 def _ratio(

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, KeysView
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from hpcosim_client.job import Job
 from hpcosim_client.view import View
@@ -114,8 +114,38 @@ ROUNDING = 1e-9
 """Relative rounding error of sums of shares of devices."""
 
 
-Amount = Callable[[float], float]
-"""Returns what the running jobs of a group have at a time, simulated seconds."""
+class Amount(NamedTuple):
+    """What there is of what a limit concerns, apart from the job; see `Limits.present`.
+
+    Attributes:
+        what: `nothing`; of the jobs of a group `running` and `submitted`, their number, `tres`,
+            what the running ones have of a TRES, and `minutes`, the TRES-minutes that they may
+            still use; `used` and `used_minutes`, decayed usage in seconds and minutes, infinity
+            from the limit on; `planned`, used minutes and those that the running jobs may still
+            use; `unfair`, the fair-share factor of an association with the opposite sign.
+        group: the group of jobs.
+        tres: name of the TRES.
+        number: row of the usage, or number of the association.
+    """
+
+    what: Literal[
+        "nothing",
+        "running",
+        "submitted",
+        "tres",
+        "minutes",
+        "used",
+        "used_minutes",
+        "planned",
+        "unfair",
+    ]
+    group: GroupKey = ()
+    tres: str = ""
+    number: int = -1
+
+
+NOTHING = Amount("nothing")
+"""Of a limit that concerns the job alone."""
 
 
 class Check(NamedTuple):
@@ -123,7 +153,7 @@ class Check(NamedTuple):
 
     Attributes:
         name: name of the limit, and the TRES if it is one; the first source of a limit counts.
-        running: returns what there is without the job.
+        present: what there is without the job.
         own: what the job adds.
         limit: the limit.
         alone: the amount for the job alone, for `deny_on_limit`.
@@ -131,25 +161,20 @@ class Check(NamedTuple):
 
     name: tuple[str, ...]
     reason: str
-    running: Amount
+    present: Amount
     own: float
     limit: float
     alone: float
 
-    def holds(self, now_s: float) -> bool:
-        """Return whether the limit holds the job."""
-        return self.running(now_s) + self.own > self.limit + abs(self.limit) * ROUNDING
+    @property
+    def most(self) -> float:
+        """The limit with rounding errors."""
+        return self.limit + abs(self.limit) * ROUNDING
 
     @property
     def denies(self) -> bool:
         """Whether the job alone exceeds the limit."""
-        return self.alone > self.limit + abs(self.limit) * ROUNDING
-
-
-def nothing(now_s: float) -> float:
-    """Return 0: a limit concerns the job alone."""
-    del now_s
-    return 0.0
+        return self.alone > self.most
 
 
 class Wanted(NamedTuple):
@@ -183,49 +208,48 @@ def of_one_job(owner: str, rules: Limited, wanted: Wanted) -> Iterator[Check]:
     if rules.max_wall_s is not None:
         reason = f"{owner}MaxWallDurationPerJobLimit"
         requested_s = wanted.requested_s
-        yield Check(("max_wall",), reason, nothing, requested_s, rules.max_wall_s, requested_s)
+        yield Check(("max_wall",), reason, NOTHING, requested_s, rules.max_wall_s, requested_s)
     for name, limit in rules.max_tres_per_job.items():
         own, reason = wanted.amount(name), reasons.per_job(owner, name)
-        yield Check(("max_tres", name), reason, nothing, own, limit, own)
+        yield Check(("max_tres", name), reason, NOTHING, own, limit, own)
     for name, limit in rules.max_tres_per_node.items():
         own, reason = wanted.amount(name) / wanted.tres["node"], reasons.per_node(owner, name)
-        yield Check(("max_node_tres", name), reason, nothing, own, limit, own)
+        yield Check(("max_node_tres", name), reason, NOTHING, own, limit, own)
     if wanted.safe:
         for name, limit in rules.max_tres_mins_per_job.items():
             own, reason = wanted.minutes(name), reasons.minutes_per_job(owner, name)
-            yield Check(("max_tres_mins", name), reason, nothing, own, limit, own)
+            yield Check(("max_tres_mins", name), reason, NOTHING, own, limit, own)
 
 
 def of_group(
-    owner: str, rules: Limited, group: Group, used: Callable[[str], float], wanted: Wanted
+    owner: str, rules: Limited, group: GroupKey, row: int, wanted: Wanted
 ) -> Iterator[Check]:
     """Yield the limits of all jobs of an association or a QOS together, except of their number.
 
     Args:
         owner: `Assoc` or `QOS`.
-        used: returns decayed usage in TRES-seconds by TRES, and `wall`.
+        row: row of its usage.
     """
     if (most_s := rules.grp_wall_s) is not None:
-        wall = partial(_reached, partial(used, "wall"), most_s)
+        wall = Amount("used", group, "wall", row)
         yield Check(("grp_wall",), f"{owner}GrpWallLimit", wall, 0.0, most_s, 0.0)
     for name, limit in rules.grp_tres_mins.items():
-        own, running = 0.0, partial(_reached, partial(_minutes, used, name), limit)
-        if wanted.safe:
-            own, running = wanted.minutes(name), partial(_planned, used, group, name)
+        own = wanted.minutes(name) if wanted.safe else 0.0
+        present = Amount("planned" if wanted.safe else "used_minutes", group, name, row)
         reason = reasons.group_minutes(owner, name)
-        yield Check(("grp_tres_mins", name), reason, running, own, limit, wanted.minutes(name))
+        yield Check(("grp_tres_mins", name), reason, present, own, limit, wanted.minutes(name))
     yield from with_running(
         "grp_tres_run_mins",
         rules.grp_tres_run_mins,
         lambda name: reasons.group_minutes(owner, name, running=True),
-        group.run_minutes,
+        Amount("minutes", group),
         wanted.minutes,
     )
     yield from with_running(
         "grp_tres",
         rules.grp_tres,
         lambda name: reasons.group(owner, name),
-        group.amount,
+        Amount("tres", group),
         wanted.amount,
     )
 
@@ -234,43 +258,27 @@ def with_running(
     kind: str,
     most: Tres,
     reason: Callable[[str], str],
-    running: Callable[[str, float], float],
+    present: Amount,
     own: Callable[[str], float],
 ) -> Iterator[Check]:
     """Yield limits on what the running jobs of a group have together with a job, by TRES.
 
     Args:
-        running: returns the amount of the running jobs at a time.
+        present: what the running jobs have, for any TRES.
         own: returns the amount of the job; 0: the limit does not concern it.
     """
     for name, limit in most.items():
         alone = own(name)
         if alone:
-            yield Check((kind, name), reason(name), partial(running, name), alone, limit, alone)
+            of_tres = present._replace(tres=name)
+            yield Check((kind, name), reason(name), of_tres, alone, limit, alone)
 
 
 def least(qos: Qos, wanted: Wanted) -> Iterator[Check]:
     """Yield the least TRES of a job of a QOS."""
     for name, limit in qos.min_tres_per_job.items():
         own = -wanted.amount(name)
-        yield Check(("min_tres", name), reasons.least(name), nothing, own, -limit, own)
-
-
-def _reached(used: Callable[[], float], limit: float, now_s: float) -> float:
-    """Return an amount that exceeds the limit as soon as the usage has reached it."""
-    del now_s
-    amount = used()
-    return math.inf if amount >= limit else amount
-
-
-def _minutes(used: Callable[[str], float], name: str) -> float:
-    """Return used TRES-minutes."""
-    return used(name) / 60.0
-
-
-def _planned(used: Callable[[str], float], group: Group, name: str, now_s: float) -> float:
-    """Return used TRES-minutes, and those that the running jobs may still use."""
-    return _minutes(used, name) + group.run_minutes(name, now_s)
+        yield Check(("min_tres", name), reasons.least(name), NOTHING, own, -limit, own)
 
 
 SCALED = frozenset({"grp_tres", "max_tres", "max_node_tres"})
@@ -294,15 +302,16 @@ class Limits:
         charges: usage and associations, with the TRES of `counted_tres`.
 
     Attributes:
+        active: whether limits of associations and QOS are enforced.
         depend_on_usage: whether a limit concerns decayed usage.
     """
 
     def __init__(self, site: SiteSettings, platform: Platform, charges: Charges) -> None:
         self._site, self._charges = site, charges
         self._partitions = PartitionLimits(site, platform, charges)
-        self._active = not {"limits", "safe"}.isdisjoint(site.enforce)
+        self.active = not {"limits", "safe"}.isdisjoint(site.enforce)
         self._safe = "safe" in site.enforce
-        self.depend_on_usage = self._active and (
+        self.depend_on_usage = self.active and (
             any(rule.grp_tres_mins or rule.grp_wall_s is not None for rule in _all_rules(site))
             or any(qos.usage_threshold is not None for qos in site.qos.values())
         )
@@ -317,7 +326,7 @@ class Limits:
     def update(self, view: View) -> None:
         """Count the jobs that started, ended or wait again since the last call."""
         self._given_up.difference_update(job.job_id for job in view.arrived)
-        if not self._active:
+        if not self.active:
             return
         for job in view.left:
             self._running.discard(job.job_id)
@@ -336,35 +345,44 @@ class Limits:
 
     def refusal(self, job: Job, view: View) -> str:
         """Return the reason for which a job is refused at its submission; empty: none."""
+        if reason := self.not_allowed(job):
+            return reason
+        association = self._charges.association(job)
+        if not self.active or association is None:
+            return ""
+        submitted = tuple(self.submitted(job, association))
+        if self._first_that_holds(submitted, view.now_s):
+            self._forget_cancelled(view)
+            if reason := self._first_that_holds(submitted, view.now_s):
+                return reason
+        return self.denied(job)
+
+    def not_allowed(self, job: Job) -> str:
+        """Return why a job is refused whatever other jobs there are; empty: it is not."""
         association = self._charges.association(job)
         if association is None:
             return "InvalidAccount"
         if self._wrong_qos(job, association):
             return "InvalidQOS"
-        if reason := self._partitions.refusal(job):
-            return reason
-        if not self._active:
-            return ""
-        if any(check.holds(view.now_s) for check in self._submitted(job, association)):
-            self._forget_cancelled(view)
-        for check in self._submitted(job, association):
-            if check.holds(view.now_s):
-                return check.reason
+        return self._partitions.refusal(job)
+
+    def denied(self, job: Job) -> str:
+        """Return the limit that a job alone exceeds, for `deny_on_limit`; empty: none."""
         if any("deny_on_limit" in self._site.qos[name].flags for name in self._charges.qos_of(job)):
-            for check in self._checks(job, ""):
+            for check in self.checks(job, ""):
                 if check.denies:
                     return check.reason
         return ""
 
     def submit(self, job: Job) -> None:
         """Count a job that was not refused; a job that is counted already is not again."""
-        if self._active and job.job_id not in self._groups.jobs:
-            self._groups.submit(job.job_id, self._keys(job, ""))
+        if self.active and job.job_id not in self._groups.jobs:
+            self._groups.submit(job.job_id, self.keys(job, ""))
 
     def start(self, job: Job) -> None:
         """Count a job that starts."""
         self._of.pop(job.job_id, None)
-        if self._active:
+        if self.active:
             self._running.add(job.job_id)
             tres = self._charges.tres_of.of_job(job)
             self._groups.start(job.job_id, tres, job.start_s + job.requested_s)
@@ -376,7 +394,7 @@ class Limits:
             partition: the partition that is tried; empty: the job's first.
         """
         known = self._known(job, partition)
-        return known.reason or known.first_that_holds(now_s)
+        return known.reason or self._first_that_holds(known.checks, now_s)
 
     def give_up(self, view: View, misfit: Callable[[Job, str], str] = lambda *_: "") -> bool:
         """Give the waiting jobs up if nothing runs and a limit holds each of them for ever.
@@ -419,12 +437,47 @@ class Limits:
         """Return whether a limit holds a job for ever if no other job runs."""
         if check.name[0] in OF_USAGE:
             lasting = not self._usage_falls or check.limit <= 0.0 or (self._safe and check.denies)
-            return check.holds(now_s) and lasting
+            return self.holds(check, now_s) and lasting
         return check.denies
+
+    def of_partition(self, job: Job, partition: str = "") -> str:
+        """Return the reason for which a partition holds a job for ever; empty: none."""
+        return self._partitions.held(job, partition)
 
     def held_by_account(self, job: Job, now_s: float, partition: str = "") -> str:
         """Return the name of the limit of an association or QOS that holds a job; empty: none."""
-        return self._known(job, partition).first_that_holds(now_s)
+        return self._first_that_holds(self._known(job, partition).checks, now_s)
+
+    def present(self, check: Check, now_s: float) -> float:
+        """Return the amount of what a limit concerns at a time, without the job."""
+        present = check.present
+        what, tres, row = present.what, present.tres, present.number
+        if what == "nothing":
+            return 0.0
+        group = self._groups[present.group]
+        if what == "running":
+            return group.running
+        if what == "submitted":
+            return group.submitted
+        if what == "tres":
+            return group.tres.get(tres, 0.0)
+        if what == "minutes":
+            return group.run_minutes(tres, now_s)
+        if what == "planned":
+            return self._used(row, tres) / 60.0 + group.run_minutes(tres, now_s)
+        if what == "unfair":
+            return -(0.0 if row < 0 else float(self._charges.fair_share()[row]))
+        used = self._used(row, tres)
+        used = used if what == "used" else used / 60.0
+        return math.inf if used >= check.limit else used
+
+    def holds(self, check: Check, now_s: float) -> bool:
+        """Return whether a limit holds a job."""
+        return self.present(check, now_s) + check.own > check.most
+
+    def _first_that_holds(self, checks: Iterable[Check], now_s: float) -> str:
+        """Return the reason of the first limit that holds a job; empty: none does."""
+        return next((check.reason for check in checks if self.holds(check, now_s)), "")
 
     def _known(self, job: Job, partition: str) -> _Held:
         """Return what may hold a waiting job; only its request and its time limit decide it."""
@@ -432,11 +485,11 @@ class Limits:
         if known is None or known.request is not job.request or known.limit_s != job.requested_s:
             known = self._of[job.job_id] = _Known(job.request, job.requested_s, {})
         if partition not in known.held:
-            checks = tuple(self._checks(job, partition)) if self._active else ()
+            checks = tuple(self.checks(job, partition)) if self.active else ()
             known.held[partition] = _Held(self._partitions.held(job, partition), checks)
         return known.held[partition]
 
-    def _checks(self, job: Job, partition: str) -> Iterator[Check]:
+    def checks(self, job: Job, partition: str) -> Iterator[Check]:
         """Yield the limits of a job, the first source of each limit only."""
         tres = self._charges.tres_of.of_job(job, partition)
         wanted = Wanted(tres, job.requested_s, self._safe)
@@ -457,24 +510,26 @@ class Limits:
 
     def _of_qos(self, name: str, job: Job, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of a QOS."""
-        qos, group = self._site.qos[name], self._groups["qos", name]
-        used = partial(self._used, self._charges.qos_rows[name])
-        yield from jobs("grp_jobs", "QOSGrpJobsLimit", group.running, qos.grp_jobs)
-        user = self._groups["qos", name, "user", job.user]
-        account = self._groups["qos", name, "account", job.account]
-        most = qos.max_jobs_per_account
-        yield from jobs("max_jobs_per_account", "MaxJobsPerAccount", account.running, most)
-        most = qos.max_jobs_per_user
-        yield from jobs("max_jobs", "QOSMaxJobsPerUserLimit", user.running, most)
+        qos, group = self._site.qos[name], ("qos", name)
+        present = Amount("running", group)
+        yield from jobs("grp_jobs", "QOSGrpJobsLimit", present, qos.grp_jobs)
+        user, account = (*group, "user", job.user), (*group, "account", job.account)
+        present, most = Amount("running", account), qos.max_jobs_per_account
+        yield from jobs("max_jobs_per_account", "MaxJobsPerAccount", present, most)
+        present, most = Amount("running", user), qos.max_jobs_per_user
+        yield from jobs("max_jobs", "QOSMaxJobsPerUserLimit", present, most)
         if "enforce_usage_threshold" in qos.flags and qos.usage_threshold is not None:
-            below = partial(self._below, self._charges.association(job))
-            yield Check(("thres",), "QOSUsageThreshold", below, 0.0, -qos.usage_threshold, -1.0)
-        yield from of_group("QOS", qos, group, used, wanted)
+            association = self._charges.association(job)
+            unfair = Amount("unfair", number=-1 if association is None else association)
+            yield Check(("thres",), "QOSUsageThreshold", unfair, 0.0, -qos.usage_threshold, -1.0)
+        yield from of_group("QOS", qos, group, self._charges.qos_rows[name], wanted)
         yield from of_one_job("QOS", qos, wanted)
         yield from self._of_members(qos, account, user, wanted)
         yield from least(qos, wanted)
 
-    def _of_members(self, qos: Qos, account: Group, user: Group, wanted: Wanted) -> Iterator[Check]:
+    def _of_members(
+        self, qos: Qos, account: GroupKey, user: GroupKey, wanted: Wanted
+    ) -> Iterator[Check]:
         """Yield the limits of a QOS on the running jobs of an account and of a user."""
         for group, of, tres, minutes in (
             (
@@ -487,31 +542,28 @@ class Limits:
         ):
             reason = reasons.per_account if of == "Account" else reasons.per_user
             kind = f"{of.lower()}_tres"
-            yield from with_running(kind, tres, reason, group.amount, wanted.amount)
+            yield from with_running(kind, tres, reason, Amount("tres", group), wanted.amount)
             yield from with_running(
                 f"{of}_mins",
                 minutes,
                 partial(reasons.run_minutes, of),
-                group.run_minutes,
+                Amount("minutes", group),
                 wanted.minutes,
             )
 
     def _of_associations(self, association: int, wanted: Wanted) -> Iterator[Check]:
         """Yield the limits of an association and of the accounts above it."""
         effective = self._charges.associations.effective(association)
-        own = self._groups["assoc", association]
-        yield from jobs("max_jobs", "AssocMaxJobsLimit", own.running, effective.max_jobs)
+        present = Amount("running", ("assoc", association))
+        yield from jobs("max_jobs", "AssocMaxJobsLimit", present, effective.max_jobs)
         yield from of_one_job("Assoc", effective, wanted)
         for number in self._charges.associations.ancestors(association):
-            rules = self._charges.associations.nodes[number].rules
-            group, used = (
-                self._groups["assoc", number],
-                partial(self._used, self._charges.rows[number]),
-            )
-            yield from jobs("grp_jobs", "AssocGrpJobsLimit", group.running, rules.grp_jobs)
-            yield from of_group("Assoc", rules, group, used, wanted)
+            rules, group = self._charges.associations.nodes[number].rules, ("assoc", number)
+            present = Amount("running", group)
+            yield from jobs("grp_jobs", "AssocGrpJobsLimit", present, rules.grp_jobs)
+            yield from of_group("Assoc", rules, group, self._charges.rows[number], wanted)
 
-    def _submitted(self, job: Job, association: int) -> Iterator[Check]:
+    def submitted(self, job: Job, association: int) -> Iterator[Check]:
         """Yield the limits on the number of waiting and running jobs."""
         seen: set[tuple[str, ...]] = set()
         for name in self._charges.qos_of(job):
@@ -545,10 +597,10 @@ class Limits:
             yield from self._submit("grp", "AssocGrpSubmitJobsLimit", ("assoc", number), most)
 
     def _submit(self, name: str, reason: str, key: GroupKey, limit: int | None) -> Iterator[Check]:
-        return jobs(name, reason, self._groups[key].submitted, limit)
+        return jobs(name, reason, Amount("submitted", key), limit)
 
-    def _keys(self, job: Job, partition: str) -> Iterator[GroupKey]:
-        """Yield the groups of a job."""
+    def keys(self, job: Job, partition: str) -> Iterator[GroupKey]:
+        """Yield the groups of a job, each once."""
         association = self._charges.association(job, partition)
         if association is not None:
             for number in self._charges.associations.ancestors(association):
@@ -565,11 +617,6 @@ class Limits:
         if column is None:
             column = WALL + 1 + self._charges.tres.index(tres)
         return float(self._charges.usage.amounts[row, column])
-
-    def _below(self, association: int | None, now_s: float) -> float:
-        """Return the fair-share factor of an association with the opposite sign."""
-        del now_s
-        return -(0.0 if association is None else float(self._charges.fair_share()[association]))
 
     def _wrong_qos(self, job: Job, association: int) -> bool:
         """Return whether a job may not use its QOS, or must name a reservation for it."""
@@ -611,13 +658,6 @@ class _Held(NamedTuple):
     reason: str
     checks: tuple[Check, ...]
 
-    def first_that_holds(self, now_s: float) -> str:
-        """Return the reason of the first limit that holds the job; empty: none does."""
-        for check in self.checks:
-            if check.holds(now_s):
-                return check.reason
-        return ""
-
 
 class _Known(NamedTuple):
     """What may hold a waiting job, by partition, and what decides it."""
@@ -636,27 +676,22 @@ class Group:
     tres: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     held: dict[int, Tres] = field(default_factory=dict)
 
-    def running(self, now_s: float) -> float:
-        """Return the number of running jobs."""
-        del now_s
+    @property
+    def running(self) -> int:
+        """The number of running jobs."""
         return len(self.ends_s)
 
-    def submitted(self, now_s: float) -> float:
-        """Return the number of waiting and running jobs."""
-        return len(self.waiting) + self.running(now_s)
-
-    def amount(self, tres: str, now_s: float) -> float:
-        """Return the amount of a TRES that all running jobs have."""
-        del now_s
-        return self.tres.get(tres, 0.0)
+    @property
+    def submitted(self) -> int:
+        """The number of waiting and running jobs."""
+        return len(self.waiting) + self.running
 
     def run_minutes(self, tres: str, now_s: float) -> float:
         """Return the TRES-minutes that the running jobs may still use by their requested times."""
-        left = (
-            self.held[job].get(tres, 0.0) * max(end_s - now_s, 0.0)
-            for job, end_s in self.ends_s.items()
-        )
-        return sum(left) / 60.0
+        left = 0.0
+        for job, end_s in self.ends_s.items():
+            left += self.held[job].get(tres, 0.0) * max(end_s - now_s, 0.0)
+        return left / 60.0
 
 
 class Groups:

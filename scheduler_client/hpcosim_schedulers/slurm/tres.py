@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from hpcosim_client.job import Job
 from hpcosim_protocol import JobRequest, Partition, Platform
@@ -13,6 +14,19 @@ from hpcosim_schedulers.slurm.settings import PartitionSettings
 NO_REQUEST = JobRequest()
 GLOBAL = "license/"
 """Prefix of the TRES that belong to no node."""
+
+
+class Part(NamedTuple):
+    """A part of a TRES of a job: an amount for each of its nodes, for each core, or `times`.
+
+    Attributes:
+        of: `node`, `core` or `job`; `memory`: an amount for each MB of memory of its nodes.
+    """
+
+    tres: str
+    amount: float
+    of: str
+    times: int = 1
 
 
 class TresOf:
@@ -65,17 +79,16 @@ class TresOf:
             nodes, cores = len(job.allocation.nodes), job.allocation.cores
         partition = partition or self.partitions_of(job)[0]
         tres = {"cpu": float(cores), "node": float(nodes)}
-        if memory := self._memory(job, request, nodes, cores, partition):
-            tres["mem"] = memory
-        tasks = -(-job.cores // request.cores_per_task)
-        for amounts, factor in (
-            (request.gres_per_node, nodes),
-            (request.gres_per_task, tasks),
-            (request.gres_per_job, 1),
-        ):
-            for name, amount in amounts.items():
-                for own in dict.fromkeys((name, name.partition(":")[0])):
-                    tres[f"gres/{own}"] = tres.get(f"gres/{own}", 0.0) + amount * factor
+        memory = 0.0
+        if request.all_memory:
+            held = () if job.allocation is None else job.allocation.nodes
+            for node in held:
+                memory += self._memory_mb[node]
+        factors = {"node": nodes, "core": cores, "job": 1, "memory": memory}
+        for part in self.parts_of(job, partition):
+            amount = part.amount * (factors[part.of] if part.of != "job" else part.times)
+            if part.tres != "mem" or amount:
+                tres[part.tres] = tres.get(part.tres, 0.0) + amount
         tres |= {f"license/{name}": float(count) for name, count in request.licenses.items()}
         tres["billing"] = self.billing(tres, partition)
         return tres
@@ -91,10 +104,12 @@ class TresOf:
         weighted = {
             name: weight * tres.get(name, 0.0) for name, weight in settings.billing_weights.items()
         }
-        if not self._max_tres:
-            return sum(weighted.values())
-        of_nodes = [each for name, each in weighted.items() if not name.startswith(GLOBAL)]
-        return max(of_nodes, default=0.0) + sum(weighted.values()) - sum(of_nodes)
+        total = of_nodes = most = 0.0  # sums by loops, which `sum` of some Pythons rounds otherwise
+        for name, each in weighted.items():
+            total += each
+            if not name.startswith(GLOBAL):
+                of_nodes, most = of_nodes + each, max(most, each)
+        return most + total - of_nodes if self._max_tres else total
 
     def of_partition(self, partition: str) -> Tres:
         """Return all TRES of the nodes of a partition; of all nodes for an empty name."""
@@ -115,15 +130,25 @@ class TresOf:
         tres["billing"] = self.billing(tres, partition)
         return tres
 
-    def _memory(
-        self, job: Job, request: JobRequest, nodes: int, cores: int, partition: str
-    ) -> float:
+    def parts_of(self, job: Job, partition: str) -> Iterator[Part]:
+        """Yield the parts of the TRES of a job beside cores, nodes, licences and billing."""
+        request = job.request or NO_REQUEST
+        per_core_mb = job.memory_mb or self._default_memory.get(partition, 0.0)
         if request.all_memory:
-            held = () if job.allocation is None else job.allocation.nodes
-            return sum((self._memory_mb[node] for node in held), 0.0)
-        if request.memory_per_node_mb:
-            return request.memory_per_node_mb * nodes
-        return (job.memory_mb or self._default_memory.get(partition, 0.0)) * cores
+            yield Part("mem", 1.0, "memory")
+        elif request.memory_per_node_mb:
+            yield Part("mem", request.memory_per_node_mb, "node")
+        elif per_core_mb:
+            yield Part("mem", per_core_mb, "core")
+        tasks = -(-job.cores // request.cores_per_task)
+        for amounts, of, times in (
+            (request.gres_per_node, "node", 1),
+            (request.gres_per_task, "job", tasks),
+            (request.gres_per_job, "job", 1),
+        ):
+            for name, amount in amounts.items():
+                for own in dict.fromkeys((name, name.partition(":")[0])):
+                    yield Part(f"gres/{own}", amount, of, times)
 
 
 def _overlap(ranges: Iterable[tuple[int, int]], first: int, last: int) -> int:
