@@ -99,7 +99,6 @@ def test_job_that_fits_only_on_nodes_without_a_switch_is_refused() -> None:
     assert (first, second) == ([0, 1], [])
 
 
-
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(Waiting, min_size=4, max_size=40))
