@@ -243,8 +243,13 @@ class _Reading:
 
     def read(self, parse: Parse, comment: str, parse_plain: ParsePlain | None) -> None:
         """Read every line of the file."""
+        ignored = (b"", comment.encode())
         for lines in line_blocks(self._path, comment):
             jobs = parse_plain([raw for _, raw in lines]) if lines and parse_plain else None
+            if jobs is None:
+                # The lines at the head of a log are comments.
+                lines = [each for each in lines if each[1].lstrip()[:1] not in ignored]
+                jobs = parse_plain([raw for _, raw in lines]) if lines and parse_plain else None
             if jobs is not None:
                 self._add(np.array([number for number, _ in lines]), jobs)
             else:
