@@ -29,6 +29,8 @@ COUNT = 3
 
 SCHEDULERS: tuple[tuple[str, Awareness], ...] = (
     ("easy", "aware"),
+    ("easy", "planned"),
+    ("conservative", "planned"),
     ("conservative", "aware"),
     ("fcfs", "aware"),
     ("sjf", "aware"),

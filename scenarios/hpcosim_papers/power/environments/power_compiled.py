@@ -248,6 +248,8 @@ def _update(state: State, power: Any, episode: Any, own: Accounts, code: PowerCo
         episode.now_s = now_s
     _note_waiting(state, power, episode, own)
     for node in range(len(power.nodes)):
+        if state.free[node] == state.nodes[node].capacity:  # no start has switched it on
+            own.power_state[node] = power.nodes[node].state
         seen = own.power_state[node]
         own.wasting_w[node] = 0.0
         if state.nodes[node].busy == 0:

@@ -75,7 +75,6 @@ def supports(task: PowerTask, jobs: JobTable) -> bool:
         permits(task.rules, jobs)
         and task.rules.wake_on_allocation
         and family_of(name, awareness) in PLAY
-        and awareness != "planned"  # it switches nodes on at a call
         and not unsupported(platform, jobs, name, power=MANAGED, awareness=awareness)
         and not unsupported_power(platform, MANAGED)
         and not any(each.switch_on_sd_s or each.switch_off_sd_s for each in states)

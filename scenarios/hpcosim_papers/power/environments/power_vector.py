@@ -44,8 +44,7 @@ class NodePowerVectorEnv(HpcosimVectorEnv[Observation]):
     Where Numba is installed (`pip install 'hpcosim[fast]'`), the compiled engine steps all
     environments in one call; the more environments, the faster. Its first use on a machine compiles
     it, which takes about two minutes. What the compiled engine does not support, such as random
-    times of switching or `planned` reservations, the reference engine simulates, with the same
-    results.
+    times of switching, the reference engine simulates, with the same results.
 
     The information has `action_mask`, int8[num_envs, nodes, 2], and the metrics of the environments
     that `_energy_j` marks.
