@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 pytest.importorskip("gymnasium", reason="environments need the extra rl")
 
+from fuzz.conftest import SEEDS
 from fuzz.test_engines import supported_scenario
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
 from hpcosim_papers.power.environments.power_task import PowerTask, Reward
@@ -27,11 +28,16 @@ from hpcosim_schedulers.power.settings import Awareness
 
 COUNT = 3
 
-SCHEDULERS: tuple[tuple[str, Awareness], ...] = (
+AWARE: tuple[tuple[str, Awareness], ...] = (
     ("easy", "aware"),
     ("easy", "planned"),
     ("conservative", "planned"),
     ("conservative", "aware"),
+)
+"""The schedulers of the first seeds: one family, because each takes minutes to compile."""
+
+SCHEDULERS: tuple[tuple[str, Awareness], ...] = (
+    *AWARE,
     ("fcfs", "aware"),
     ("sjf", "aware"),
     ("fcfs", "unaware"),
@@ -65,7 +71,7 @@ def random_task(seed: int) -> dict[str, Any]:
         for job in drawn["workload"]["inline"]:
             job.pop("placement", None)
     scenario = msgspec.convert(drawn, Scenario)
-    name, awareness = random.choice(SCHEDULERS)
+    name, awareness = random.choice(AWARE if seed < SEEDS else SCHEDULERS)
     scheduler = partial(make_policy, name, awareness)
     task = PowerTask(
         scenario.platform,
@@ -107,7 +113,7 @@ def differences(how: dict[str, Any], seed: int) -> str:
                 metrics = ("energy_j", "edp_js", "makespan_s")
                 pairs |= {name: (info[name][place], own_info[name]) for name in metrics}
             for name, (one, other) in pairs.items():
-                if one != other:
+                if str(one) != str(other):  # also where both are NaN
                     return f"{name} of environment {place} at step {step}: {one!r}, {other!r}"
         actions = rng.integers(0, 2, size=(COUNT, how["task"].platform.node_count))
         if rng.random() < 0.5:  # nodes that stay on let jobs run
