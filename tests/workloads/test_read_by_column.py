@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,24 @@ def test_cqsim_lines_by_column_are_those_one_by_one(
         by_column = read()
         patch.setattr(cqsim, "_parse_plain", lambda lines: None)
         assert by_column == read()
+
+
+def test_no_line_is_lost_if_reading_fails_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a file on a network; the file is read again from the first line not seen."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"".join(b"%d\n" % number for number in range(100)))
+    by_block = log_file._blocks
+
+    def failing(path: Path, comment: str) -> Iterator[list[bytes]]:
+        yield next(by_block(path, comment))
+        raise OSError
+
+    monkeypatch.setattr(log_file, "BLOCK_BYTES", 50)
+    monkeypatch.setattr(log_file, "_blocks", failing)
+    read = [line for lines in log_file.line_blocks(path) for line in lines]
+    assert read == [*log_file.numbered_lines(path)]
 
 
 @given(

@@ -45,14 +45,20 @@ def line_blocks(path: Path, comment: str = "") -> Iterator[NumberedLines]:
             done += len(texts)
         return
     except (OSError, EOFError, zlib.error, _LimitError):
-        pass  # `numbered_lines` names the line
+        pass  # `numbered_lines` names the line, if it fails as well
     lines: NumberedLines = []
+    size = 0
     try:
         for numbered in islice(numbered_lines(path, comment), done, None):
             lines.append(numbered)
+            size += len(numbered[1])
+            if size >= BLOCK_BYTES:
+                yield lines
+                lines, size = [], 0
     except WorkloadError:
         yield lines  # an error in these lines is the first one
         raise
+    yield lines  # the file can be read now
 
 
 class _LimitError(Exception):
