@@ -282,7 +282,7 @@ def unsupported(
         if manager_code(power) is not None and family_of(scheduler, awareness) != "aware":
             return "a power manager beside reservations that name nodes"
         if np.minimum(jobs.cores, platform.node_count).sum() > MOST_HELD:
-            return "so many nodes in reservations"
+            return f"reservations with more than {MOST_HELD} nodes in all"
     return ""
 
 

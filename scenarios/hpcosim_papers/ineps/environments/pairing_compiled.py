@@ -678,7 +678,7 @@ def _alone_s(run: Round, row: int, node: int) -> float:
 
 @compiled
 def _mbps(run: Round, row: int, alone_s: float) -> float:
-    """Return the memory bandwidth of each task of a job that takes so long alone."""
+    """Return the memory bandwidth of each task of a job that takes `alone_s` without others."""
     mbps: float = run.own.needs[row].memory_volume_mb / alone_s if alone_s != 0.0 else 0.0
     return mbps
 
@@ -749,7 +749,7 @@ def _option(run: Round, row: int, node: int, option: Any) -> None:
 
 @compiled
 def _start_s(run: Round, cores: int, node: int) -> float:
-    """Return when so many cores of a node are free by the forecast."""
+    """Return when a number of cores of a node is free by the forecast."""
     first, free = run.cluster.nodes[node].first, run.state.free[node]
     last_s, last, now_s = -np.inf, -1, float(run.state.g[0].now_s)
     while cores > free:

@@ -31,15 +31,17 @@ from hpcosim_compiled.state import (
 )
 from hpcosim_compiled.sums import pairwise_sum
 from hpcosim_compiled.waiting import ANY, next_place
+from hpcosim_papers.power.environments import power_task
+from hpcosim_papers.power.environments.power_task import DECIDES
 from hpcosim_schedulers.power import account, features
 from hpcosim_schedulers.power.account import HOUR_S
 from hpcosim_schedulers.power.features import FEATURES, JOBS, JOBS_PER_HOUR
 
-USES = (account, features)
+USES = (account, features, power_task)
 """Modules whose constants are compiled."""
 
-DECIDES, GOES_ON = 0, -3
-"""Actions: carry out a row of `Steps.actions`; go on after `EPISODE.is_short`. See also `BEGIN`."""
+GOES_ON = -3
+"""Action: go on after `EPISODE.is_short`. See also `DECIDES` and `BEGIN`."""
 
 EPISODE = np.dtype(
     [
@@ -211,7 +213,7 @@ def _advance(
 
 @compiled
 def _forget_changes(power: Any) -> None:
-    """Let the array of changes be used again: nobody reads them."""
+    """Forget the changes of power states, which an episode does not record."""
     if power is not None:
         power.g[0].changes = 0
 

@@ -23,6 +23,9 @@ from hpcosim_sim.engine.simulation import Rules
 
 Kind = Literal["shares", "linear"]
 
+DECIDES = 0
+"""Action of an environment of a compiled vector: it carries out the switches of its agent."""
+
 WEEK_S = 7 * 86_400.0
 
 PolicyFactory = Callable[[], Policy]

@@ -22,15 +22,12 @@ from hpcosim_gym.environments.vectors import (
     unless_numba_fails,
 )
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
-from hpcosim_papers.power.environments.power_task import Interval, Reward
+from hpcosim_papers.power.environments.power_task import DECIDES, Interval, Reward
 from hpcosim_schedulers.power.account import EnergyAccount
 from hpcosim_schedulers.power.features import FEATURES, Observation, calendar
 
 if TYPE_CHECKING:
     from hpcosim_papers.power.environments.power_episodes import PowerEpisodes
-
-DECIDES = 0
-"""Action that carries out the switches of an episode."""
 
 
 class NodePowerVectorEnv(HpcosimVectorEnv[Observation]):
