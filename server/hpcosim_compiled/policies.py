@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_compiled.state import CORES, WHOLE_NODES, Ints, ManagerCode, shares_processors
-from hpcosim_protocol import Platform
+from hpcosim_protocol import JobRequest, Platform
+from hpcosim_protocol.features import choices
+from hpcosim_protocol.resources import provides
 from hpcosim_schedulers.heuristics.easy import AGED_S, WINDOW_JOBS
 from hpcosim_schedulers.heuristics.easy import RULES as HEAD_RULES
 from hpcosim_schedulers.heuristics.job_node import JOB_KEYS, parse_job_node
@@ -20,6 +22,9 @@ from hpcosim_schedulers.power.settings import AlwaysOn, Awareness, KeepIdle, Off
 from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_schedulers.power.timeout import spans_s
 from hpcosim_workloads.table import JobTable
+
+if TYPE_CHECKING:
+    from hpcosim_schedulers.slurm.settings import SiteSettings
 
 FAMILIES = {
     **dict.fromkeys(("fcfs", "by-rank", "by-key-now"), "lists"),
@@ -51,16 +56,8 @@ BY_RULE = "easy-"
 AGED = "-aged"
 
 
-FLAGS_OF_SLURM = frozenset({"incr_only", "small_relative_to_time"})
-"""Priority flags that the compiled `slurm` does not support."""
-
 PARAMETERS_OF_SLURM = (
-    "partition_job_depth",
-    "bf_max_job_user",
-    "bf_max_job_user_part",
-    "bf_max_job_part",
-    "bf_max_job_assoc",
-    "bf_job_part_count_reserve",
+    "assoc_limit_stop",
     "bf_min_age_reserve_s",
     "bf_min_prio_reserve",
 )
@@ -205,11 +202,14 @@ def part_of(
     scheduler: str,
     power: PowerSettings = ALWAYS_ON,
     awareness: Awareness = "unaware",
+    settings: Mapping[str, object] = NO_SETTINGS,
     *,
     explains: bool = False,
 ) -> str:
     """Return which part of the engine simulates; each is compiled at its first use."""
     family = family_of(scheduler, awareness)
+    if family == "slurm":
+        return "slurm with rules" if _has_rules(settings) else family
     needs_all = (
         explains
         or manager_code(power) is not None
@@ -268,14 +268,16 @@ def unsupported(
     policy = policy_code(scheduler, awareness)
     if policy is None:
         return f"the scheduler {scheduler}"
-    if platform.partitions or platform.reservations or platform.consumable != ("cores",):
-        return "partitions, reservations and resources other than cores"
-    if len(jobs) == 0 or (jobs.request >= 0).any():
-        return "jobs that require more than cores"
+    if len(jobs) == 0:
+        return "workloads without jobs"
     if (jobs.max_energy_j < np.inf).any() or not np.isfinite(jobs.run_s).all():
         return "jobs with a limit of energy, or without an end"
     if scheduler == "slurm":
         return _unsupported_of_slurm(platform, jobs, settings)
+    if platform.partitions or platform.reservations or platform.consumable != ("cores",):
+        return "partitions, reservations and resources other than cores"
+    if (jobs.request >= 0).any():
+        return "jobs that require more than cores"
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
     if names_nodes(platform, jobs, scheduler, awareness):
@@ -293,20 +295,67 @@ def _unsupported_of_slurm(
     from hpcosim_schedulers.slurm.settings import parse_site
 
     site = parse_site(settings)
-    if site.enforce or site.qos or site.preemption.type != "none" or site.selection.lln:
-        return "limits, QOS, preemption and the choice of the least loaded nodes"
-    if site.priority.weight_fair_share or site.priority.site_factors:
-        return "priorities by fair-share or account"
-    if FLAGS_OF_SLURM.intersection(site.priority.flags):
-        return f"the priority flags {', '.join(sorted(FLAGS_OF_SLURM))}"
+    flags, qos = site.priority.flags, site.qos.values()
+    if site.preemption.type != "none" or site.selection.lln:
+        return "preemption and the choice of the least loaded nodes"
+    if site.priority.weight_fair_share and "no_fair_tree" in flags:
+        return "fair-share without the fair tree"
+    if site.priority.usage_reset_period != "none":
+        return "usage that is reset"
+    if any(each.min_prio_threshold or "no_reserve" in each.flags for each in qos):
+        return "QOS with a least priority, or whose jobs get no reservations"
     if any(getattr(site.scheduler, name) for name in PARAMETERS_OF_SLURM):
         return f"the scheduler parameters {', '.join(PARAMETERS_OF_SLURM)}"
-    if shares_processors(platform) or platform.switches or _weights_differ(platform):
-        return "the scheduler slurm with several processors, switches or weights of nodes"
-    if (jobs.placement != CORES).any() or (jobs.deadline_s < np.inf).any():
-        return "the scheduler slurm with whole nodes, jobs on one node or deadlines"
+    if _limits_for_ever(site):
+        return "limits on usage that does not fall"
+    if platform.reservations or platform.licenses or shares_processors(platform):
+        return "the scheduler slurm with reservations, licences or several processors in a node"
+    if (jobs.deadline_s < np.inf).any():
+        return "the scheduler slurm with deadlines"
+    used = np.unique(jobs.request)
+    for number in used[used >= 0].tolist():
+        if missing := _unsupported_request(jobs.requests[number], platform):
+            return f"jobs with {missing}"
+    several = any("," in jobs.names["partition"][name] for name in np.unique(jobs.partition))
+    if several and any(each.exclusive for each in platform.partitions):
+        return "jobs in several partitions beside partitions for whole nodes"
     return ""
 
 
-def _weights_differ(platform: Platform) -> bool:
-    return len({group.weight for group in platform.nodes}) > 1
+def _has_rules(settings: Mapping[str, object]) -> bool:
+    from hpcosim_compiled.slurm_tables import has_rules
+    from hpcosim_schedulers.slurm.settings import parse_site
+
+    return has_rules(parse_site(settings))
+
+
+def _limits_for_ever(site: SiteSettings) -> bool:
+    """Return whether a limit on past usage may hold a job for ever."""
+    from hpcosim_schedulers.slurm.settings import associations
+
+    rules = (*site.qos.values(), *(each for _, each in associations(site.accounts)))
+    of_usage = [each for each in rules if each.grp_tres_mins or each.grp_wall_s is not None]
+    if not of_usage or {"limits", "safe"}.isdisjoint(site.enforce):
+        return False
+    limits = [most for each in of_usage for most in (*each.grp_tres_mins.values(), each.grp_wall_s)]
+    falls = bool(site.priority.decay_half_life_s)
+    return not falls or "safe" in site.enforce or any(most == 0.0 for most in limits)
+
+
+def _unsupported_request(request: JobRequest, platform: Platform) -> str:
+    """Return what of a request the compiled policy `slurm` does not support; empty: nothing."""
+    if request.hold or request.begin_s is not None or request.dependencies:
+        return "a begin, dependencies or a hold"
+    if request.array_id is not None or request.reservation or request.licenses:
+        return "arrays, reservations or licences"
+    if request.required_nodes or request.switches or request.gres_per_job:
+        return "nodes by name, a number of switches or devices for the whole job"
+    if request.checkpointing is not None:
+        return "checkpoints"
+    if any(choice.counts for choice in choices(request.features)):
+        return "numbers of nodes with a feature"
+    names = [*request.gres_per_node, *request.gres_per_task]
+    devices = {device for group in platform.nodes for device in group.gres}
+    if any(sum(provides(device, name) for name in names) > 1 for device in devices):
+        return "several requests for the same devices"
+    return ""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_compiled.compiler import note_warm, with_sound_cache
+from hpcosim_compiled.job_kinds import kinds_of
 from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
@@ -26,9 +27,13 @@ from hpcosim_compiled.policies import (
     puts_on_first,
     ranks,
 )
+from hpcosim_compiled.slurm_state import Site
+from hpcosim_compiled.slurm_tables import initial_site
 from hpcosim_compiled.state import (
     ALLOCATED,
+    CANCELLED,
     REASONS,
+    REJECTED,
     WAITING,
     Ints,
     State,
@@ -47,7 +52,7 @@ from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_sim.record.periods import PERIOD_CODES
 from hpcosim_sim.record.recording import POWER_STATES, STATES, Owner, Recording
 from hpcosim_sim.record.run_record import RunRecord
-from hpcosim_workloads.table import PLACEMENTS, JobSpec, JobTable
+from hpcosim_workloads.table import JobTable
 
 INSTANTS = 1000
 """Most instants of a call of compiled code; that takes about a millisecond."""
@@ -99,18 +104,21 @@ class CompiledSimulation:
         policy = policy_code(scheduler, awareness)
         assert policy is not None
         self._instants = INSTANTS
-        if scheduler == "slurm":
-            from hpcosim_compiled.slurm import advance_slurm, initial_site
-
-            site = initial_site(platform, jobs, parse_site(settings))
-            self._advance: Callable[..., int] = partial(advance_slurm, policy=site)
-        else:
-            self._advance = partial(ADVANCE[family_of(scheduler, awareness)], policy=policy)
-        self._part = part_of(platform, jobs, scheduler, power, awareness, explains=explains)
-        self._chance = chance or np.random.default_rng(0)
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
+        self._site: tuple[Site, list[str]] | None = None
+        if scheduler == "slurm":
+            from hpcosim_compiled.slurm import advance_slurm
+
+            self._site = initial_site(platform, jobs, parse_site(settings), feasible)
+            self._advance: Callable[..., int] = partial(advance_slurm, policy=self._site[0])
+        else:
+            self._advance = partial(ADVANCE[family_of(scheduler, awareness)], policy=policy)
+        self._part = part_of(
+            platform, jobs, scheduler, power, awareness, settings, explains=explains
+        )
+        self._chance = chance or np.random.default_rng(0)
         self._state = initial_state(
             platform,
             jobs,
@@ -203,6 +211,20 @@ class CompiledSimulation:
         recording.reasons = {
             row: reason for row, reason in self._reasons.items() if row < g.submitted
         }
+        if self._site is not None:
+            refused = self._site[0].jobs.refused
+            ended = (jobs.state == REJECTED) | (jobs.state == CANCELLED)
+            for row in np.flatnonzero(ended).tolist():
+                if row not in recording.reasons:
+                    recording.reasons[row] = self._site[1][refused[row]]
+                    if jobs.state[row] == REJECTED:
+                        recording.declined.add(row)
+        names = [request.name for request in table.requests]
+        if any(names):
+            of_row = np.array([*map(bool, names), False])[table.request[rows]]
+            recording.names = {
+                row: names[table.request[row]] for row in np.flatnonzero(of_row).tolist()
+            }
         _fill(
             recording.periods,
             {
@@ -253,11 +275,8 @@ def _fill(columns: object, values: dict[str, NDArray[Any]]) -> None:
 def infeasible(platform: Platform, jobs: JobTable) -> dict[int, str]:
     """Return why jobs can never run, by row."""
     cluster = Cluster(platform, 0.0)
-    kinds, which = np.unique(jobs.cores * len(PLACEMENTS) + jobs.placement, return_inverse=True)
-    reasons = [
-        infeasibility(cluster, JobSpec(0, 0.0, 0.0, 0.0, cores, PLACEMENTS[placement]))
-        for cores, placement in (divmod(kind, len(PLACEMENTS)) for kind in kinds.tolist())
-    ]
+    first, which = kinds_of(jobs, ("cores", "placement", "memory_mb", "partition", "request"))
+    reasons = [infeasibility(cluster, spec) for spec in jobs.take(first).rows()]
     wrong = np.flatnonzero(np.array([bool(reason) for reason in reasons])[which])
     return {row: reasons[which[row]] for row in wrong.tolist()}
 

@@ -20,6 +20,7 @@ Ints = NDArray[np.int64]
 WAITING, RUNNING = STATES.index("waiting"), STATES.index("running")
 COMPLETED, TIMEOUT = STATES.index("completed"), STATES.index("timeout")
 REJECTED, FAILED = STATES.index("rejected"), STATES.index("failed")
+CANCELLED = STATES.index("cancelled")
 CORES, ONE_NODE = PLACEMENTS.index("cores"), PLACEMENTS.index("one_node")
 WHOLE_NODES = PLACEMENTS.index("whole_nodes")
 ALLOCATED = len(STATES)

@@ -14,6 +14,7 @@ from hpcosim_scenarios import run_scenario
 from support.engines import differences
 from support.paths import ROOT
 from support.random_scenarios import Scenario, minimised
+from support.random_sites import make_site
 
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 
@@ -120,6 +121,8 @@ def supported_scenario(seed: int) -> Scenario:
     sizes = {sum(part["cores"] for part in each["processors"]) for each in groups}
     asked = {job.get("placement", placement) for job in jobs}
     counts = asked == {"cores"} or (asked == {"whole_nodes"} and len(sizes) == 1)
+    if is_slurm and random.random() < 0.7:
+        make_site(random, scenario)
     has_power = not (is_slurm or scheduler.get("explain")) and random.random() < 0.7
     if has_power and (counts or not backfills or scheduler["name"] in AWARE):
         _add_power(random, scenario, may_be_unaware=counts or not backfills)

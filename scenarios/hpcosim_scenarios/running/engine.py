@@ -108,6 +108,7 @@ def _part_of(loaded: LoadedScenario, chosen: Chosen) -> str:
         chosen.name,
         chosen.power,
         _awareness(chosen),
+        _settings_of(chosen),
         explains=chosen.explain,
     )
 

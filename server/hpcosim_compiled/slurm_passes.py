@@ -1,0 +1,434 @@
+"""The passes of the main scheduler and of the backfill scheduler of `slurm`.
+
+The functions follow `slurm.backfill` of `hpcosim_schedulers`.
+"""
+
+from __future__ import annotations
+
+import math
+
+from hpcosim_compiled.cluster import begin
+from hpcosim_compiled.compiler import compiled, compiled_apart
+from hpcosim_compiled.slurm_limits import charge, is_held
+from hpcosim_compiled.slurm_places import (
+    bit,
+    count_nodes,
+    earliest_alone,
+    find,
+    fits,
+    may_fit_after,
+    offers_of,
+    set_words,
+    take,
+    unpack,
+)
+from hpcosim_compiled.slurm_state import (
+    ALL,
+    AVAILABLE,
+    BEGIN,
+    BLOCKED,
+    CHOSEN,
+    ENDS,
+    NEVER,
+    NONE,
+    OFFERED,
+    ORDER,
+    SLOT,
+    TESTED,
+    TRIED,
+    WORD,
+    Site,
+)
+from hpcosim_compiled.slurm_timers import (
+    backfill_ran,
+    look_at,
+    main_ran,
+    second_of,
+)
+from hpcosim_compiled.state import WAITING, Records, State
+from hpcosim_schedulers.slurm.backfill import MOST_TRIES
+from hpcosim_schedulers.slurm.timers import ROUNDING_S
+
+# The queue.
+
+
+@compiled
+def priority_of(own: Site, candidate: Records) -> int:
+    """Return the priority of a job in a partition."""
+    return max(int(own.jobs[candidate.row].value + candidate.more), 1)
+
+
+@compiled_apart
+def _list_candidates(own: Site) -> int:
+    """Write the candidates of all waiting jobs to `Plan.queue`; return their number."""
+    queue, candidates, count, several = own.plan.queue, own.candidates, 0, False
+    if own.s[0].one_each:
+        for place in range(own.s[0].queued):
+            queue[place] = own.lists[ORDER, place]
+        return own.s[0].queued
+    for place in range(own.s[0].queued):
+        job = own.jobs[own.lists[ORDER, place]]
+        several = several or job.candidates != 1
+        for number in range(job.first, job.first + job.candidates):
+            if not candidates[number].closed:
+                queue[count] = number
+                count += 1
+    if several:
+        for place in range(count):
+            _rise_candidate(own, place)
+    return count
+
+
+@compiled
+def _rise_candidate(own: Site, place: int) -> None:
+    queue, number = own.plan.queue, own.plan.queue[place]
+    candidate = own.candidates[number]
+    priority = priority_of(own, candidate)
+    while place > 0 and not _is_before(own, queue[place - 1], candidate, priority):
+        queue[place] = queue[place - 1]
+        place -= 1
+    queue[place] = number
+
+
+@compiled
+def _is_before(own: Site, other: int, candidate: Records, priority: int) -> bool:
+    """Return whether another candidate is before one that comes later by jobs and partitions."""
+    first = own.candidates[other]
+    if first.tier != candidate.tier:
+        return first.tier > candidate.tier
+    of_first = priority_of(own, first)
+    if of_first != priority:
+        return of_first > priority
+    return own.jobs[first.row].job_id <= own.jobs[candidate.row].job_id
+
+
+@compiled_apart
+def _start(state: State, own: Site, candidate: Records) -> None:
+    """Start a job on the chosen nodes."""
+    s, g, row, places = own.s[0], state.g[0], candidate.row, own.places
+    job, first, mine = state.jobs[row], state.g[0].places, own.jobs[row]
+    place = 0
+    while own.lists[ORDER, place] != row:
+        place += 1
+    s.queued -= 1
+    for later in range(place, s.queued):
+        own.lists[ORDER, later] = own.lists[ORDER, later + 1]
+    rest = job.cores - s.chosen * mine.task_cores
+    for number in range(s.chosen):  # a task on each, the others fill nodes in order
+        node = places.nodes[CHOSEN, number]
+        more = min(rest, places.nodes[OFFERED, node] - mine.task_cores)
+        rest -= more
+        state.places[first + number].node = node
+        state.places[first + number].tasks = mine.task_cores + more
+    begin(state, row, s.chosen)
+    mine.whole = own.choices[s.choice].whole
+    take(state, own, row)
+    s.changed = second_of(own, g.now_s)
+    mine.end = s.changed + math.ceil(job.requested_s - ROUNDING_S)
+    at = s.running
+    while at > 0 and own.jobs[own.lists[ENDS, at - 1]].end > mine.end:
+        own.lists[ENDS, at] = own.lists[ENDS, at - 1]
+        at -= 1
+    own.lists[ENDS, at] = row
+    s.running += 1
+    look_at(state, own, row, 0)
+    charge(state, own, own.rules, row)
+
+
+# The main scheduler; see `backfill.main_pass`.
+
+
+@compiled_apart
+def run_main(state: State, own: Site, is_due: bool) -> None:
+    """Start jobs by priority until each partition has a job that does not fit."""
+    s, now_s = own.s[0], state.g[0].now_s
+    full = is_due and main_ran(own, now_s)
+    if s.immediate_s <= now_s + ROUNDING_S:
+        s.immediate_s = math.inf
+    if full and s.queued > 0:
+        s.changed = second_of(own, now_s)
+    s.stale = False
+    if s.queued == 0:
+        return
+    plan = own.plan
+    for word in range(own.places.masks.shape[1]):
+        own.places.masks[AVAILABLE, word] = ALL
+    for partition in range(plan.partitions.shape[1]):
+        plan.partitions[BLOCKED, partition] = 0
+        plan.partitions[TESTED, partition] = 0
+    started, count = 0, _list_candidates(own)
+    for number in range(count):
+        candidate = own.candidates[plan.queue[number]]
+        if (
+            state.jobs[candidate.row].state != WAITING
+            or plan.partitions[BLOCKED, candidate.partition]
+        ):
+            continue
+        if (not full and 0 < s.depth <= number) or 0 < s.most_starts <= started:
+            return
+        if is_held(state, own, own.rules, candidate):
+            continue
+        plan.partitions[TESTED, candidate.partition] += 1
+        if not full and 0 < s.part_depth < plan.partitions[TESTED, candidate.partition]:
+            continue
+        if _find_now(state, own, candidate):
+            _start(state, own, candidate)
+            started += 1
+        elif candidate.fits:
+            plan.partitions[BLOCKED, candidate.partition] = 1
+            if s.ends_at_first:
+                return
+            for each in range(candidate.first, candidate.first + candidate.choices):
+                for word in range(own.places.masks.shape[1]):
+                    mask = own.choices[each].partition_mask
+                    own.places.masks[AVAILABLE, word] &= ~own.places.masks[mask, word]
+
+
+@compiled
+def _find_now(state: State, own: Site, candidate: Records) -> bool:
+    """Choose nodes for a job among those for which no other waits."""
+    if candidate.cores > own.s[0].free_cores:
+        return False
+    set_words(own, candidate.suitable)
+    for word in range(own.places.masks.shape[1]):
+        own.places.masks[TRIED, word] &= own.places.masks[AVAILABLE, word]
+    unpack(own)
+    return find(state, own, candidate, 0)
+
+
+# The backfill scheduler; see `backfill._BackfillPass`.
+
+
+@compiled_apart
+def run_backfill(state: State, own: Site) -> None:
+    """Start jobs that delay no planned start of a job before them."""
+    s, now_s, plan = own.s[0], state.g[0].now_s, own.plan
+    backfill_ran(own, now_s, s.queued)
+    s.unplanned = False
+    if s.queued == 0:
+        return
+    now = second_of(own, now_s)
+    latest = now + s.window
+    _begin_plan(own, now)
+    count = _list_candidates(own)
+    last = _last_that_could_start(state, own, count, now)
+    number = tested = started = 0
+    while number <= last and not 0 < s.most_bf_starts <= started:
+        candidate = own.candidates[plan.queue[number]]
+        number += 1
+        if not _may_be_tested(state, own, candidate) or not _admit(own, candidate):
+            continue
+        tested += 1
+        if tested > s.most_tests:
+            return
+        start = _earliest(state, own, candidate, now)
+        if start == now:
+            _start(state, own, candidate)
+            started += 1
+            last = _last_that_could_start(state, own, last + 1, now)
+        elif start <= latest and _reserves(own, candidate, start):
+            _reserve(own, start, start + candidate.limit, latest)
+            last = _last_that_could_start(state, own, last + 1, now)
+
+
+@compiled
+def _begin_plan(own: Site, now: int) -> None:
+    s, plan = own.s[0], own.plan
+    s.pass_ += 1
+    plan.times[BEGIN, 0], plan.times[SLOT, 0], s.records = now, 0, 1
+    for word in range(own.places.masks.shape[1]):
+        plan.sets[0, word] = ALL
+    for partition in range(plan.partitions.shape[1]):
+        plan.partitions[TESTED, partition] = 0
+    for counter in range(len(plan.counters)):
+        plan.counters[counter] = 0
+
+
+@compiled
+def _may_be_tested(state: State, own: Site, candidate: Records) -> bool:
+    """Return whether a job has not started, and no limit holds it."""
+    if state.jobs[candidate.row].state != WAITING:
+        return False
+    return not is_held(state, own, own.rules, candidate)
+
+
+@compiled
+def _admit(own: Site, candidate: Records) -> bool:
+    """Count a job, and return whether the pass tests it; see `backfill.BackfillCounts`."""
+    counters, limits = own.plan.counters, own.s[0].limits
+    for each in range(4):
+        counter = candidate.counters[each]
+        if counter >= 0 and counters[counter] >= limits[each]:
+            return False
+    for each in range(4):
+        if candidate.counters[each] >= 0:
+            counters[candidate.counters[each]] += 1
+    return True
+
+
+@compiled
+def _reserves(own: Site, candidate: Records, start: int) -> bool:
+    """Note a planned start of a job; return whether the plan reserves nodes for it."""
+    s, job = own.s[0], own.jobs[candidate.row]
+    is_planned = job.in_pass == s.pass_
+    if is_planned and s.one_plan:
+        return False
+    job.in_pass = s.pass_
+    if 0 < s.most_reserved <= own.plan.partitions[TESTED, candidate.partition]:
+        return False
+    own.plan.partitions[TESTED, candidate.partition] += 1
+    return True
+
+
+@compiled_apart
+def _last_that_could_start(state: State, own: Site, end: int, now: int) -> int:
+    """Return the place of the last candidate before `end` that could start now; -1: none."""
+    s, places = own.s[0], own.places
+    for place in range(end - 1, -1, -1):
+        candidate = own.candidates[own.plan.queue[place]]
+        if candidate.cores > s.free_cores or state.jobs[candidate.row].state != WAITING:
+            continue
+        set_words(own, candidate.suitable)
+        if candidate.choices == 1:
+            entry = offers_of(state, own, candidate.first)
+            for word in range(places.masks.shape[1]):
+                places.masks[TRIED, word] &= own.offers.idle[entry, word]
+        _free_during(own, now, now + candidate.limit)
+        if count_nodes(own) * s.largest < candidate.cores:
+            continue
+        if is_held(state, own, own.rules, candidate):
+            continue
+        unpack(own)
+        if fits(state, own, candidate, 0):
+            return place
+    return -1
+
+
+@compiled_apart
+def _earliest(state: State, own: Site, candidate: Records, now: int) -> int:
+    """Return the earliest start of a job beside planned jobs, and choose its nodes; `NEVER`."""
+    s, cores, limit = own.s[0], candidate.cores, candidate.limit
+    set_words(own, candidate.suitable)
+    unpack(own)
+    needed, at = may_fit_after(state, own, candidate, s.running), now
+    if needed > s.running:
+        return NEVER
+    if needed > 0:
+        least = max(own.jobs[own.lists[ENDS, needed - 1]].end, now)
+        at = max(own.plan.times[BEGIN, max(_record_at(own, least - 1), 0)], now)
+    for _ in range(MOST_TRIES):
+        set_words(own, candidate.suitable)
+        later = _free_during(own, at, at + limit)
+        start = ended = NEVER
+        if count_nodes(own) * s.largest >= cores:
+            unpack(own)
+            start, ended = earliest_alone(state, own, candidate, now, later)
+        if start < NEVER:
+            start = max(start, at)
+            if start <= later and find(state, own, candidate, ended):
+                if start == at or not _overlaps(own, start, start + limit):
+                    return start
+                later = start
+        if later == NEVER:
+            return NEVER
+        at = later
+    return NEVER
+
+
+# The plan of a pass; see `backfill.NodeSpace`.
+
+
+@compiled
+def _record_at(own: Site, time: int) -> int:
+    """Return the record that holds at a time."""
+    low, high = 0, own.s[0].records
+    while low < high:
+        middle = (low + high) // 2
+        if time < own.plan.times[BEGIN, middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low - 1
+
+
+@compiled
+def _free_during(own: Site, start: int, end: int) -> int:
+    """Leave out of the words of the nodes to try those that are planned from `start` to `end`.
+
+    Returns:
+        The next time to try.
+    """
+    plan, at, records = own.plan, _record_at(own, start), own.s[0].records
+    later = plan.times[BEGIN, at + 1] if at + 1 < records else NEVER
+    places, left = own.places, ALL
+    while at < records and left != NONE and plan.times[BEGIN, at] <= end:
+        slot, left = plan.times[SLOT, at], NONE
+        for word in range(places.masks.shape[1]):
+            places.masks[TRIED, word] &= plan.sets[slot, word]
+            left |= places.masks[TRIED, word]
+        at += 1
+    return later
+
+
+@compiled
+def _note_chosen(own: Site) -> None:
+    """Set `words` to the chosen nodes."""
+    for word in range(own.places.masks.shape[1]):
+        own.places.masks[TRIED, word] = NONE
+    for number in range(own.s[0].chosen):
+        own.places.masks[TRIED, own.places.nodes[CHOSEN, number] // WORD] |= bit(
+            own.places.nodes[CHOSEN, number]
+        )
+
+
+@compiled
+def _reserve(own: Site, start: int, end: int, latest: int) -> None:
+    """Reserve the chosen nodes from `start` to `end`, both rounded down to the resolution."""
+    s = own.s[0]
+    start = max(start // s.resolution * s.resolution, own.plan.times[BEGIN, 0])
+    end = min(end // s.resolution * s.resolution, latest)
+    if end <= start:
+        return
+    first = _split(own, start)
+    last = _split(own, end) if end < latest else s.records
+    _note_chosen(own)
+    for at in range(first, last):
+        for word in range(own.places.masks.shape[1]):
+            own.plan.sets[own.plan.times[SLOT, at], word] &= ~own.places.masks[TRIED, word]
+
+
+@compiled
+def _overlaps(own: Site, start: int, end: int) -> bool:
+    """Return whether `_reserve` would reserve a node that is reserved already."""
+    s = own.s[0]
+    start = max(start // s.resolution * s.resolution, own.plan.times[BEGIN, 0])
+    end = end // s.resolution * s.resolution
+    at = _record_at(own, start)
+    _note_chosen(own)
+    while start < end and at < s.records and own.plan.times[BEGIN, at] < end:
+        for word in range(own.places.masks.shape[1]):
+            if (
+                own.places.masks[TRIED, word] & ~own.plan.sets[own.plan.times[SLOT, at], word]
+                != NONE
+            ):
+                return True
+        at += 1
+    return False
+
+
+@compiled
+def _split(own: Site, time: int) -> int:
+    """Return the record that begins at a time, which is inserted if needed."""
+    s, at = own.s[0], _record_at(own, time)
+    if own.plan.times[BEGIN, at] == time:
+        return at
+    for later in range(s.records, at + 1, -1):
+        own.plan.times[BEGIN, later], own.plan.times[SLOT, later] = (
+            own.plan.times[BEGIN, later - 1],
+            own.plan.times[SLOT, later - 1],
+        )
+    own.plan.times[BEGIN, at + 1], own.plan.times[SLOT, at + 1] = time, s.records
+    for word in range(own.places.masks.shape[1]):
+        own.plan.sets[s.records, word] = own.plan.sets[own.plan.times[SLOT, at], word]
+    s.records += 1
+    return at + 1
