@@ -1,0 +1,89 @@
+"""The scheduler `slurm` on the compiled engine for sites with devices, accounts and limits."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
+
+from support.engines import both
+
+PROCESSOR = {"cores": 4, "static_w": 9, "dynamic_w": 1}
+
+
+def jobs(folder: Path, each: list[dict[str, Any]], **settings: Any) -> list[dict[str, str]]:
+    """Simulate jobs of a core on both engines, and return the rows of `jobs.csv`."""
+    platform = {
+        "nodes": [
+            {"count": 1, "processors": [PROCESSOR], "memory_mb": 1000, "gres": {"gpu:a": 2}},
+            {"count": 1, "processors": [PROCESSOR], "memory_mb": 4000, "weight": 9},
+        ],
+        "consumable": ["cores", "memory"],
+        "partitions": [
+            {"name": "all", "nodes": [[0, 1]], "default": True, "max_time_s": 1000},
+            {"name": "gpu", "nodes": [[0, 0]], "priority_tier": 2},
+        ],
+    }
+    some = {"submit_s": 0, "cores": 1, "run_s": 100, "requested_s": 100}
+    inline = [{"job_id": number, **some, **job} for number, job in enumerate(each, 1)]
+    content = {"name": "site", "platform": platform, "workload": {"inline": inline}}
+    path = folder / "site.yaml"
+    path.write_text(json.dumps({**content, "scheduler": {"name": "slurm", "settings": settings}}))
+    with (both(path, folder) / "jobs.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_job_waits_for_a_device_although_cores_are_free(tmp_path: Path) -> None:
+    """The third job that needs a device waits until the first has ended."""
+    rows = jobs(tmp_path, [{"gres_per_node": {"gpu": 1}, "partition": "gpu"}] * 3)
+    starts_s = [float(row["start_s"]) for row in rows]
+    assert max(starts_s[:2]) < 100 < starts_s[2]
+
+
+def test_jobs_go_where_memory_is_free(tmp_path: Path) -> None:
+    """The second job does not fit beside the first on the node of less weight."""
+    rows = jobs(tmp_path, [{"memory_per_node_mb": 700}] * 2)
+    assert [row["nodes"] for row in rows] == ["0", "1"]
+    assert abs(float(rows[0]["start_s"]) - float(rows[1]["start_s"])) < 1
+
+
+def test_a_limit_holds_the_jobs_of_a_user(tmp_path: Path) -> None:
+    """A user with one running job waits, another does not."""
+    users = {"ann": {"max_jobs": 1}, "bob": {}}
+    rows = jobs(
+        tmp_path,
+        [{"user": "ann"}, {"user": "ann"}, {"user": "bob"}],
+        accounts={"lab": {"users": users}},
+        enforce=["limits"],
+    )
+    starts_s = [float(row["start_s"]) for row in rows]
+    assert starts_s[1] > 100 > starts_s[2]
+
+
+def test_fair_share_prefers_the_user_who_used_less(tmp_path: Path) -> None:
+    """Both wait for the same cores; the one whose user has used nothing is first."""
+    full = {"cores": 8, "run_s": 700, "requested_s": 700, "user": "ann"}
+    rows = jobs(
+        tmp_path,
+        [full, {**full, "submit_s": 1}, {**full, "submit_s": 1, "user": "bob"}],
+        accounts={"lab": {"users": {"ann": {}, "bob": {}}}},
+        priority={"weight_fair_share": 1000},
+    )
+    assert float(rows[1]["start_s"]) > float(rows[2]["start_s"])
+
+
+def test_jobs_that_can_never_start_are_refused_or_given_up(tmp_path: Path) -> None:
+    """A job beyond the limit of its partition waits to the end; an unknown account is refused."""
+    rows = jobs(
+        tmp_path,
+        [{"requested_s": 2000, "user": "ann"}, {"user": "ann"}, {"user": "eve", "account": "x"}],
+        accounts={"lab": {"users": {"ann": {}}}},
+        enforce=["associations"],
+    )
+    assert [row["state"] for row in rows] == ["cancelled", "completed", "rejected"]
+    assert [row["reason"] for row in rows] == ["PartitionTimeLimit", "", "InvalidAccount"]
