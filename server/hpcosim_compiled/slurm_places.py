@@ -228,6 +228,11 @@ def _make_offers(state: State, own: Site, number: int, entry: int) -> None:
     found.choice, found.epoch, found.gains = number, own.s[0].epoch, NOT_MADE
     for word in range(places.masks.shape[1]):
         offers.idle[entry, word] = NONE
+    if choice.plain:
+        for node in range(places.nodes.shape[1]):
+            now[entry, node] = places.amounts[FREE, node]
+            offers.idle[entry, node // WORD] |= bit(node) if now[entry, node] > 0 else NONE
+        return
     for node in range(places.nodes.shape[1]):
         now[entry, node] = 0
         if masks[choice.mask, node // WORD] & bit(node) != NONE:
@@ -250,7 +255,7 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
     nodes = own.places.nodes
     places, offers, found = own.places, own.offers, own.offers.each[entry]
     choice, masks = own.choices[found.choice], own.places.masks
-    for slot in range(places.amounts.shape[1]):
+    for slot in range(0 if choice.plain else places.amounts.shape[1]):
         places.amounts[AHEAD, slot] = places.amounts[FREE, slot]
     for node in range(nodes.shape[1]):
         nodes[LEFT, node] = offers.now[entry, node]
@@ -258,12 +263,17 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
     for ended in range(own.s[0].running):
         row = own.lists[ENDS, ended]
         period = state.periods[state.jobs[row].period]
-        _free(state, own, row, AHEAD)
+        if not choice.plain:
+            _free(state, own, row, AHEAD)
         for at in range(period.first_place, period.first_place + period.places):
-            node = state.places[at].node
-            if masks[choice.mask, node // WORD] & bit(node) == NONE:
+            node, cores = state.places[at].node, state.places[at].tasks
+            if choice.plain:
+                cores = places.amounts[CAPACITY, node] if own.jobs[row].whole else cores
+                cores += nodes[LEFT, node]
+            elif masks[choice.mask, node // WORD] & bit(node) == NONE:
                 continue
-            cores = _offer_of(own, choice, node, AHEAD)
+            else:
+                cores = _offer_of(own, choice, node, AHEAD)
             if cores > nodes[LEFT, node]:
                 gain = offers.gains[entry, found.gains]
                 gain.ended, gain.node = ended + 1, node
@@ -327,7 +337,7 @@ def _enough_after(state: State, own: Site, candidate: Records, entry: int, most:
     return NEVER
 
 
-@compiled_apart
+@compiled
 def _offer_after(state: State, own: Site, entry: int, ended: int) -> int:
     """Note the cores that the nodes to try offer after some ends; return their sum."""
     nodes = own.places.nodes
@@ -380,7 +390,7 @@ def fits(state: State, own: Site, candidate: Records, ended: int) -> bool:
     return False
 
 
-@compiled_apart
+@compiled
 def earliest_alone(
     state: State, own: Site, candidate: Records, now: int, latest: int
 ) -> tuple[int, int]:
@@ -465,7 +475,7 @@ def _choose_nodes(own: Site, candidate: Records) -> bool:
     return True
 
 
-@compiled_apart
+@compiled
 def _choose(own: Site, candidate: Records) -> bool:
     """Choose nodes of those that are left, by their weights; return whether they suffice."""
     nodes = own.places.nodes

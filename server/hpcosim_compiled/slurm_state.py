@@ -160,6 +160,7 @@ CHOICE = np.dtype(
     [
         ("mask", "i8"),  # row of `Places.masks`
         ("partition_mask", "i8"),
+        ("plain", "?"),  # whether every node offers all its free cores
         ("whole", "?"),
         ("least", "i8"),  # cores; nodes with fewer offer none
         ("most", "i8"),  # cores of a node; 0: no limit

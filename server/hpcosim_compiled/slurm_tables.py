@@ -299,6 +299,8 @@ class _Tables:
         own.memory, own.node_parts = of_job.memory, of_job.node_parts
         own.core_parts = of_job.core_mb * PARTS_PER_MB
         own.first_device, own.devices = self._device_records(job)
+        limited = choice.whole or demand.node_cores or of_job.memory[0] or own.devices[0]
+        own.plain = not limited and own.least[0] == own.task_cores[0] == 1 and choice.nodes.all()
         return own
 
     def _device_records(self, job: Job) -> tuple[int, int]:
