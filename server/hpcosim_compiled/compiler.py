@@ -57,7 +57,7 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
     modules = (list_scheduling, metrics, platform, recording, scene, table, timeout, *uses)
     others = [Path(module.__file__ or "") for module in modules]
     others += sorted((Path(list_scheduling.__file__).parents[1] / "slurm").glob("*.py"))
-    for file in (*sorted(Path(__file__).parent.glob("*.py")), *others):
+    for file in (*sorted(Path(__file__).parent.rglob("*.py")), *others):
         content.update(file.read_bytes())
     folder = platformdirs.user_cache_path("hpcosim") / "compiled" / content.hexdigest()[:16]
     try:

@@ -323,7 +323,7 @@ def _unsupported_of_slurm(
 
 
 def _has_rules(settings: Mapping[str, object]) -> bool:
-    from hpcosim_compiled.slurm_tables import has_rules
+    from hpcosim_compiled.slurm.tables import has_rules
     from hpcosim_schedulers.slurm.settings import parse_site
 
     return has_rules(parse_site(settings))

@@ -27,8 +27,8 @@ from hpcosim_compiled.policies import (
     puts_on_first,
     ranks,
 )
-from hpcosim_compiled.slurm_state import Site
-from hpcosim_compiled.slurm_tables import initial_site
+from hpcosim_compiled.slurm.state import Site
+from hpcosim_compiled.slurm.tables import initial_site
 from hpcosim_compiled.state import (
     ALLOCATED,
     CANCELLED,
@@ -109,7 +109,7 @@ class CompiledSimulation:
         feasible[list(self._reasons)] = False
         self._site: tuple[Site, list[str]] | None = None
         if scheduler == "slurm":
-            from hpcosim_compiled.slurm import advance_slurm
+            from hpcosim_compiled.slurm.policy import advance_slurm
 
             self._site = initial_site(platform, jobs, parse_site(settings), feasible)
             self._advance: Callable[..., int] = partial(advance_slurm, policy=self._site[0])

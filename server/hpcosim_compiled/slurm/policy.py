@@ -1,8 +1,4 @@
-"""The policy `slurm` of `hpcosim_schedulers.slurm.policy`.
-
-`slurm_tables` makes its state. `slurm_timers`, `slurm_places`, `slurm_passes`, `slurm_charges` and
-`slurm_limits` have the clock, the choice of nodes, the passes, usage, and limits.
-"""
+"""Calls of the policy, see `hpcosim_schedulers.slurm.policy`, and its waiting and running jobs."""
 
 from __future__ import annotations
 
@@ -12,12 +8,12 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart, entry
 from hpcosim_compiled.loop import advance_with
-from hpcosim_compiled.slurm_charges import calculate_usage, share_of
-from hpcosim_compiled.slurm_limits import discharge, refusal
-from hpcosim_compiled.slurm_passes import run_backfill, run_main
-from hpcosim_compiled.slurm_places import give_back
-from hpcosim_compiled.slurm_state import BEFORE, ENDS, ORDER, Rules, Site
-from hpcosim_compiled.slurm_timers import (
+from hpcosim_compiled.slurm.charges import calculate_usage, share_of
+from hpcosim_compiled.slurm.limits import discharge, refusal
+from hpcosim_compiled.slurm.passes import run_backfill, run_main
+from hpcosim_compiled.slurm.places import give_back
+from hpcosim_compiled.slurm.state import BEFORE, ENDS, ORDER, Rules, Site
+from hpcosim_compiled.slurm.timers import (
     any_beyond_limit,
     end_jobs,
     main_due_s,

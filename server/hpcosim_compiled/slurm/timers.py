@@ -11,7 +11,7 @@ import numpy as np
 
 from hpcosim_compiled.cluster import kill
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm_state import ENDS, Site
+from hpcosim_compiled.slurm.state import ENDS, Site
 from hpcosim_compiled.state import Records, State
 from hpcosim_schedulers.slurm.timers import ROUNDING_S, SHORT_SLEEP_S, TIME_LIMITS_PERIOD
 

@@ -7,6 +7,7 @@ of jobs. This needs no Numba.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from types import SimpleNamespace as Fields
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from hpcosim_client.demand import PARTS_PER_MB
 from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
 from hpcosim_compiled.job_kinds import kinds_of
-from hpcosim_compiled.slurm_state import (
+from hpcosim_compiled.slurm.state import (
     ALL_MEMORY,
     AMOUNTS,
     ASSOCIATION,
@@ -108,7 +109,9 @@ def initial_site(
     known = np.ones(len(table), np.int64)
     known[rows[first]] = [each.known for each in kinds]
     jobs, candidates = _jobs_and_candidates(table, kinds, of_row)
-    rules = _rules(tables, table, kinds, of_row, np.maximum.accumulate(known))
+    rules = None
+    if has_rules(settings):
+        rules = _rules(tables, table, kinds, of_row, np.maximum.accumulate(known))
     site = Site(
         s=_globals(tables, jobs),
         jobs=jobs,
@@ -118,7 +121,7 @@ def initial_site(
         places=_places(tables),
         offers=_offers(tables),
         plan=_plan(tables, len(candidates)),
-        rules=rules if has_rules(settings) else None,
+        rules=rules,
     )
     return site, tables.reasons
 
@@ -138,8 +141,8 @@ class _Kind(NamedTuple):
     """
 
     job: Job
-    own: Records
-    candidates: list[Records]
+    own: Fields
+    candidates: list[Fields]
     association: int
     rows: list[int]
     factor: float
@@ -170,9 +173,9 @@ class _Tables:
         self.closed = {each.name for each in down}
         self.partitions = {name: number for number, name in enumerate(("", *names))}
         self.masks: dict[NodeSet, int] = {}
-        self.choices: list[Records] = []
-        self._choice_of: dict[tuple[bytes, ...], int] = {}
-        self.devices: list[Records] = []
+        self.choices: list[Fields] = []
+        self._choice_of: dict[tuple[object, ...], int] = {}
+        self.devices: list[Fields] = []
         self._devices_of: dict[object, int] = {}
         self.tables: dict[str, int] = {}
         self.counters: dict[object, int] = {}
@@ -188,7 +191,7 @@ class _Tables:
         association = self.charges.association(job)
         known = len(self.charges.associations.nodes)
         found = self.of_jobs.of(job)
-        own = records(JOB, 1)
+        own = _blank(JOB)
         best = self._priority(job, association, own)
         own.task_cores = request.cores_per_task
         own.candidates = len(found)
@@ -216,7 +219,7 @@ class _Tables:
             known=known,
         )
 
-    def _priority(self, job: Job, association: int | None, own: Records) -> float:
+    def _priority(self, job: Job, association: int | None, own: Fields) -> float:
         """Set the priority of a job; return the factor of its best partition."""
         request = job.request or NO_REQUEST
         names = self.charges.tres_of.partitions_of(job)
@@ -229,7 +232,7 @@ class _Tables:
         own.tier = max(self.tiers.get(name, 1) for name in names)
         return best.partition
 
-    def _set_memory(self, job: Job, own: Records) -> None:
+    def _set_memory(self, job: Job, own: Fields) -> None:
         request = job.request or NO_REQUEST
         own.memory = NO_MEMORY
         if job.demand is None or not job.demand.holds_memory:
@@ -242,8 +245,8 @@ class _Tables:
         elif job.memory_mb > 0:
             own.memory, own.core_mb = OF_CORES, job.memory_mb
 
-    def _candidate(self, candidate: Candidate, association: int | None, best: float) -> Records:
-        job, request, found = candidate.job, candidate.demand.request, records(CANDIDATE, 1)
+    def _candidate(self, candidate: Candidate, association: int | None, best: float) -> Fields:
+        job, request, found = candidate.job, candidate.demand.request, _blank(CANDIDATE)
         found.partition = self.partitions[candidate.partition]
         found.tier = self.tiers.get(candidate.partition, 1)
         several = len(job.partitions) > 1 and request.priority is None
@@ -264,7 +267,7 @@ class _Tables:
         found.first_check = len(self.checks)
         if self.limits.active:
             self.checks += self.limits.checks(job, candidate.partition)
-        found.checks = len(self.checks) - int(found.first_check[0])
+        found.checks = len(self.checks) - found.first_check
         part = candidate.partition
         keys = (job.user, (job.user, part), part, (job.account, job.user))
         found.counters = [
@@ -278,29 +281,29 @@ class _Tables:
     def _first_choice(self, candidate: Candidate) -> int:
         """Return the number of the first choice of a candidate, which others have as well."""
         own = [self._choice(candidate, number) for number in range(len(candidate.choices))]
-        key = tuple(each.tobytes() for each in own)
+        key = tuple(tuple(vars(each).values()) for each in own)
         if key not in self._choice_of:
             self._choice_of[key] = len(self.choices)
             self.choices += own
         return self._choice_of[key]
 
-    def _choice(self, candidate: Candidate, number: int) -> Records:
+    def _choice(self, candidate: Candidate, number: int) -> Fields:
         """Return a choice of a candidate."""
         job, demand, choice = candidate.job, candidate.demand, candidate.choices[number]
-        request, own = demand.request, records(CHOICE, 1)
+        request, own = demand.request, _blank(CHOICE)
         limit = request.tasks_per_node
         least = min(limit * request.cores_per_task, job.cores) if limit > 1 else 0
         own.least = max(least, job.cores if job.placement == "one_node" else 0, 1)
         own.mask = own.partition_mask = self.mask(set_of_mask(choice.nodes))
         own.whole, own.most = choice.whole, demand.node_cores
         own.task_cores = request.cores_per_task
-        of_job = records(JOB, 1)
+        of_job = _blank(JOB)
         self._set_memory(job, of_job)
         own.memory, own.node_parts = of_job.memory, of_job.node_parts
         own.core_parts = of_job.core_mb * PARTS_PER_MB
         own.first_device, own.devices = self._device_records(job)
-        limited = choice.whole or demand.node_cores or of_job.memory[0] or own.devices[0]
-        own.plain = not limited and own.least[0] == own.task_cores[0] == 1 and choice.nodes.all()
+        limited = choice.whole or demand.node_cores or of_job.memory or own.devices
+        own.plain = not limited and own.least == own.task_cores == 1 and choice.nodes.all()
         return own
 
     def _device_records(self, job: Job) -> tuple[int, int]:
@@ -312,7 +315,7 @@ class _Tables:
             self._devices_of[key] = len(self.devices)
             for amounts, of_task in ((key[0], False), (key[1], True)):
                 for name, amount in amounts:
-                    total, one = thousandths(amount), records(DEVICES, 1)
+                    total, one = thousandths(amount), _blank(DEVICES)
                     one.table = self.tables.setdefault(name, len(self.tables))
                     one.part = min(total, WHOLE_DEVICE)
                     one.parts, one.of_task = total // min(total, WHOLE_DEVICE), of_task
@@ -444,7 +447,7 @@ def _most_held(tables: _Tables) -> int:
     """Return the most parts of devices that jobs can hold at the same time."""
     if not tables.devices:
         return 0
-    least = min(int(each.part[0]) for each in tables.devices)
+    least = min(each.part for each in tables.devices)
     count = sum(group.count * sum(group.gres.values()) for group in tables.platform.nodes)
     return count * (WHOLE_DEVICE // least)
 
@@ -515,10 +518,10 @@ def _rules(
     tres = _Names(("billing", "cpu", "node", *charges.tres))
     checks = [_check(tables, tres, each) for each in tables.checks]
     weights = _weights(tables, tres)
-    terms: list[Records] = []
+    terms: list[Fields] = []
     owners = records(OWNER, len(kinds))
     numbers: list[int] = []
-    of_weights: list[Records] = []
+    of_weights: list[Fields] = []
     first_weight: dict[str, int] = {}
     for owner, each in zip(owners, kinds, strict=True):
         owner.association, owner.factor = each.association, each.factor
@@ -573,8 +576,8 @@ class _Names:
         return self.all.setdefault(name, len(self.all))
 
 
-def _check(tables: _Tables, tres: _Names, check: Check) -> Records:
-    present, found = check.present, records(CHECK, 1)
+def _check(tables: _Tables, tres: _Names, check: Check) -> Fields:
+    present, found = check.present, _blank(CHECK)
     found.what, found.number = AMOUNTS.index(present.what), present.number
     found.own, found.limit, found.most = check.own, check.limit, check.most
     found.reason = tables.reason(check.reason)
@@ -591,24 +594,24 @@ def _check(tables: _Tables, tres: _Names, check: Check) -> Records:
     return found
 
 
-def _weights(tables: _Tables, tres: _Names) -> dict[str, list[Records]]:
+def _weights(tables: _Tables, tres: _Names) -> dict[str, list[Fields]]:
     """Return the weights of the billing by partition."""
-    found: dict[str, list[Records]] = {}
+    found: dict[str, list[Fields]] = {}
     for name, settings in tables.site.partitions.items():
         found[name] = []
         for each, amount in settings.billing_weights.items():
-            weight = records(WEIGHT, 1)
+            weight = _blank(WEIGHT)
             weight.tres, weight.weight = tres.number(each), amount
             weight.of_node = not each.startswith(GLOBAL_TRES)
             found[name].append(weight)
     return found
 
 
-def _terms(tables: _Tables, tres: _Names, job: Job, partition: str) -> Iterable[Records]:
+def _terms(tables: _Tables, tres: _Names, job: Job, partition: str) -> Iterable[Fields]:
     """Yield the parts of the TRES of a job that runs, which count; see `TresOf.of_job`."""
     for each in tables.charges.tres_of.parts_of(job, partition):
         if each.tres in tres.all:
-            term = records(TERM, 1)
+            term = _blank(TERM)
             term.tres, term.amount = tres.all[each.tres], each.amount
             term.of = {"node": BY_NODES, "core": BY_CORES, "memory": BY_MEMORY}.get(
                 each.of, BY_FACTOR
@@ -631,6 +634,11 @@ def _associations(tables: _Tables) -> Records:
     return found
 
 
-def _together(each: Sequence[Records], kind: np.dtype[Any]) -> Records:
+def _blank(kind: np.dtype[Any]) -> Fields:
+    """Return the fields of a record, each 0. To set those of an array takes 20 times as long."""
+    return Fields(**dict.fromkeys(kind.names or (), 0))
+
+
+def _together(each: Sequence[Fields], kind: np.dtype[Any]) -> Records:
     """Return records together."""
-    return np.concatenate([*each, records(kind, 0)]).view(np.recarray)
+    return np.array([tuple(vars(one).values()) for one in each], kind).view(np.recarray)

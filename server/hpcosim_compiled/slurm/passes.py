@@ -9,8 +9,8 @@ import math
 
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm_limits import charge, is_held
-from hpcosim_compiled.slurm_places import (
+from hpcosim_compiled.slurm.limits import charge, is_held
+from hpcosim_compiled.slurm.places import (
     bit,
     count_nodes,
     earliest_alone,
@@ -22,7 +22,7 @@ from hpcosim_compiled.slurm_places import (
     take,
     unpack,
 )
-from hpcosim_compiled.slurm_state import (
+from hpcosim_compiled.slurm.state import (
     ALL,
     AVAILABLE,
     BEGIN,
@@ -39,7 +39,7 @@ from hpcosim_compiled.slurm_state import (
     WORD,
     Site,
 )
-from hpcosim_compiled.slurm_timers import (
+from hpcosim_compiled.slurm.timers import (
     backfill_ran,
     look_at,
     main_ran,

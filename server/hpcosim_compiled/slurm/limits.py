@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm_charges import begin_usage, end_usage, set_tres, share_of
-from hpcosim_compiled.slurm_state import AMOUNTS, STARTED, USAGE, Rules, Site
+from hpcosim_compiled.slurm.charges import begin_usage, end_usage, set_tres, share_of
+from hpcosim_compiled.slurm.state import AMOUNTS, STARTED, USAGE, Rules, Site
 from hpcosim_compiled.state import Records, State
 
 (

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm_state import (
+from hpcosim_compiled.slurm.state import (
     BY_CORES,
     BY_FACTOR,
     BY_MEMORY,
