@@ -56,6 +56,41 @@ def light(jobs: int) -> JobTable:
     )
 
 
+def site_jobs(count: int) -> list[dict[str, object]]:
+    """Return jobs for `site.yaml`: of users with accounts, on cores, GPUs and much memory."""
+    rng = np.random.default_rng(7)
+    submit_s = rng.exponential(100.0, count).cumsum()
+    accounts, jobs = ("physics", "chemistry", "biology", "students"), []
+    for number in range(count):
+        account = rng.choice(accounts, p=[0.4, 0.3, 0.2, 0.1])
+        hours = rng.choice([0.5, 1, 2, 4, 8, 12, 24], p=[0.2, 0.2, 0.2, 0.15, 0.1, 0.1, 0.05])
+        kind = rng.choice(["cpu", "gpu", "big", "debug"], p=[0.55, 0.3, 0.08, 0.07])
+        job: dict[str, object] = {"cores": int(rng.choice([1, 2, 4, 8, 16, 32]))}
+        if kind == "cpu" and rng.random() < 0.3:
+            nodes = int(rng.choice([1, 2, 3, 4, 8]))
+            job = {"cores": 32 * nodes, "nodes_min": nodes, "tasks_per_node": 32}
+        elif kind == "gpu":
+            gpus = int(rng.choice([1, 2, 4], p=[0.6, 0.25, 0.15]))
+            name = str(rng.choice(["gpu", "gpu:a100", "gpu:h100"], p=[0.6, 0.28, 0.12]))
+            job = {"cores": 8 * gpus, "gres_per_node": {name: gpus}, "nodes_max": 1}
+            job["memory_per_node_mb"] = 32_000 * gpus
+        elif kind == "big":
+            job |= {"memory_per_node_mb": int(rng.choice([256_000, 800_000])), "nodes_max": 1}
+        limit_s = 1800.0 if kind == "debug" else hours * 3600
+        job |= {
+            "job_id": number + 1,
+            "submit_s": round(submit_s[number], 1),
+            "run_s": round(max(5.0, limit_s * rng.beta(1.2, 1.8)), 1),
+            "requested_s": limit_s,
+            "user": f"{account[0]}{min(int(rng.geometric(0.4)) - 1, 3)}",
+            "account": str(account),
+            "qos": str(rng.choice(["normal", "high", "long"], p=[0.8, 0.1, 0.1])),
+            "partition": str(kind),
+        }
+        jobs.append(job)
+    return jobs
+
+
 def simulate(platform: Platform, jobs: JobTable, scheduler: str | Policy) -> tuple[Simulation, int]:
     """Run a simulation in process to its end; return it and the number of batches."""
     simulation = Simulation(platform, jobs)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace as replace_fields
 
-from benchmarks.cases import equal_nodes, lublin_256, simulate, trace
-from hpcosim_compiled.policies import ALWAYS_ON
+from benchmarks.cases import equal_nodes, lublin_256, simulate, site_jobs, trace
+from hpcosim_compiled.policies import ALWAYS_ON, NO_SETTINGS
 from hpcosim_protocol import Platform, PowerStates
 from hpcosim_scenarios.running.library import Library
+from hpcosim_scenarios.running.policies import chosen_by
 from hpcosim_schedulers.catalogue.power import with_power
 from hpcosim_schedulers.power.settings import Power, Timeout
 from hpcosim_sim.engine.engine import Rules
@@ -26,6 +29,7 @@ from hpcosim_workloads.table import JobTable
 
 INEPS = Path(__file__).parents[1] / "scenarios" / "papers" / "ineps" / "exp3.yaml"
 PAIRING = ("first-high-gflops", "shortest-high-cores")
+SITE = Path(__file__).parent / "site.yaml"
 CASES = (("sdsc-sp2", 128), ("llnl-thunder", 4008))
 
 
@@ -53,6 +57,9 @@ def run(smoke: bool) -> dict[str, float]:
     platform, contending = _contending(300 if smoke else 5000)
     for scheduler in PAIRING:
         figures |= _ratios("contention", contending, platform, scheduler)
+    if not smoke:
+        jobs, platform, settings = _site(1000)
+        figures |= _ratios("site with accounts", jobs, platform, "slurm", settings=settings)
     for name, nodes in () if smoke else CASES:
         log = trace(name)
         if log is not None:
@@ -69,6 +76,18 @@ def _contending(count: int) -> tuple[Platform, JobTable]:
     jobs = library.first_jobs.take(rng.integers(len(library.first_jobs), size=count))
     jobs = replace(jobs, job_id=np.arange(count))
     return library.first.platform, jobs.at(rng.exponential(0.2, count).cumsum())
+
+
+def _site(count: int) -> tuple[JobTable, Platform, Mapping[str, object]]:
+    """Return jobs of `site.yaml`, its nodes, and the settings of its scheduler."""
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / SITE.name
+        file.write_bytes(SITE.read_bytes())
+        lines = (json.dumps(job) + "\n" for job in site_jobs(count))
+        (file.parent / "site-jobs.jsonl").write_text("".join(lines))
+        loaded = Library([file]).default
+    settings = msgspec.json.decode(chosen_by(loaded.scenario, file, None, {}).settings)
+    return loaded.jobs, loaded.scenario.platform, settings
 
 
 def _from_file(name: str, nodes: int) -> dict[str, float]:
@@ -109,18 +128,26 @@ def _cpu_s(function: Callable[[], object]) -> float:
 
 
 def _ratios(
-    name: str, jobs: JobTable, platform: Platform, scheduler: str, power: Power = ALWAYS_ON
+    name: str,
+    jobs: JobTable,
+    platform: Platform,
+    scheduler: str,
+    power: Power = ALWAYS_ON,
+    settings: Mapping[str, object] = NO_SETTINGS,
 ) -> dict[str, float]:
     from hpcosim_compiled.simulation import CompiledSimulation
 
     def compiled() -> None:
-        simulation = CompiledSimulation(platform, jobs, Rules(), scheduler, power=power)
+        simulation = CompiledSimulation(
+            platform, jobs, Rules(), scheduler, power=power, settings=settings
+        )
         while simulation.advance():
             pass
         simulation.record()
 
     def reference() -> None:
-        simulate(platform, jobs, with_power(scheduler, power))[0].record()
+        policy = with_power(scheduler, power, settings=settings)
+        simulate(platform, jobs, policy)[0].record()
 
     taken_s = []
     for simulation, times in ((compiled, 5), (reference, 1)):

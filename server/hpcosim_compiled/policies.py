@@ -220,6 +220,11 @@ def part_of(
     return f"{family} with all" if needs_all else family
 
 
+def jobs_alike(scheduler: str) -> int:
+    """Return how many jobs of `easy` take the reference about as long as one of a scheduler."""
+    return 10 if scheduler in ("conservative", "slurm") else 1
+
+
 def unsupported_power(platform: Platform, power: PowerSettings) -> str:
     """Return what of the power states the compiled engine does not support; empty: nothing.
 

@@ -71,6 +71,16 @@ def test_many_jobs_take_the_compiled_engine_once_it_is_compiled(
     assert choice_of(file) == (True, "it supports all of the run, which has 20 jobs")
 
 
+def test_fewer_jobs_are_enough_where_the_reference_is_slow(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A job of conservative backfilling takes it ten times as long as one of EASY."""
+    monkeypatch.setattr(engine, "MANY_JOBS", 200)
+    monkeypatch.setattr("hpcosim_compiled.compiler.is_warm", lambda _: True)
+    assert not choice_of(file).is_compiled
+    assert choice_of(file, **{"scheduler.name": "conservative"}).is_compiled
+
+
 def test_many_small_runs_of_one_process_take_the_compiled_engine(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from hpcosim_compiled.simulation import CompiledSimulation
 
 MANY_JOBS = 10_000
-"""Jobs from which loading the compiled engine takes less time than it saves."""
+"""Jobs of `easy` from which loading the compiled engine takes less time than it saves; of others
+see `hpcosim_compiled.policies.jobs_alike`."""
 
 MANY_TO_COMPILE = 100_000
 """The same where a part of it must be compiled first; see `hpcosim_compiled.policies.part_of`."""
@@ -51,7 +52,9 @@ def may_be_compiled(scenario: Scenario, chosen: Chosen) -> bool:
     """Return whether it is worth loading the jobs to decide about the engine."""
     if scenario.engine != "auto":
         return scenario.engine == "compiled"
-    return not _missing(scenario, chosen) and _may_be_many(scenario.workload)
+    if _missing(scenario, chosen):
+        return False
+    return _may_be_many(scenario.workload, MANY_JOBS // policies.jobs_alike(chosen.name))
 
 
 def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> EngineChoice:
@@ -81,7 +84,7 @@ def engine_of(loaded: LoadedScenario, chosen: Chosen, batch_jobs: int = 0) -> En
         return EngineChoice(True, "engine: compiled")
     many = max(len(jobs), batch_jobs)
     count = f"{many} jobs"
-    if many < MANY_JOBS:
+    if many * policies.jobs_alike(chosen.name) < MANY_JOBS:
         return EngineChoice(False, f"{count} take less time than loading the compiled engine")
     if many < MANY_TO_COMPILE:
         from hpcosim_compiled.compiler import is_warm
@@ -138,13 +141,13 @@ def _missing(scenario: Scenario, chosen: Chosen) -> str:
     return ""
 
 
-def _may_be_many(workload: Workload) -> bool:
-    """Return whether a workload may have `MANY_JOBS` jobs, without reading it."""
-    if workload.jobs is not None and workload.jobs[1] - workload.jobs[0] < MANY_JOBS:
+def _may_be_many(workload: Workload, many: int) -> bool:
+    """Return whether a workload may have many jobs, without reading it."""
+    if workload.jobs is not None and workload.jobs[1] - workload.jobs[0] < many:
         return False
     if workload.synthetic is not None:
         jobs = getattr(workload.synthetic, "jobs", None)
-        return jobs is None or jobs >= MANY_JOBS
+        return jobs is None or jobs >= many
     return not workload.inline
 
 
