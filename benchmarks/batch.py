@@ -41,7 +41,7 @@ def run(smoke: bool) -> dict[str, float]:
         env, windows, lambda env, action: env.choose(min(action, len(env.visible) - 1))
     )
     for count in (8, 64 if smoke else 1024):
-        rate = _vector_rate(task, log, count, 20 if smoke else 300 if count == 8 else 50)
+        rate = _vector_rate(task, log, count, 20 if smoke else 300)
         figures[f"{count} in a vector, flat, steps/s"] = rate
         figures[f"{count} in a vector / single, flat"] = rate / figures["flat, steps/s"]
     figures["EASY alone, jobs/s"] = _easy_rate(task, log, windows, size)
