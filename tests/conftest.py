@@ -46,6 +46,18 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Leave out of later garbage collections what a file of tests has loaded and compiled.
+
+    A server collects the garbage of each session. After Numba has compiled, or torch is imported,
+    each of these collections takes up to a second.
+    """
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture(autouse=True)
 def every_simulation_is_sound(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
