@@ -92,6 +92,7 @@ def test_many_small_runs_of_one_process_take_the_compiled_engine(
     assert not engine.engine_of(loaded, chosen, batch_jobs=9_999).is_compiled
 
 
+@pytest.mark.compiles
 def test_an_experiment_of_many_small_runs_has_the_same_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,7 @@ def ends_s(folder: Path) -> list[float]:
     return [float(row.split(",")[place]) for row in rows]
 
 
+@pytest.mark.compiles
 def test_jobs_that_share_a_processor_end_later_than_alone(tmp_path: Path) -> None:
     """Its memory is too slow for both; one that ends gives the other its bandwidth back."""
     processor = {"cores": 4, "static_w": 50, "dynamic_w": 5, "contention": MEMORY}

@@ -60,7 +60,12 @@ def test_easy_on_whole_logs(traces: Path, log: str) -> None:
 @pytest.mark.slow
 @pytest.mark.trace
 @pytest.mark.parametrize(
-    "scheduler", ["fcfs", "saf", "wfp3", "conservative", "easy-saf-aged", "slurm"]
+    "scheduler",
+    [
+        *("fcfs", "saf", "wfp3", "easy-saf-aged"),
+        pytest.param("conservative", marks=pytest.mark.compiles),
+        pytest.param("slurm", marks=pytest.mark.compiles),
+    ],
 )
 def test_other_policies_on_the_begin_of_a_log(traces: Path, scheduler: str) -> None:
     """A queue builds up."""

@@ -101,7 +101,7 @@ LATER: list[dict[str, Any]] = [
     ("scheduler", "awareness", "start_s"),
     [
         ("easy", "unaware", 230.0),
-        ("easy", "aware", 230.0),
+        pytest.param("easy", "aware", 230.0, marks=pytest.mark.compiles),
         ("easy", "planned", 200.0),
         ("conservative", "aware", 230.0),
         ("conservative", "planned", 200.0),

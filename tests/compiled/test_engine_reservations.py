@@ -41,7 +41,14 @@ def table(folder: Path, name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("scheduler", ["easy", "conservative", "easy-sjf"])
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        pytest.param("easy", marks=pytest.mark.compiles),
+        pytest.param("conservative", marks=pytest.mark.compiles),
+        "easy-sjf",
+    ],
+)
 def test_whole_nodes_of_different_size_are_reserved_by_name(scheduler: str, tmp_path: Path) -> None:
     """A count of cores or nodes cannot say where a job fits."""
     whole = {"workload": {"placement": "whole_nodes"}}

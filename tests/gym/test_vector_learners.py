@@ -50,6 +50,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
+@pytest.mark.compiles
 @pytest.mark.parametrize("make", MAKERS)
 def test_the_caller_begins_single_episodes_anew(make: Any, engine: str) -> None:
     """The others keep observation and mask, and go on as without that reset."""

@@ -15,6 +15,7 @@ from gymnasium.error import InvalidAction
 
 from hpcosim_gym.environments import vectors
 from hpcosim_papers.power.environments.node_power import NodePowerEnv
+from hpcosim_papers.power.environments.power_task import PowerTask
 from hpcosim_papers.power.environments.power_vector import NodePowerVectorEnv
 from hpcosim_schedulers import make_policy
 from support.learned_power import drawn, task_of
@@ -22,6 +23,7 @@ from support.power_manager_runs import nodes_of
 
 JOBS = drawn(np.random.default_rng(3), 40)
 TASK = task_of(nodes_of(5), scheduler=partial(make_policy, "fcfs"), origin_s=80_000.0)
+PLANNED = replace(TASK, scheduler=partial(make_policy, "easy", "planned"))
 
 
 def played(envs: NodePowerVectorEnv, steps: int) -> list[tuple[Any, ...]]:
@@ -35,18 +37,20 @@ def played(envs: NodePowerVectorEnv, steps: int) -> list[tuple[Any, ...]]:
     return found
 
 
+@pytest.mark.compiles
+@pytest.mark.parametrize("task", [TASK, PLANNED], ids=["fcfs", "planned"])
 @pytest.mark.parametrize("engine", ["compiled", "reference"])
 def test_a_vector_of_one_is_the_single_environment(
-    engine: str, monkeypatch: pytest.MonkeyPatch
+    engine: str, task: PowerTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Observation, mask, reward, end and energy of each step, bit by bit, also after the end."""
     if engine == "compiled":
         pytest.importorskip("numba", reason="the extra fast is not installed")
     else:
         monkeypatch.setattr(vectors, "missing_package", lambda: "none")
-    vector: Any = NodePowerVectorEnv(1, task=TASK, jobs=JOBS)
+    vector: Any = NodePowerVectorEnv(1, task=task, jobs=JOBS)
     assert type(vector._runs).__name__ == {"compiled": "_Compiled", "reference": "Singles"}[engine]
-    rng, alone, ends = np.random.default_rng(1), NodePowerEnv(task=TASK, jobs=JOBS), 0
+    rng, alone, ends = np.random.default_rng(1), NodePowerEnv(task=task, jobs=JOBS), 0
     steps = played(vector, 60)
     seen, info = alone.reset()
     assert steps[0][0][0].tolist() == seen.tolist()
