@@ -24,6 +24,8 @@ LOGS = {
     "CTC-SP2-1996-3.1-cln.swf.gz": 338,
 }
 """Processors of the machine of each log."""
+MOST_JOBS = 20_000
+"""Jobs that are simulated of a log; two of the logs have fewer."""
 
 
 def columns(recording: Recording) -> dict[str, object]:
@@ -53,8 +55,8 @@ def assert_equal(jobs: JobTable, processors: int, scheduler: str) -> None:
 @pytest.mark.trace
 @pytest.mark.parametrize("log", LOGS)
 def test_easy_on_whole_logs(traces: Path, log: str) -> None:
-    """EASY backfilling, all jobs."""
-    assert_equal(read_swf(traces / log), LOGS[log], "easy")
+    """EASY backfilling, all jobs, or the first ones of a long log."""
+    assert_equal(read_swf(traces / log).take(slice(0, MOST_JOBS)), LOGS[log], "easy")
 
 
 @pytest.mark.slow

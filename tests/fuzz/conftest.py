@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 SEEDS, CHUNK = 300, 10
+SHARES = {"seeds": 1, "vector_seeds": 3}
+"""Of so many seeds, one is run: of single scenarios, and of vectors of environments."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -17,12 +19,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Give each test of random scenarios its seeds."""
-    if "seeds" in metafunc.fixturenames:
-        config = metafunc.config
-        first = config.getoption("--fuzz-first", default=0)
-        last = first + config.getoption("--fuzz-seeds", default=SEEDS)
-        chunks = [range(at, min(at + CHUNK, last)) for at in range(first, last, CHUNK)]
-        metafunc.parametrize("seeds", chunks, ids=[f"{each.start}" for each in chunks])
+    for name, share in SHARES.items():
+        if name in metafunc.fixturenames:
+            config = metafunc.config
+            first = config.getoption("--fuzz-first", default=0)
+            last = first + -(-config.getoption("--fuzz-seeds", default=SEEDS) // share)
+            chunks = [range(at, min(at + CHUNK, last)) for at in range(first, last, CHUNK)]
+            metafunc.parametrize(name, chunks, ids=[f"{each.start}" for each in chunks])
 
 
 @pytest.fixture

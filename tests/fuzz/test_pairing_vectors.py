@@ -116,8 +116,8 @@ def differences(how: dict[str, Any], seed: int) -> str:
     return ""
 
 
-def test_random_tasks_are_played_as_by_single_environments(seeds: Iterable[int]) -> None:
+def test_random_tasks_are_played_as_by_single_environments(vector_seeds: Iterable[int]) -> None:
     """Every observation, mask, reward, end and metric, bit by bit."""
-    for seed in seeds:
+    for seed in vector_seeds:
         failure = differences(random_task(seed), seed)
         assert not failure, f"seed {seed}: {failure}"

@@ -126,10 +126,10 @@ def differences(how: dict[str, Any], seed: int) -> str:
     return ""
 
 
-def test_random_tasks_are_played_as_by_single_environments(seeds: Iterable[int]) -> None:
+def test_random_tasks_are_played_as_by_single_environments(vector_seeds: Iterable[int]) -> None:
     """Every observation, mask, reward, end and metric, bit by bit."""
     compiled = 0
-    for seed in seeds:
+    for seed in vector_seeds:
         failure = differences(random_task(seed), seed)
         if failure == "the reference plays the vector":
             continue

@@ -82,8 +82,8 @@ def differences(seed: int) -> str:
     return ""
 
 
-def test_random_runs_are_those_in_arrays(seeds: Iterable[int]) -> None:
+def test_random_runs_are_those_in_arrays(vector_seeds: Iterable[int]) -> None:
     """State, observation and cost after each action, bit by bit."""
-    for seed in seeds:
+    for seed in vector_seeds:
         failure = differences(seed)
         assert not failure, f"seed {seed}: {failure}"

@@ -229,7 +229,7 @@ def same_sums(moment: Moment) -> None:
 
 # --- against the reference -----------------------------------------------------------------------
 
-MANY = examples(500)
+MANY = examples(150)
 
 
 @MANY
