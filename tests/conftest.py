@@ -53,9 +53,14 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     A server collects the garbage of each session. After Numba has compiled, or torch is imported,
     each of these collections takes up to a second.
     """
-    if nextitem is None or nextitem.path != item.path:
+    if nextitem is not None and nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter free at its end what was left out."""
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

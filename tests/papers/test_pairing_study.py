@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
+from hpcosim_experiments.definition import Combinations
 from hpcosim_experiments.executors import IN_THIS_PROCESS
-from hpcosim_experiments.statistics.rows import Row, read_rows, where
-from hpcosim_papers.ineps.study import pairing_tables
+from hpcosim_experiments.statistics.rows import Labels, Row, read_rows, where
+from hpcosim_papers.ineps.study import heuristics, pairing_tables
 from hpcosim_papers.ineps.study.heuristics import ENERGY, indexed, study_of
 from hpcosim_papers.ineps.study.pairing import COLUMNS, OPTIMA, find_optima, train_one
 from hpcosim_papers.ineps.study.pairing_tables import (
@@ -29,6 +31,7 @@ from hpcosim_papers.ineps.study.pairing_tables import (
 from hpcosim_papers.studies.agents import TABLE
 from hpcosim_papers.studies.study import (
     Request,
+    only,
     papers_folder,
     reproduce_study,
     rows_of,
@@ -50,6 +53,18 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     changed = {"pairing-exp1": experiment._replace(papers=papers, ours=ours)}
     monkeypatch.setattr(pairing_tables, "EXPERIMENTS", {**EXPERIMENTS, **changed})
+
+
+@pytest.fixture
+def few_seeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run what draws by chance with two seeds on the large experiments: it is never the best."""
+    if request.node.callspec.params["study"] in ("pairing-exp3", "pairing-exp4"):
+        monkeypatch.setattr(heuristics, "only", two_seeds_of)
+
+
+def two_seeds_of(wanted: Callable[[Labels], bool]) -> Callable[[Combinations], Combinations]:
+    """Return what `only` returns, for two seeds."""
+    return only(lambda labels: labels["seed"] in (0, 1) and wanted(labels))
 
 
 def agent(seed: int, energy: Spread, variant: str = PAPERS) -> Row:
@@ -127,6 +142,7 @@ def test_tables_have_all_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("few_seeds")
 @pytest.mark.parametrize("study", PAIRING)
 def test_a_study_is_drawn_from_what_is_shipped(study: str, tmp_path: Path) -> None:
     """Without `--train` tables and figures come from the shipped results."""
