@@ -8,10 +8,10 @@ from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.orders import pop_by_rank
 from hpcosim_compiled.policies import NODE_ORDERS
-from hpcosim_compiled.state import WHOLE_NODES, Processors, State
+from hpcosim_compiled.state import RUNNING, WHOLE_NODES, Processors, State
 
-HIGH_CORES, HIGH_MEM, HIGH_MEM_USED = map(
-    NODE_ORDERS.index, ("high-cores", "high-mem", "high-mem-used")
+HIGH_CORES, HIGH_MEM, HIGH_MEM_USED, HIGH_MEM_BW = map(
+    NODE_ORDERS.index, ("high-cores", "high-mem", "high-mem-used", "high-mem-bw")
 )
 
 
@@ -43,6 +43,8 @@ def _place(state: State, own: Processors, row: int, order: int) -> int:
     if job.cores > g.free_cores:
         return 0
     least = job.cores if job.cores <= g.largest_node else 1
+    if order == HIGH_MEM_BW:
+        _count_bandwidth(state, own)
     needed, place, last, last_key = job.cores, g.places, -1, -np.inf
     while needed > 0:
         found, found_key = -1, np.inf
@@ -64,6 +66,33 @@ def _place(state: State, own: Processors, row: int, order: int) -> int:
     return place - g.places
 
 
+@compiled_apart
+def _count_bandwidth(state: State, own: Processors) -> None:
+    """Count the bandwidth that jobs require on each node, in the order of `NodeTotals`."""
+    g, needs, kept = state.g[0], own.needs, 0
+    for place in range(g.counted):
+        row = needs[place].counted
+        if state.jobs[row].state == RUNNING:
+            needs[kept].counted = row
+            kept += 1
+            continue
+        period = state.periods[state.jobs[row].period]
+        for at in range(period.first_place, period.first_place + period.places):
+            node = state.places[at].node
+            own.nodes[node].mbps -= state.places[at].tasks * needs[row].mbps
+            if state.free[node] == state.nodes[node].capacity:
+                own.nodes[node].mbps = 0.0  # removes rounding errors
+    for number in range(g.noted, g.periods):
+        row, period = state.periods[number].row, state.periods[number]
+        if state.jobs[row].state == RUNNING:
+            needs[kept].counted = row
+            kept += 1
+            for at in range(period.first_place, period.first_place + period.places):
+                mbps = state.places[at].tasks * needs[row].mbps
+                own.nodes[state.places[at].node].mbps += mbps
+    g.counted, g.noted = kept, g.periods
+
+
 @compiled
 def _key(state: State, own: Processors, order: int, node: int) -> float:
     if order == HIGH_CORES:
@@ -72,4 +101,6 @@ def _key(state: State, own: Processors, order: int, node: int) -> float:
         return own.nodes[node].memory_mb - own.nodes[node].key
     if order == HIGH_MEM_USED:
         return -own.nodes[node].memory_mb
+    if order == HIGH_MEM_BW:
+        return own.nodes[node].mbps / own.nodes[node].key
     return own.nodes[node].key

@@ -44,7 +44,15 @@ BACKFILLING = ("easy", "conservative")
 KEYS = ("", *CHANGING)
 """Orders by a key that changes with time; the first is the order by rank."""
 
-NODE_ORDERS = ("none", "high-gflops", "low-power", "high-cores", "high-mem", "high-mem-used")
+NODE_ORDERS = (
+    "none",
+    "high-gflops",
+    "low-power",
+    "high-cores",
+    "high-mem",
+    "high-mem-used",
+    "high-mem-bw",
+)
 """Orders of the nodes of `job-node`."""
 
 MANAGERS = ("timeout", "keep-idle", "off-at-night")
@@ -117,6 +125,11 @@ def policy_code(scheduler: str, awareness: Awareness = "unaware") -> PolicyCode 
     return PolicyCode(KINDS.index(kind), key, aged_s)
 
 
+def is_by_bandwidth(policy: PolicyCode) -> bool:
+    """Return whether a policy orders nodes by the bandwidth that jobs require there."""
+    return KINDS[policy.kind] == "job-node" and NODE_ORDERS[policy.key] == "high-mem-bw"
+
+
 def ranks(scheduler: str, jobs: JobTable) -> Ints:
     """Return the place of each job in the order of a scheduler that does not change with time."""
     order = scheduler.removeprefix(BY_RULE).removesuffix(AGED)
@@ -134,7 +147,8 @@ def node_keys(platform: Platform, scheduler: str) -> NDArray[np.float64] | None:
     """Return what does not change in the order of the nodes of a scheduler; None: it orders none.
 
     Returns:
-        float64[nodes], ascending; of `high-mem` the memory, MB.
+        float64[nodes], ascending; of `high-mem` the memory, MB; of `high-mem-bw` see
+        `job_node.run_time_scale`.
     """
     parts = parse_job_node(scheduler)
     if parts is None:
@@ -143,6 +157,7 @@ def node_keys(platform: Platform, scheduler: str) -> NDArray[np.float64] | None:
         "high-gflops": [-group.ops_per_s for group in platform.nodes],
         "low-power": [group.static_w + group.cores * group.dynamic_w for group in platform.nodes],
         "high-mem": [group.memory_mb for group in platform.nodes],
+        "high-mem-bw": [platform.slowest_ops_per_s / group.ops_per_s for group in platform.nodes],
     }.get(parts.node_order, [0.0] * len(platform.nodes))
     return np.repeat(np.array(keys, np.float64), [group.count for group in platform.nodes])
 
@@ -285,6 +300,8 @@ def unsupported(
         return "jobs that require more than cores"
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
+    if is_by_bandwidth(policy) and not isinstance(power, AlwaysOn):
+        return "orders of nodes by bandwidth beside a power manager"
     if names_nodes(platform, jobs, scheduler, awareness):
         if manager_code(power) is not None and family_of(scheduler, awareness) != "aware":
             return "a power manager beside reservations that name nodes"

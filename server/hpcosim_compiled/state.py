@@ -137,11 +137,15 @@ SHARE = np.dtype(
 WORK = np.dtype([("shares_left", "i8"), ("ends_late", "?"), ("over", "i8")], align=True)
 """Shares of a period with work left, whether its next end is at its limit; space for periods."""
 
-OWNER = np.dtype([("first", "i8"), ("key", "f8"), ("memory_mb", "f8")])
-"""First processor of a node, key of the policy, and memory that the jobs there require."""
+OWNER = np.dtype([("first", "i8"), ("key", "f8"), ("memory_mb", "f8"), ("mbps", "f8")])
+"""First processor of a node, key of the policy, and what the jobs there require: memory, and
+bandwidth (as `job_node.high_mem_bw` has counted it)."""
 
-NEED = np.dtype([("memory_mb", "f8"), ("memory_volume_mb", "f8")])
-"""Memory that each task of a job requires, and data that it moves."""
+NEED = np.dtype(
+    [("memory_mb", "f8"), ("memory_volume_mb", "f8"), ("mbps", "f8"), ("counted", "i8")]
+)
+"""What each task of a job requires: memory, data that it moves, and bandwidth; and, in the first
+entries, the jobs whose bandwidth is counted."""
 
 TIMER = np.dtype([("place", "i8"), ("subject", "i8"), ("at_s", "f8"), ("number", "i8")])
 """Place in the heap, subject at this place, time (infinity: not set), order of equal times."""
@@ -240,6 +244,8 @@ GLOBAL = np.dtype(
         ("steps", "i8"),  # entries of `State.profile`
         ("lows", "i8"),  # entries of `State.lows`
         ("periods", "i8"),
+        ("noted", "i8"),  # periods, and entries of `NEED.counted`, of `job_node`
+        ("counted", "i8"),
         ("places", "i8"),
         ("changes", "i8"),
         ("ended_idle", "i8"),
@@ -589,6 +595,8 @@ def _processors(
     each.next_end_s = np.inf
     needs = records(NEED, len(table))
     needs.memory_mb, needs.memory_volume_mb = table.memory_mb, table.memory_volume_mb
+    has_request = table.requested_s > 0.0
+    np.divide(table.memory_volume_mb, table.requested_s, out=needs.mbps, where=has_request)
     timers = records(TIMER, len(each) + len(table))
     timers.at_s = np.inf
     shares, periods = records(SHARE, int(cores.sum()) + 1), records(WORK, len(table))

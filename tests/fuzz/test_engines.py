@@ -27,6 +27,7 @@ NODE_RULES = (
     "smallest-high-cores",
     "low-mem-low-power-one",
     "low-mem-ops-high-mem-used",
+    "first-high-mem-bw",
     "none-none",
     "first-high-cores-one",
 )
@@ -123,7 +124,8 @@ def supported_scenario(seed: int) -> Scenario:
     counts = asked == {"cores"} or (asked == {"whole_nodes"} and len(sizes) == 1)
     if is_slurm and random.random() < 0.7:
         make_site(random, scenario)
-    has_power = not (is_slurm or scheduler.get("explain")) and random.random() < 0.7
+    may_switch = not (is_slurm or scheduler.get("explain") or "mem-bw" in scheduler["name"])
+    has_power = may_switch and random.random() < 0.7
     if has_power and (counts or not backfills or scheduler["name"] in AWARE):
         _add_power(random, scenario, may_be_unaware=counts or not backfills)
     return scenario

@@ -138,13 +138,14 @@ class NodeTotals:
         if not len(self._sum) or view.rejected:  # rejected jobs may have been placed elsewhere
             self._sum = np.zeros(len(view.nodes.free))
             self._counted.clear()
-        for job_id in self._counted.keys() - view.running.keys():
+        for job_id in [each for each in self._counted if each not in view.running]:
             nodes, amount = self._counted.pop(job_id)
             self._sum[nodes] -= amount
             idle = nodes[view.nodes.jobs[nodes] == 0]
             self._sum[idle] = 0.0  # removes rounding errors
-        for job_id in view.running.keys() - self._counted.keys():
-            job = view.running[job_id]
+        for job_id, job in view.running.items():
+            if job_id in self._counted:
+                continue
             assert job.allocation is not None
             nodes = job.allocation.nodes
             added: Floats = np.asarray(job.allocation.tasks * self._of_task(job), dtype=np.float64)
