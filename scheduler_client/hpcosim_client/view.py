@@ -159,6 +159,12 @@ def check_explanation(job: Job, reason: str, expected_start_s: float | None) -> 
 
 POLICY = 2  # stream of random numbers, distinct from those of workload and simulator
 
+
+def policy_chance(seed: int) -> np.random.Generator:
+    """Return the random number generator of the policy of a simulation."""
+    return np.random.default_rng([seed, POLICY])
+
+
 FIRST_ALLOCATED_ALARM = 2**62
 """The least alarm number that `View.new_alarm` returns. Smaller numbers are free for users."""
 
@@ -204,7 +210,7 @@ class View(SchedulerState):
         super().__init__(platform, wake_on_allocation=wake_on_allocation)
         self.decisions: list[Decision] = []
         self._rejected_now: set[int] = set()
-        self.rng = np.random.default_rng([seed, POLICY])
+        self.rng = policy_chance(seed)
         self.power_exchange = PowerExchange(len(self.nodes.free))
         self.wake_on: Collection[EventKind] | None = None
         self.elapsed_s = 0.0

@@ -134,6 +134,7 @@ def _processors_at(many: Processors | None, place: int) -> Processors | None:
         many.periods[place],
         many.needs[place],
         many.timers[place],
+        many.drawn[place],
     )
 
 

@@ -1,25 +1,35 @@
-"""JOB-NODE, as `hpcosim_schedulers.heuristics.job_node`: jobs by rank, nodes by key."""
+"""JOB-NODE, as `hpcosim_schedulers.heuristics.job_node`: jobs by rank or chance, nodes by key."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from hpcosim_compiled.chance import below, uniform
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.orders import pop_by_rank
-from hpcosim_compiled.policies import NODE_ORDERS
+from hpcosim_compiled.policies import NODE_ORDERS, PolicyCode
 from hpcosim_compiled.state import RUNNING, WHOLE_NODES, Processors, State
+from hpcosim_compiled.waiting import ANY, next_place
 
-HIGH_CORES, HIGH_MEM, HIGH_MEM_USED, HIGH_MEM_BW = map(
-    NODE_ORDERS.index, ("high-cores", "high-mem", "high-mem-used", "high-mem-bw")
+HIGH_CORES, HIGH_MEM, HIGH_MEM_USED, HIGH_MEM_BW, RANDOM = map(
+    NODE_ORDERS.index, ("high-cores", "high-mem", "high-mem-used", "high-mem-bw", "random")
 )
 
 
 @compiled
-def job_node(state: State, processors: Processors | None, order: int, one_per_event: bool) -> None:
-    """Start jobs by rank, each on the first nodes by a key, until one does not fit."""
+def job_node(state: State, processors: Processors | None, policy: PolicyCode) -> None:
+    """Start jobs in an order, each on the first nodes by a key, until one does not fit."""
     if processors is None:
         return
+    if policy.shuffles:
+        _by_chance(state, processors, policy.key, policy.one_per_event)
+    else:
+        _by_rank(state, processors, policy.key, policy.one_per_event)
+
+
+@compiled
+def _by_rank(state: State, processors: Processors, order: int, one_per_event: bool) -> None:
     g, started = state.g[0], 0
     while g.keyed > 0 and not (one_per_event and started):
         entries = _place(state, processors, state.keyed[0], order)
@@ -28,6 +38,28 @@ def job_node(state: State, processors: Processors | None, order: int, one_per_ev
         begin(state, state.keyed[0], entries)
         pop_by_rank(state)
         started += 1
+
+
+@compiled
+def _by_chance(state: State, processors: Processors, order: int, one_per_event: bool) -> None:
+    g, rows, size, started = state.g[0], state.rows, 0, 0
+    if g.free_cores == 0:
+        return
+    place = next_place(state, g.first, ANY)
+    while place < g.last:
+        rows[size] = state.queue[place]
+        size, place = size + 1, next_place(state, place + 1, ANY)
+    while size > 0:
+        chosen = below(state, processors, size)
+        if one_per_event and started:
+            return
+        entries = _place(state, processors, rows[chosen], order)
+        if entries == 0:
+            return
+        begin(state, rows[chosen], entries)
+        started += 1
+        size -= 1
+        rows[chosen] = rows[size]
 
 
 @compiled_apart
@@ -43,8 +75,8 @@ def _place(state: State, own: Processors, row: int, order: int) -> int:
     if job.cores > g.free_cores:
         return 0
     least = job.cores if job.cores <= g.largest_node else 1
-    if order == HIGH_MEM_BW:
-        _count_bandwidth(state, own)
+    if not _set_keys(state, own, order, least, job.placement == WHOLE_NODES):
+        return 0
     needed, place, last, last_key = job.cores, g.places, -1, -np.inf
     while needed > 0:
         found, found_key = -1, np.inf
@@ -64,6 +96,30 @@ def _place(state: State, own: Processors, row: int, order: int) -> int:
         needed -= state.free[found]
         place, last, last_key = place + 1, found, found_key
     return place - g.places
+
+
+@compiled
+def _set_keys(state: State, own: Processors, order: int, least: int, whole: bool) -> bool:
+    """Set keys that depend on the calls; return whether there is a node for a job.
+
+    Args:
+        least: least free cores of such a node.
+        whole: whether all its cores must be free.
+    """
+    if order != HIGH_MEM_BW and order != RANDOM:
+        return True
+    for node in range(len(state.free)):
+        cores = state.free[node]
+        if cores >= least and (not whole or cores == state.nodes[node].capacity):
+            break
+    else:
+        return False
+    if order == HIGH_MEM_BW:
+        _count_bandwidth(state, own)
+    else:
+        for node in range(len(state.free)):
+            own.nodes[node].key = uniform(state, own)
+    return True
 
 
 @compiled_apart

@@ -25,8 +25,10 @@ from hpcosim_compiled.state import (
     SUBMISSIONS,
     NodesAhead,
     Power,
+    Processors,
     Said,
     State,
+    draws_needed,
     lines_needed,
     said_needed,
 )
@@ -44,6 +46,7 @@ P = TypeVar("P")
 Decide = Callable[[State, P], None]
 
 _lines_needed, _said_needed = compiled(lines_needed), compiled(said_needed)
+_draws_needed = compiled(draws_needed)
 
 
 @compiled
@@ -69,7 +72,7 @@ def advance_with(
             g.is_woken = next_instant(state, by_rank)
         if not g.is_woken:
             continue
-        if not has_room(state, state.ahead, state.said, state.power):
+        if not has_room(state, state.ahead, state.said, state.processors, state.power):
             result = FULL
             break
         g.is_woken = False
@@ -81,12 +84,18 @@ def advance_with(
 
 @compiled
 def has_room(
-    state: State, ahead: NodesAhead | None, said: Said | None, power: Power | None
+    state: State,
+    ahead: NodesAhead | None,
+    said: Said | None,
+    processors: Processors | None,
+    power: Power | None,
 ) -> bool:
     """Return whether there is room for a decision about the jobs that wait now."""
-    if ahead is None or said is None or power is None:
+    if ahead is None or said is None or processors is None or power is None:
         return True
     g = state.g[0]
+    if len(processors.drawn) - g.drawn < _draws_needed(g, len(state.nodes)):
+        return False
     has_lines = len(ahead.lines) >= _lines_needed(g, power.g[0].nodes_off)
     return has_lines and len(said.each) >= _said_needed(g)
 
@@ -178,7 +187,7 @@ def _conservative(state: State, policy: PolicyCode) -> None:
 
 @compiled
 def _job_node(state: State, policy: PolicyCode) -> None:
-    job_node(state, state.processors, policy.key, policy.one_per_event)
+    job_node(state, state.processors, policy)
 
 
 @compiled

@@ -52,6 +52,7 @@ NODE_ORDERS = (
     "high-mem",
     "high-mem-used",
     "high-mem-bw",
+    "random",
 )
 """Orders of the nodes of `job-node`."""
 
@@ -83,6 +84,7 @@ class PolicyCode(NamedTuple):
         aged_s: jobs that have waited longer are the head first, in submission order, s.
         window_jobs: number of jobs from which the head is chosen.
         one_per_event: whether at most one job starts at each event.
+        shuffles: whether jobs go at random.
         awareness: index into `AWARE`.
     """
 
@@ -91,6 +93,7 @@ class PolicyCode(NamedTuple):
     aged_s: float = np.inf
     window_jobs: int = WINDOW_JOBS
     one_per_event: bool = False
+    shuffles: bool = False
     awareness: int = 0
 
 
@@ -110,10 +113,12 @@ def policy_code(scheduler: str, awareness: Awareness = "unaware") -> PolicyCode 
     if scheduler in ("fcfs", "easy", "conservative", "slurm"):
         return PolicyCode(KINDS.index(scheduler))
     if (parts := parse_job_node(scheduler)) is not None:
-        if parts.job_order not in JOB_KEYS or parts.node_order not in NODE_ORDERS:
-            return None
-        key = NODE_ORDERS.index(parts.node_order)
-        return PolicyCode(KINDS.index("job-node"), key, one_per_event=parts.one_per_event)
+        return PolicyCode(
+            KINDS.index("job-node"),
+            NODE_ORDERS.index(parts.node_order),
+            one_per_event=parts.one_per_event,
+            shuffles=parts.job_order == "random",
+        )
     order = scheduler.removeprefix(BY_RULE)
     if scheduler == order and order not in FIXED and order not in CHANGING:
         return None
@@ -125,9 +130,10 @@ def policy_code(scheduler: str, awareness: Awareness = "unaware") -> PolicyCode 
     return PolicyCode(KINDS.index(kind), key, aged_s)
 
 
-def is_by_bandwidth(policy: PolicyCode) -> bool:
-    """Return whether a policy orders nodes by the bandwidth that jobs require there."""
-    return KINDS[policy.kind] == "job-node" and NODE_ORDERS[policy.key] == "high-mem-bw"
+def draws(scheduler: str) -> bool:
+    """Return whether a scheduler draws random numbers."""
+    parts = parse_job_node(scheduler)
+    return parts is not None and "random" in (parts.job_order, parts.node_order)
 
 
 def ranks(scheduler: str, jobs: JobTable) -> Ints:
@@ -135,6 +141,8 @@ def ranks(scheduler: str, jobs: JobTable) -> Ints:
     order = scheduler.removeprefix(BY_RULE).removesuffix(AGED)
     rows, parts = np.arange(len(jobs)), parse_job_node(scheduler)
     if parts is None and order not in FIXED:
+        return rows
+    if parts is not None and parts.job_order not in JOB_KEYS:
         return rows
     key: Callable[[Any], Any] = FIXED[order] if parts is None else JOB_KEYS[parts.job_order]
     keys = [key(job) for job in jobs.rows()]
@@ -300,8 +308,11 @@ def unsupported(
         return "jobs that require more than cores"
     if KINDS[policy.kind] == "job-node" and (jobs.memory_mb % 1.0 != 0.0).any():
         return "orders of nodes by memory that is no whole number of MB"  # sums are exact
-    if is_by_bandwidth(policy) and not isinstance(power, AlwaysOn):
-        return "orders of nodes by bandwidth beside a power manager"
+    if not isinstance(power, AlwaysOn):
+        if draws(scheduler):
+            return "random orders beside a power manager"
+        if KINDS[policy.kind] == "job-node" and NODE_ORDERS[policy.key] == "high-mem-bw":
+            return "orders of nodes by bandwidth beside a power manager"
     if names_nodes(platform, jobs, scheduler, awareness):
         if manager_code(power) is not None and family_of(scheduler, awareness) != "aware":
             return "a power manager beside reservations that name nodes"

@@ -17,6 +17,7 @@ from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
     NO_SETTINGS,
+    draws,
     effective_awareness,
     family_of,
     manager_code,
@@ -80,6 +81,7 @@ class CompiledSimulation:
         power: settings of the power manager; `policies.unsupported_power` is empty for it.
         awareness: awareness of the scheduler of power states.
         chance: generator of the times of switching; None: one with seed 0.
+        of_policy: the scheduler's generator, of NumPy's default kind; None: one with seed 0.
         settings: settings of the scheduler.
         explains: whether the scheduler explains why jobs wait.
     """
@@ -94,6 +96,7 @@ class CompiledSimulation:
         power: PowerSettings = ALWAYS_ON,
         awareness: Awareness = "unaware",
         chance: np.random.Generator | None = None,
+        of_policy: np.random.Generator | None = None,
         settings: Mapping[str, object] = NO_SETTINGS,
         *,
         explains: bool = False,
@@ -119,6 +122,7 @@ class CompiledSimulation:
             platform, jobs, scheduler, power, awareness, settings, explains=explains
         )
         self._chance = chance or np.random.default_rng(0)
+        self._of_policy = of_policy or np.random.default_rng(0)
         self._state = initial_state(
             platform,
             jobs,
@@ -131,6 +135,7 @@ class CompiledSimulation:
             explains=explains,
             manager=manager_code(power),
             on_first=puts_on_first(scheduler, awareness),
+            draws=draws(scheduler),
         )
 
     def prepare(self) -> None:
@@ -162,7 +167,7 @@ class CompiledSimulation:
         result = self._advance(self._state, instants=self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
-            self._state = with_room(self._state, self._chance)
+            self._state = with_room(self._state, self._chance, self._of_policy)
         if took_s > CALL_S:
             self._instants = max(self._instants // 2, 1)
         elif took_s < CALL_S / 4:

@@ -37,7 +37,10 @@ LEAVE, BEGIN = -2, -1
 """Actions of agents that leave a simulation as it is, and that simulate to the first choice."""
 
 DRAWS = 1000
-"""Times of switching that are drawn together."""
+"""Times of switching, or raw values, that are drawn together."""
+
+SPARE_DRAWS = 64
+"""Raw values for draws that must be repeated, of which one is rare."""
 
 Records = Any
 """A `numpy.recarray`: its elements have attributes, also for Numba, but not for type checkers."""
@@ -246,6 +249,10 @@ GLOBAL = np.dtype(
         ("periods", "i8"),
         ("noted", "i8"),  # periods, and entries of `NEED.counted`, of `job_node`
         ("counted", "i8"),
+        ("draws", "?"),  # whether the policy draws random numbers, see `chance`
+        ("drawn", "i8"),  # used entries of `Processors.drawn`
+        ("half", "u8"),  # half of the last one
+        ("has_half", "?"),  # whether it is unused
         ("places", "i8"),
         ("changes", "i8"),
         ("ended_idle", "i8"),
@@ -330,6 +337,7 @@ class Processors(NamedTuple):
         periods: a `WORK` for each start of a job.
         needs: a `NEED` for each job.
         timers: a `TIMER` for each processor and for each period.
+        drawn: uint64[draws], raw random numbers of the policy.
     """
 
     slots: Records
@@ -340,6 +348,7 @@ class Processors(NamedTuple):
     periods: Records
     needs: Records
     timers: Records
+    drawn: NDArray[np.uint64]
 
 
 class Power(NamedTuple):
@@ -467,6 +476,7 @@ def initial_state(
     explains: bool = False,
     manager: ManagerCode | None = None,
     on_first: bool = False,
+    draws: bool = False,
 ) -> State:
     """Return the state before the first submission: all nodes are on and idle.
 
@@ -482,6 +492,7 @@ def initial_state(
         explains: whether the policy explains why jobs wait.
         manager: the power manager; None: all nodes are always on.
         on_first: whether a list scheduler prefers nodes that are on.
+        draws: whether the policy draws random numbers.
     """
     count, start_s = len(table), float(table.submit_s[0])
     jobs = records(JOB, count)
@@ -511,7 +522,7 @@ def initial_state(
     g.unused = g.head = -1
     g.wakes = EVERY_EVENT
     g.shares = node_keys is not None or shares_processors(platform)
-    g.names_nodes, g.explains = names_nodes, explains
+    g.names_nodes, g.explains, g.draws = names_nodes, explains, draws
     needs_all = bool(g.shares[0] or names_nodes or explains or manager is not None)
     g.now_s = g.changed_s = start_s
     g.alarm_s = np.inf
@@ -600,7 +611,8 @@ def _processors(
     timers = records(TIMER, len(each) + len(table))
     timers.at_s = np.inf
     shares, periods = records(SHARE, int(cores.sum()) + 1), records(WORK, len(table))
-    return Processors(slots, first_slot, each, nodes, shares, periods, needs, timers)
+    drawn = np.zeros(0, np.uint64)
+    return Processors(slots, first_slot, each, nodes, shares, periods, needs, timers, drawn)
 
 
 def _power(platform: Platform, jobs: int, manager: ManagerCode, *, on_first: bool) -> Power:
@@ -643,12 +655,13 @@ def _power(platform: Platform, jobs: int, manager: ManagerCode, *, on_first: boo
     )
 
 
-def with_room(state: State, rng: np.random.Generator) -> State:
+def with_room(state: State, rng: np.random.Generator, of_policy: np.random.Generator) -> State:
     """Return a state with room for another instant in the arrays that `advance` found too short.
 
     Args:
         state: the state.
         rng: generator of the times of switching, of which each sample is taken once.
+        of_policy: generator of the policy, of which each raw value is taken once.
     """
     power, nodes, ahead = state.power, len(state.nodes), state.ahead
     nodes_off = 0 if power is None else int(power.g.nodes_off[0])
@@ -661,6 +674,11 @@ def with_room(state: State, rng: np.random.Generator) -> State:
         state = state._replace(ahead=ahead._replace(**longer))
     if state.said is not None and len(state.said.each) < said:
         state = state._replace(said=state.said._replace(each=_longer(state.said.each, said)))
+    own, drawn = state.processors, int(state.g.drawn[0])
+    if own is not None and len(own.drawn) - drawn < (draws := draws_needed(state.g[0], nodes)):
+        raw = of_policy.bit_generator.random_raw(max(draws, DRAWS))
+        state = state._replace(processors=own._replace(drawn=np.append(own.drawn[drawn:], raw)))
+        state.g.drawn = 0
     if power is not None:
         if len(power.changes) - int(power.g.changes[0]) < CHANGES_PER_NODE * nodes:
             power = power._replace(changes=_longer(power.changes, CHANGES_PER_NODE * nodes))
@@ -680,6 +698,14 @@ def lines_needed(g: Any, nodes_off: int) -> int:
 def said_needed(g: Any) -> int:
     """Return the entries of `Said.each` after a decision that explains every waiting job anew."""
     return g.said + g.queued + 2 if g.explains else 0
+
+
+def draws_needed(g: Any, nodes: int) -> int:
+    """Return the most raw values that a decision uses: of each job that may start, and some.
+
+    A value below a limit needs a further one once in 2**32 / limit times.
+    """
+    return (min(g.queued, g.free_cores) + 2) * (nodes + 1) + SPARE_DRAWS if g.draws else 0
 
 
 def _longer(column: Any, room: int) -> Any:

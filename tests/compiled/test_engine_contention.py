@@ -18,7 +18,15 @@ from support.paths import ROOT
 MEMORY = {"c_mbps": 21000, "b_per_mbps": -1.85e-05, "da": 1, "db_mbps": 169}
 MEMORY |= {"dc_mbps": 25000, "dd_mbps": 100}
 INEPS = sorted((ROOT / "scenarios" / "papers" / "ineps").glob("*.yaml"))
-RULES = ("none-none", "shortest-high-cores", "low-mem-ops-high-mem", "smallest-low-power-one")
+RULES = (
+    "none-none",
+    "shortest-high-cores",
+    "low-mem-ops-high-mem",
+    "smallest-low-power-one",
+    "first-high-mem-bw",
+    "random-random",
+    "low-mem-random-one",
+)
 
 
 def ends_s(folder: Path) -> list[float]:

@@ -21,15 +21,18 @@ pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 from hpcosim_compiled import simulation
 
 FAILED = ROOT / "results" / "fuzz"
+STAY_ON = ("first-high-mem-bw", "random-random", "shortest-random-one")
+"""Rules that the compiled engine supports without a power manager only."""
+
 NODE_RULES = (
     "first-high-gflops",
     "shortest-high-mem",
     "smallest-high-cores",
     "low-mem-low-power-one",
     "low-mem-ops-high-mem-used",
-    "first-high-mem-bw",
     "none-none",
     "first-high-cores-one",
+    *STAY_ON,
 )
 LISTS = ("fcfs", "sjf", "ljf", "smallest", "saf", "snf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
 BACKFILLING = ("easy", "conservative", "easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
@@ -124,7 +127,7 @@ def supported_scenario(seed: int) -> Scenario:
     counts = asked == {"cores"} or (asked == {"whole_nodes"} and len(sizes) == 1)
     if is_slurm and random.random() < 0.7:
         make_site(random, scenario)
-    may_switch = not (is_slurm or scheduler.get("explain") or "mem-bw" in scheduler["name"])
+    may_switch = not (is_slurm or scheduler.get("explain") or scheduler["name"] in STAY_ON)
     has_power = may_switch and random.random() < 0.7
     if has_power and (counts or not backfills or scheduler["name"] in AWARE):
         _add_power(random, scenario, may_be_unaware=counts or not backfills)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from hpcosim_client.view import policy_chance
 from hpcosim_compiled import policies
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_scenarios.model.workload import Workload
@@ -185,6 +186,7 @@ def compiled_simulation(
             chosen.power,
             chosen.awareness,
             switching_chance(loaded.scenario.seed),
+            policy_chance(loaded.scenario.seed),
             _settings_of(chosen),
             explains=chosen.explain,
         )

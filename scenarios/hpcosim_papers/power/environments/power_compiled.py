@@ -196,7 +196,7 @@ def _advance(
             _forget_changes(state.power)
             g.wakes = EVERY_EVENT
             g.is_woken = next_instant(state, by_rank)
-        if not has_room(state, state.ahead, state.said, state.power):
+        if not has_room(state, state.ahead, state.said, state.processors, state.power):
             episode.is_short = 1
             return
         g.is_woken = False
