@@ -442,6 +442,7 @@ def test_a_site_is_measured_by_partition_and_account(tmp_path: Path) -> None:
     """The tables of the report have a row for each of them and each scheduler."""
     text = "name: study\nscenario: site\naxes: {scheduler: [multifactor, slurm]}\n"
     text += "measure: {by: [partition, account]}\nreport: {figures: []}\n"
+    text += "set: {workload.jobs: [0, 120]}\n"
     done, _, _ = carry_out(write(tmp_path, text), tmp_path / "out")
     assert not done.failed
     found = pq.read_table(tmp_path / "out/breakdowns.parquet").to_pylist()
