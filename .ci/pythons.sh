@@ -52,7 +52,7 @@ for version in "${@:1:$#-1}"; do
   try "$version" 0 tests/protocol tests/sim tests/server tests/scenarios tests/cli &
   running+=($!)
 done
-try "${@: -1}" "$(nproc)" tests/{api,batsim,cli,client,conformance,experiments,fault,manifest} \
+try "${@: -1}" "$(nproc)" tests/{api,batsim,cli,client,conformance,experiments,fault} \
   tests/{protocol,scenarios,schedulers,server,sim,slurm,view,workloads} \
   tests/compiled/test_{engine_choice,sums}.py &
 running+=($!)
