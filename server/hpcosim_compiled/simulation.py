@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hpcosim_compiled.compiler import note_warm, with_sound_cache
 from hpcosim_compiled.job_kinds import kinds_of
-from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, settle
+from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, GOES_ON, settle
 from hpcosim_compiled.policies import (
     ALWAYS_ON,
     NO_SETTINGS,
@@ -46,6 +46,8 @@ from hpcosim_schedulers.power.settings import Awareness
 from hpcosim_schedulers.power.settings import Power as PowerSettings
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.engine import Rules
+from hpcosim_sim.engine.simulation import WAKEUPS_WHILE_DUE
+from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_sim.physics.power import NODE_STATES
@@ -121,6 +123,8 @@ class CompiledSimulation:
         self._part = part_of(
             platform, jobs, scheduler, power, awareness, settings, explains=explains
         )
+        self._stuck_after = rules.stuck_after_wakeups
+        self._progress, self._in_vain = (0, 0, 0), 0
         self._chance = chance or np.random.default_rng(0)
         self._of_policy = of_policy or np.random.default_rng(0)
         self._state = initial_state(
@@ -162,17 +166,40 @@ class CompiledSimulation:
         return int(self._state.g.over[0])
 
     def advance(self) -> bool:
-        """Advance by at most about `CALL_S`; return whether the simulation goes on."""
+        """Advance by at most about `CALL_S`; return whether the simulation goes on.
+
+        Raises:
+            SimulationStuck: the policy only wakes, see `Rules.stuck_after_wakeups`; instants are
+                counted by calls, so that this is noticed a little later than by the reference.
+        """
         began_s = time.perf_counter()
         result = self._advance(self._state, instants=self._instants)
         took_s = time.perf_counter() - began_s
         if result == FULL:
             self._state = with_room(self._state, self._chance, self._of_policy)
+        self._check_progress(self._instants if result == GOES_ON else 0)
         if took_s > CALL_S:
             self._instants = max(self._instants // 2, 1)
         elif took_s < CALL_S / 4:
             self._instants = min(self._instants * 2, INSTANTS)
         return bool(result != FINISHED)
+
+    def _check_progress(self, instants: int) -> None:
+        g = self._state.g[0]
+        progress = (int(g.submitted), int(g.changes), int(g.over))
+        self._in_vain = self._in_vain + instants if progress == self._progress else 0
+        self._progress = progress
+        is_due = g.running > 0 or g.submitted < g.jobs
+        allowed = self._stuck_after * (WAKEUPS_WHILE_DUE if is_due else 1)
+        if self._in_vain > allowed and g.queued > 0:
+            rows = np.flatnonzero(self._state.jobs.state[: g.submitted] == WAITING)
+            raise SimulationStuck(
+                self.now_s,
+                self.jobs.job_id[rows].tolist(),
+                float(self.jobs.submit_s[rows[0]]),
+                f"the scheduler was woken more than {allowed} times in a row, but no job was "
+                f"submitted, started or ended; stuck_after_wakeups is {self._stuck_after}",
+            )
 
     def record(self) -> RunRecord:
         """Return the run up to now; later changes of the simulation do not change it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from hpcosim_scenarios.running import engine
 from hpcosim_scenarios.running.library import Library, load_with, rules_of
 from hpcosim_scenarios.running.policies import chosen_by
 from hpcosim_scenarios.running.run import run_scenario
-from hpcosim_sim.errors import ResultsError
+from hpcosim_sim.errors import ResultsError, SimulationStuck
 from support.commands import SCENARIO, invoke
 from support.engines import differences
 from support.experiments import carry_out, write
@@ -291,6 +292,23 @@ def test_more_places_than_foreseen_are_kept() -> None:
         pass
     periods = compiled.record().recording.periods
     assert [periods.nodes_of(number) for number in range(59)] == [list(range(64))] * 59
+
+
+def test_a_policy_that_only_wakes_is_stuck() -> None:
+    """`slurm` looks for a place of the second job again and again while the first runs."""
+    job = {"submit_s": 0, "cores": 1, "run_s": 10_000_000}
+    scenario = {
+        "name": "long",
+        "platform": {"nodes": [{"count": 1, "processors": [{"cores": 1}]}]},
+        "workload": {"inline": [{"job_id": 7, **job}, {"job_id": 9, **job}]},
+    }
+    read = convert(scenario, Scenario)
+    loaded = load_with(read, Path(), source_jobs(read, Path()))
+    rules = replace(rules_of(read), stuck_after_wakeups=50)
+    compiled = CompiledSimulation(read.platform, loaded.jobs, rules, "slurm")
+    with pytest.raises(SimulationStuck, match=r"1 job waits \(9\).*woken more than 1000 times"):
+        while compiled.advance():
+            pass
 
 
 # The cache of compiled code.
