@@ -277,6 +277,12 @@ def test_a_partial_record_has_all_nodes_at_all_times(file: Path) -> None:
         assert node_s == pytest.approx(4 * record.duration_s)
 
 
+def finish(simulation: CompiledSimulation) -> None:
+    """Advance to the end."""
+    while simulation.advance():
+        pass
+
+
 def test_more_places_than_foreseen_are_kept() -> None:
     """Jobs of many nodes each: the places grow while the simulation runs."""
     jobs = [{"job_id": n, "submit_s": n, "cores": 64, "run_s": 1} for n in range(1, 60)]
@@ -288,8 +294,7 @@ def test_more_places_than_foreseen_are_kept() -> None:
     read = convert(scenario, Scenario)
     loaded = load_with(read, Path(), source_jobs(read, Path()))
     compiled = CompiledSimulation(read.platform, loaded.jobs, rules_of(read), "fcfs")
-    while compiled.advance():
-        pass
+    finish(compiled)
     periods = compiled.record().recording.periods
     assert [periods.nodes_of(number) for number in range(59)] == [list(range(64))] * 59
 
@@ -307,8 +312,7 @@ def test_a_policy_that_only_wakes_is_stuck() -> None:
     rules = replace(rules_of(read), stuck_after_wakeups=50)
     compiled = CompiledSimulation(read.platform, loaded.jobs, rules, "slurm")
     with pytest.raises(SimulationStuck, match=r"1 job waits \(9\).*woken more than 1000 times"):
-        while compiled.advance():
-            pass
+        finish(compiled)
 
 
 # The cache of compiled code.
