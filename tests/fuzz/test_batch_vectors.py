@@ -28,7 +28,7 @@ COUNT = 3
 def random_task(seed: int) -> dict[str, Any]:
     """Return arguments of a random environment."""
     rng = np.random.default_rng(seed)
-    drawn = supported_scenario(seed)
+    drawn = supported_scenario(seed, sites=False)
     if rng.random() < 0.8:  # the vector supports it
         drawn["workload"]["placement"] = "cores"
         for job in drawn["workload"]["inline"]:

@@ -47,8 +47,13 @@ MEMORIES = (
 """Constants of contention."""
 
 
-def supported_scenario(seed: int) -> Scenario:
-    """Return a random scenario that the compiled engine supports."""
+def supported_scenario(seed: int, *, sites: bool = True) -> Scenario:
+    """Return a random scenario that the compiled engine supports.
+
+    Args:
+        seed: the seed.
+        sites: whether most scenarios with `slurm` have partitions, resources and accounts.
+    """
     random = Random(seed)
     is_slurm = random.random() < 0.25
     backfills = is_slurm or random.random() < 0.6
@@ -125,7 +130,7 @@ def supported_scenario(seed: int) -> Scenario:
     sizes = {sum(part["cores"] for part in each["processors"]) for each in groups}
     asked = {job.get("placement", placement) for job in jobs}
     counts = asked == {"cores"} or (asked == {"whole_nodes"} and len(sizes) == 1)
-    if is_slurm and random.random() < 0.7:
+    if is_slurm and sites and random.random() < 0.7:
         make_site(random, scenario)
     may_switch = not (is_slurm or scheduler.get("explain") or scheduler["name"] in STAY_ON)
     has_power = may_switch and random.random() < 0.7

@@ -29,7 +29,7 @@ COUNT = 3
 
 def pairing_scenario(seed: int) -> Scenario:
     """Return a random scenario whose jobs fit on single nodes, and whose nodes draw power."""
-    random, scenario = Random(seed), supported_scenario(seed)
+    random, scenario = Random(seed), supported_scenario(seed, sites=False)
     groups = scenario["platform"]["nodes"]
     groups[0]["processors"][0]["static_w"] = random.choice((35.1, 190))
     largest = max(sum(each["cores"] for each in group["processors"]) for group in groups)

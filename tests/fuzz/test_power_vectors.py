@@ -50,7 +50,7 @@ SCHEDULERS: tuple[tuple[str, Awareness], ...] = (
 
 def random_task(seed: int) -> dict[str, Any]:
     """Return arguments of a random environment."""
-    random, drawn = Random(seed), supported_scenario(seed)
+    random, drawn = Random(seed), supported_scenario(seed, sites=False)
     drawn["platform"]["nodes"][0]["processors"][0]["static_w"] = 190
     for group in drawn["platform"]["nodes"]:
         group["power_states"] = {
