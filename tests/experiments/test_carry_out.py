@@ -438,6 +438,7 @@ def test_an_experiment_without_users_is_an_error_before_the_first_run(tmp_path: 
         carry_out(path, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_a_site_is_measured_by_partition_and_account(tmp_path: Path) -> None:
     """The tables of the report have a row for each of them and each scheduler."""
     text = "name: study\nscenario: site\naxes: {scheduler: [multifactor, slurm]}\n"

@@ -6,6 +6,7 @@ import math
 from functools import partial
 
 import numpy as np
+import pytest
 
 from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
@@ -68,6 +69,7 @@ def test_after_a_silence_less_is_submitted() -> None:
     assert later < 0.5 * soon
 
 
+@pytest.mark.slow
 def test_jobs_that_will_be_submitted_can_delay_one_that_waits() -> None:
     """With preferred jobs in the past, the range reaches later than without, over several seeds.
 
