@@ -371,7 +371,9 @@ def _limits_for_ever(site: SiteSettings) -> bool:
     if not of_usage or {"limits", "safe"}.isdisjoint(site.enforce):
         return False
     limits = [most for each in of_usage for most in (*each.grp_tres_mins.values(), each.grp_wall_s)]
-    falls = bool(site.priority.decay_half_life_s)
+    falls = bool(site.priority.decay_half_life_s) and not any(
+        "no_decay" in each.flags and each in of_usage for each in site.qos.values()
+    )
     return not falls or "safe" in site.enforce or any(most == 0.0 for most in limits)
 
 

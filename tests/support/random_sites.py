@@ -162,7 +162,19 @@ def _add_accounts(random: Random, settings: dict[str, Any]) -> None:
     settings["enforce"] = random.choice(
         ([], ["associations"], ["limits"], ["limits"], ["associations", "limits", "qos"], ["safe"])
     )
+    keeps = settings["enforce"] == ["safe"]
+    for rules in (accounts, settings["qos"]):
+        for each in rules.values():
+            for limited in (each, *each.get("users", {}).values()):
+                if keeps or "no_decay" in each.get("flags", ()):
+                    _remove_limits_for_ever(limited)
     settings["enforce_part_limits"] = random.choice(("no", "no", "any", "all"))
+
+
+def _remove_limits_for_ever(limited: dict[str, Any]) -> None:
+    """Remove limits on past usage, which hold a job for ever if that does not fall."""
+    limited.pop("grp_tres_mins", None)
+    limited.pop("grp_wall_s", None)
 
 
 def _add_parameters(random: Random, settings: dict[str, Any], platform: dict[str, Any]) -> None:
@@ -174,9 +186,9 @@ def _add_parameters(random: Random, settings: dict[str, Any], platform: dict[str
         weight_partition=2000,
         weight_qos=3000,
         weight_tres={"cpu": 1000, "gres/gpu": 500},
-        decay_half_life_s=random.choice((600, 86_400)),
         site_factors={"physics": 50},
     )
+    settings["priority"]["decay_half_life_s"] = random.choice((600, 3600, 86_400))
     flags = ("incr_only", "max_tres", "no_normal_all", "small_relative_to_time", "no_normal_qos")
     settings["priority"]["flags"] = [each for each in flags if random.random() < 0.1]
     settings["scheduler"] |= _some(
