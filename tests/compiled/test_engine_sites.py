@@ -65,6 +65,7 @@ def test_a_limit_holds_the_jobs_of_a_user(tmp_path: Path) -> None:
     assert starts_s[1] > 100 > starts_s[2]
 
 
+@pytest.mark.compiles
 def test_fair_share_prefers_the_user_who_used_less(tmp_path: Path) -> None:
     """Both wait for the same cores; the one whose user has used nothing is first."""
     full = {"cores": 8, "run_s": 700, "requested_s": 700, "user": "ann"}
