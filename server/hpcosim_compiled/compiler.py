@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -137,20 +138,38 @@ def loaded(function: Function, *arguments: Any) -> Function:
     return result
 
 
-def with_sound_cache(work: Callable[[], object], *uses: ModuleType) -> None:
-    """Do work that loads compiled code; once more without the cache folder's code if that fails.
+def load_part(what: str, work: Callable[[], object], *uses: ModuleType) -> None:
+    """Do work that loads a part of the engine, compiles it if needed, and note that it is warm.
 
-    Numba raises what the unpickling of a damaged file raises.
+    A process that finds another compiling the part waits for it. If the work fails, it is done once
+    more without the cache folder's code: Numba raises what the unpickling of a damaged file raises.
 
     Args:
+        what: the part.
         work: the work.
         uses: see `cache_folder`.
     """
-    try:
-        work()
-    except Exception:
-        clear_cache(*uses)
-        work()
+    with _compiling_alone(what):
+        try:
+            work()
+        except Exception:
+            clear_cache(*uses)
+            work()
+        note_warm(what)
+
+
+@contextmanager
+def _compiling_alone(what: str) -> Iterator[None]:
+    """Hold the lock of a part that is not warm, if its folder can be locked."""
+    folder = cache_folder()
+    if folder is None or is_warm(what):
+        yield
+        return
+    with ExitStack() as stack:
+        with suppress(OSError):
+            file = stack.enter_context((folder / f"{_marker(what)}.lock").open("w"))
+            fcntl.flock(file, fcntl.LOCK_EX)  # until it is closed
+        yield
 
 
 def clear_cache(*uses: ModuleType) -> None:

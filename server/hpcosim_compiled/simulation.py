@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hpcosim_compiled.compiler import note_warm, with_sound_cache
+from hpcosim_compiled.compiler import load_part
 from hpcosim_compiled.job_kinds import kinds_of
 from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL, GOES_ON, settle
 from hpcosim_compiled.policies import (
@@ -148,8 +148,7 @@ class CompiledSimulation:
         Raises:
             Exception: Numba cannot compile it on this machine.
         """
-        with_sound_cache(self._compile)
-        note_warm(self._part)
+        load_part(self._part, self._compile)
 
     def _compile(self) -> None:
         self._advance(self._state, instants=0)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -349,6 +352,30 @@ def test_each_part_of_the_engine_is_compiled_at_its_first_use(cache: Path) -> No
     assert not compiler.is_warm("processors")
     compiler.clear_cache()
     assert not compiler.is_warm("nodes")
+
+
+def test_a_part_that_another_compiles_is_waited_for(cache: Path) -> None:
+    """The second loads what the first has compiled; other parts do not wait."""
+    order: list[str] = []
+    begun, other = Event(), Event()
+
+    def first() -> None:
+        order.append("first begins")
+        begun.set()
+        assert other.wait(60)
+        order.append("first ends")
+
+    with ThreadPoolExecutor(3) as threads:
+        compiling = threads.submit(compiler.load_part, "nodes", first)
+        assert begun.wait(60)
+        waiting = threads.submit(compiler.load_part, "nodes", lambda: order.append("second"))
+        threads.submit(compiler.load_part, "processors", lambda: order.append("another part"))
+        while not waiting.running() or "another part" not in order:
+            time.sleep(0.01)
+        other.set()
+        compiling.result()
+        waiting.result()
+    assert order == ["first begins", "another part", "first ends", "second"]
 
 
 def test_code_of_versions_that_nobody_uses_is_removed(cache: Path) -> None:

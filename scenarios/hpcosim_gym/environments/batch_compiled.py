@@ -10,7 +10,7 @@ import numpy as np
 from hpcosim_client.job import Floats, Ints
 from hpcosim_compiled.batch_rounds import COSTS, EPISODE, play
 from hpcosim_compiled.batches import Threads, changed, space_for
-from hpcosim_compiled.compiler import loaded, with_sound_cache
+from hpcosim_compiled.compiler import load_part, loaded
 from hpcosim_compiled.policies import names_nodes, unsupported
 from hpcosim_compiled.simulation import infeasible
 from hpcosim_compiled.state import LEAVE, PLACE, State, initial_state, records, shares_processors
@@ -99,7 +99,7 @@ class CompiledEpisodes:
         self._seen = np.zeros((count, flat_size(window)), np.float32)
         self._times_s = np.zeros((count, 2, window))
         self._threads = Threads(count)
-        with_sound_cache(self._load)
+        load_part("batch", self._load)
         self.choices, self.costs = np.zeros(count, np.int64), np.zeros(count)
 
     def _load(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_compiled.compiler import compiled_apart, entry_with, with_sound_cache
+from hpcosim_compiled.compiler import compiled_apart, entry_with, load_part
 from hpcosim_compiled.state import TIMED, Records, records
 from hpcosim_compiled.sums import pairwise_sum
 from hpcosim_papers.deep_eas.agent import network, step_jobs, step_runs
@@ -87,7 +87,7 @@ class CompiledStepRuns(StepRuns):
             np.zeros(rows, np.int64),
         )
         nothing = np.zeros(0, np.int64)
-        with_sound_cache(lambda: take(self._arrays, nothing, nothing), *USES)
+        load_part("step runs", lambda: take(self._arrays, nothing, nothing), *USES)
 
     @classmethod
     def resumed(cls, machines: Machines, moment: Moment) -> StepRuns:

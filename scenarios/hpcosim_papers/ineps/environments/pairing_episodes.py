@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from hpcosim_client.job import Bools, Floats, Ints
 from hpcosim_compiled.batches import Threads, changed, space_for
-from hpcosim_compiled.compiler import loaded, note_warm, with_sound_cache
+from hpcosim_compiled.compiler import load_part, loaded
 from hpcosim_compiled.policies import unsupported
 from hpcosim_compiled.state import BEGIN, LEAVE, PLACE, State, initial_state, records
 from hpcosim_gym.environments.batch_compiled import permits
@@ -131,8 +131,7 @@ class PairingEpisodes:
             for _ in self._threads.parts
         ]
         self.gains, self._cost, self._now_s = np.zeros(count), np.zeros(count), np.zeros(count)
-        with_sound_cache(self._load, *pairing_compiled.USES)
-        note_warm(PART)
+        load_part(PART, self._load, *pairing_compiled.USES)
 
     def begin(self, places: Ints) -> None:
         """Put new episodes at places; the action `BEGIN` simulates to their first choices."""

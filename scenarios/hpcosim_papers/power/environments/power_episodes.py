@@ -10,7 +10,7 @@ import numpy as np
 
 from hpcosim_client.job import Bools, Ints
 from hpcosim_compiled.batches import Threads, changed, space_for
-from hpcosim_compiled.compiler import loaded, with_sound_cache
+from hpcosim_compiled.compiler import load_part, loaded
 from hpcosim_compiled.policies import (
     family_of,
     policy_code,
@@ -137,7 +137,7 @@ class PowerEpisodes:
         self.mask = np.zeros((count, nodes, 2), np.int8)
         self.switches = np.zeros((count, nodes), np.int64)
         self._threads = Threads(count)
-        with_sound_cache(self._load, *power_compiled.USES)
+        load_part(f"node power, {family_of(name, awareness)}", self._load, *power_compiled.USES)
 
     def _load(self) -> None:
         """Load the compiled code, and bind it to the episodes of each part."""
