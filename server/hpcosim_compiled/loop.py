@@ -56,8 +56,9 @@ def advance_with(
     """Advance by up to a number of instants, and return what is left to do.
 
     At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
-    Like there, a job that is rejected at its submission does not wake the policy, but the end of
-    the submissions does. Where a decision has switched a node, the next instant is the same.
+    Like there, a job that is rejected at its submission does not wake the policy, but the begin of
+    the simulation and the end of the submissions do. Where a decision has switched a node, the
+    next instant is the same.
     """
     g = state.g[0]
     result = GOES_ON
@@ -108,7 +109,7 @@ def next_instant(state: State, by_rank: bool) -> bool:
     if g.submitted < g.jobs:
         now_s = min(now_s, jobs[g.submitted].submit_s)
     g.now_s = now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
-    is_woken = g.alarm_s <= now_s
+    is_woken = g.alarm_s <= now_s or g.submitted == 0
     while next_end_s(state, state.processors) <= now_s:
         is_woken = (end_next(state, state.processors) and g.wakes & ENDS != 0) or is_woken
     is_woken = _end_switches(state, state.power) or is_woken

@@ -69,6 +69,14 @@ def test_a_job_on_sleeping_nodes_starts_after_their_boot(tmp_path: Path) -> None
     assert seconds["switching_on"] == 2 * 30
 
 
+def test_nodes_sleep_before_the_first_job_that_fits() -> None:
+    """The begin of the simulation calls the power manager, although the first job is rejected."""
+    simulation = simulation_of(scenario_of([{**TWO[0], "cores": 3}, TWO[1]]), Timeout(10.0))
+    while simulation.advance():
+        pass
+    assert simulation.record().recording.start_s[1] == 130.0
+
+
 def test_the_results_are_those_of_the_reference(tmp_path: Path) -> None:
     """Also `nodes.csv`, with each change of a power state."""
     file = tmp_path / "scenario.yaml"
