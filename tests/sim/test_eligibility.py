@@ -277,6 +277,12 @@ def test_job_that_is_held_for_ever_is_cancelled_at_the_end() -> None:
     assert simulation.recording.reasons == {1: "is held for ever", 3: "is held for ever"}
 
 
+def test_any_number_of_jobs_is_cancelled_at_the_end() -> None:
+    """Each end asks for further jobs that can never start."""
+    simulation = run(job(1), *(job(number, hold=True) for number in range(2, 2000)))
+    assert set(final_states(simulation).values()) == {"completed", "cancelled"}
+
+
 def test_jobs_that_wait_for_each_other_are_cancelled_at_the_end() -> None:
     """A cycle of dependencies does not stop the simulation."""
     simulation = run(

@@ -111,7 +111,7 @@ class Eligibility:
         self._arrays: dict[int, LimitedArray] = {}
         self._given_up: dict[int, tuple[JobState, str]] = {}  # final state and reason, by job
         self._impossible: deque[SimulatedJob] = deque()
-        self._is_cancelling = False
+        self._is_cancelling = self._is_giving_up = False
         self._dependencies = Dependencies(
             clock,
             jobs,
@@ -262,15 +262,23 @@ class Eligibility:
         Jobs that somebody holds and jobs that the scheduler has given up are first, because others
         may wait for them.
         """
-        if self._is_cancelling or not self._is_hopeless():
-            return
+        if self._is_cancelling or self._is_giving_up:
+            return  # the end of a job asks again
+        self._is_giving_up = True
+        while self._is_hopeless() and self._end_hopeless():
+            pass
+        self._is_giving_up = False
+
+    def _end_hopeless(self) -> bool:
+        """End hopeless jobs until one may start; return whether any ended."""
 
         def waits_for_jobs(job: SimulatedJob) -> bool:
             return not (job.blocked & HELD or job.spec.job_id in self._given_up)
 
-        waiting = self._jobs.waiting.values()
+        has_ended, waiting = False, self._jobs.waiting.values()
         for job in sorted(waiting, key=lambda job: (waits_for_jobs(job), job.row)):
             if job.state == "waiting" and self._is_hopeless_job(job):
+                has_ended = True
                 if job.blocked & HELD:
                     self._end(job, "cancelled", "is held for ever")
                 elif job.spec.job_id in self._given_up:
@@ -278,7 +286,8 @@ class Eligibility:
                 else:
                     self._end(job, "cancelled", "waits for a job that waits")
                 if not self._is_hopeless():
-                    return
+                    break
+        return has_ended
 
     @property
     def expects(self) -> bool:
