@@ -57,9 +57,8 @@ def run(smoke: bool) -> dict[str, float]:
     platform, contending = _contending(300 if smoke else 5000)
     for scheduler in PAIRING:
         figures |= _ratios("contention", contending, platform, scheduler)
-    if not smoke:
-        jobs, platform, settings = _site(1000)
-        figures |= _ratios("site with accounts", jobs, platform, "slurm", settings=settings)
+    jobs, platform, settings = _site(50 if smoke else 1000)
+    figures |= _ratios("site with accounts", jobs, platform, "slurm", settings=settings)
     for name, nodes in () if smoke else CASES:
         log = trace(name)
         if log is not None:

@@ -6,7 +6,7 @@ import pytest
 
 SEEDS, CHUNK = 300, 10
 SHARES = {"seeds": 1, "vector_seeds": 3}
-"""Of so many seeds, one is run: of single scenarios, and of vectors of environments."""
+"""Divisors of the number of seeds: for single scenarios, and for vectors of environments."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

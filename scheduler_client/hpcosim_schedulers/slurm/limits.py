@@ -114,6 +114,20 @@ ROUNDING = 1e-9
 """Relative rounding error of sums of shares of devices."""
 
 
+AmountKind = Literal[
+    "nothing",
+    "running",
+    "submitted",
+    "tres",
+    "minutes",
+    "used",
+    "used_minutes",
+    "planned",
+    "unfair",
+]
+"""What `Amount.what` is."""
+
+
 class Amount(NamedTuple):
     """What there is of what a limit concerns, apart from the job; see `Limits.present`.
 
@@ -128,17 +142,7 @@ class Amount(NamedTuple):
         number: row of the usage, or number of the association.
     """
 
-    what: Literal[
-        "nothing",
-        "running",
-        "submitted",
-        "tres",
-        "minutes",
-        "used",
-        "used_minutes",
-        "planned",
-        "unfair",
-    ]
+    what: AmountKind
     group: GroupKey = ()
     tres: str = ""
     number: int = -1

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
+from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.state import (
     BY_CORES,
     BY_FACTOR,
@@ -99,12 +100,8 @@ def end_usage(state: State, own: Site, rules: Rules, row: int) -> None:
     _add(own, rules, row, state.g[0].now_s)
     if owner.is_fresh:
         owner.is_fresh = False
-        place = 0
-        while own.lists[FRESH, place] != row:
-            place += 1
+        drop(own, FRESH, r.fresh, row)
         r.fresh -= 1
-        for later in range(place, r.fresh):
-            own.lists[FRESH, later] = own.lists[FRESH, later + 1]
     elif r.charged > r.fresh:
         for at in range(owner.first_row, owner.first_row + owner.rows):
             for column in range(rules.usage.shape[2]):

@@ -6,6 +6,7 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.charges import begin_usage, end_usage, set_tres, share_of
+from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.state import AMOUNTS, STARTED, USAGE, Rules, Site
 from hpcosim_compiled.state import Records, State
 
@@ -144,13 +145,10 @@ def discharge(state: State, own: Site, rules: Rules | None, row: int) -> None:
 
 @compiled_apart
 def _discharge(state: State, own: Site, rules: Rules, row: int) -> None:
-    owner, place, running = rules.owners[row], 0, own.s[0].running
+    owner = rules.owners[row]
     set_tres(state, own, rules, row)
     end_usage(state, own, rules, row)
-    while own.lists[STARTED, place] != row:
-        place += 1
-    for later in range(place, running - 1):
-        own.lists[STARTED, later] = own.lists[STARTED, later + 1]
+    drop(own, STARTED, own.s[0].running, row)
     for at in range(owner.first_group, owner.first_group + owner.groups):
         group = rules.numbers[at]
         rules.groups[group].running -= 1

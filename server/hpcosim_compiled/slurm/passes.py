@@ -10,6 +10,7 @@ import math
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.limits import charge, is_held
+from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.places import (
     bit,
     count_nodes,
@@ -107,12 +108,8 @@ def _start(state: State, own: Site, candidate: Records) -> None:
     """Start a job on the chosen nodes."""
     s, g, row, places = own.s[0], state.g[0], candidate.row, own.places
     job, first, mine = state.jobs[row], state.g[0].places, own.jobs[row]
-    place = 0
-    while own.lists[ORDER, place] != row:
-        place += 1
+    drop(own, ORDER, s.queued, row)
     s.queued -= 1
-    for later in range(place, s.queued):
-        own.lists[ORDER, later] = own.lists[ORDER, later + 1]
     rest = job.cores - s.chosen * mine.task_cores
     for number in range(s.chosen):  # a task on each, the others fill nodes in order
         node = places.nodes[CHOSEN, number]
@@ -226,7 +223,7 @@ def run_backfill(state: State, own: Site) -> None:
             _start(state, own, candidate)
             started += 1
             last = _last_that_could_start(state, own, last + 1, now)
-        elif start <= latest and _reserves(own, candidate, start):
+        elif start <= latest and _reserves(own, candidate):
             _reserve(own, start, start + candidate.limit, latest)
             last = _last_that_could_start(state, own, last + 1, now)
 
@@ -267,11 +264,10 @@ def _admit(own: Site, candidate: Records) -> bool:
 
 
 @compiled
-def _reserves(own: Site, candidate: Records, start: int) -> bool:
+def _reserves(own: Site, candidate: Records) -> bool:
     """Note a planned start of a job; return whether the plan reserves nodes for it."""
     s, job = own.s[0], own.jobs[candidate.row]
-    is_planned = job.in_pass == s.pass_
-    if is_planned and s.one_plan:
+    if s.one_plan and job.in_pass == s.pass_:
         return False
     job.in_pass = s.pass_
     if 0 < s.most_reserved <= own.plan.partitions[TESTED, candidate.partition]:
@@ -290,7 +286,7 @@ def _last_that_could_start(state: State, own: Site, end: int, now: int) -> int:
             continue
         set_words(own, candidate.suitable)
         if candidate.choices == 1:
-            entry = offers_of(state, own, candidate.first)
+            entry = offers_of(own, candidate.first)
             for word in range(places.masks.shape[1]):
                 places.masks[TRIED, word] &= own.offers.idle[entry, word]
         _free_during(own, now, now + candidate.limit)
@@ -372,13 +368,12 @@ def _free_during(own: Site, start: int, end: int) -> int:
 
 @compiled
 def _note_chosen(own: Site) -> None:
-    """Set `words` to the chosen nodes."""
+    """Set the words of the nodes to try to those of the chosen nodes."""
     for word in range(own.places.masks.shape[1]):
         own.places.masks[TRIED, word] = NONE
     for number in range(own.s[0].chosen):
-        own.places.masks[TRIED, own.places.nodes[CHOSEN, number] // WORD] |= bit(
-            own.places.nodes[CHOSEN, number]
-        )
+        node = own.places.nodes[CHOSEN, number]
+        own.places.masks[TRIED, node // WORD] |= bit(node)
 
 
 @compiled

@@ -212,17 +212,17 @@ def _cores_by_devices(own: Site, choice: Records, each: int, node: int, which: i
 
 
 @compiled
-def offers_of(state: State, own: Site, number: int) -> int:
+def offers_of(own: Site, number: int) -> int:
     """Return the entry of `Site.offers` of a choice, which is made anew if it is not up to date."""
     entry = number % len(own.offers.each)
     found = own.offers.each[entry]
     if found.choice != number or found.epoch != own.s[0].epoch:
-        _make_offers(state, own, number, entry)
+        _make_offers(own, number, entry)
     return entry
 
 
 @compiled_apart
-def _make_offers(state: State, own: Site, number: int, entry: int) -> None:
+def _make_offers(own: Site, number: int, entry: int) -> None:
     choice, places, offers = own.choices[number], own.places, own.offers
     found, now, masks = offers.each[entry], offers.now, places.masks
     found.choice, found.epoch, found.gains = number, own.s[0].epoch, NOT_MADE
@@ -277,10 +277,8 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
             if cores > nodes[LEFT, node]:
                 gain = offers.gains[entry, found.gains]
                 gain.ended, gain.node = ended + 1, node
-                gain.cores, gain.begins = (
-                    cores - nodes[LEFT, node],
-                    nodes[LEFT, node] == 0,
-                )
+                gain.cores = cores - nodes[LEFT, node]
+                gain.begins = nodes[LEFT, node] == 0
                 nodes[LEFT, node] = cores
                 found.gains += 1
 
@@ -294,7 +292,7 @@ def may_fit_after(state: State, own: Site, candidate: Records, most: int) -> int
     """
     needed = NEVER
     for number in range(candidate.first, candidate.first + candidate.choices):
-        entry = offers_of(state, own, number)
+        entry = offers_of(own, number)
         needed = min(needed, _enough_after(state, own, candidate, entry, min(most, needed)))
     return needed
 
@@ -360,10 +358,10 @@ def _offer_after(state: State, own: Site, entry: int, ended: int) -> int:
 def find(state: State, own: Site, candidate: Records, ended: int) -> bool:
     """Choose nodes among those to try once some jobs have ended; return whether there are enough.
 
-    The chosen nodes are in `Places.nodes`; they offer the job what `Places.offer` says.
+    The chosen nodes are in `Places.nodes`; row `OFFERED` says what they offer the job.
     """
     for number in range(candidate.first, candidate.first + candidate.choices):
-        entry = offers_of(state, own, number)
+        entry = offers_of(own, number)
         if _offer_after(state, own, entry, ended) >= candidate.cores and _choose_nodes(
             own, candidate
         ):
@@ -378,7 +376,7 @@ def fits(state: State, own: Site, candidate: Records, ended: int) -> bool:
     if not candidate.counts_only:
         return find(state, own, candidate, ended)
     for number in range(candidate.first, candidate.first + candidate.choices):
-        entry = offers_of(state, own, number)
+        entry = offers_of(own, number)
         if _offer_after(state, own, entry, ended) < candidate.cores:
             continue
         nodes = largest = 0
@@ -517,11 +515,8 @@ def _take_runs(own: Site, weight: int) -> None:
     for node in range(nodes.shape[1]):
         if nodes[LEFT, node] > 0 and nodes[WEIGHTS, node] == weight:
             if node != before + 1:
-                (
-                    nodes[RUN, count],
-                    nodes[RUN_NODES, count],
-                    nodes[RUN_CORES, count],
-                ) = node, 0, 0
+                nodes[RUN, count] = node
+                nodes[RUN_NODES, count] = nodes[RUN_CORES, count] = 0
                 count += 1
             before = node
             nodes[RUN_NODES, count - 1] += 1
@@ -537,10 +532,7 @@ def _take_runs(own: Site, weight: int) -> None:
         best = best if best >= 0 else largest
         if count == 0 or nodes[RUN_CORES, best] == 0:
             return
-        for node in range(
-            nodes[RUN, best],
-            nodes[RUN, best] + nodes[RUN_NODES, best],
-        ):
+        for node in range(nodes[RUN, best], nodes[RUN, best] + nodes[RUN_NODES, best]):
             _take_node(own, node)
         nodes[RUN_CORES, best] = 0
 

@@ -10,6 +10,7 @@ from hpcosim_compiled.compiler import compiled, compiled_apart, entry
 from hpcosim_compiled.loop import advance_with
 from hpcosim_compiled.slurm.charges import calculate_usage, share_of
 from hpcosim_compiled.slurm.limits import discharge, refusal
+from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.passes import run_backfill, run_main
 from hpcosim_compiled.slurm.places import give_back
 from hpcosim_compiled.slurm.state import BEFORE, ENDS, ORDER, Rules, Site
@@ -48,7 +49,10 @@ def _decide(state: State, own: Site) -> None:
 
 @compiled
 def _call(state: State, own: Site) -> None:
-    """Do what is due, and set the alarm for what is due next; see `SlurmPolicy.__call__`."""
+    """Run the parts of Slurm that are due, and set the alarm for the next one.
+
+    See `SlurmPolicy.__call__`.
+    """
     s, now_s = own.s[0], state.g[0].now_s
     due = int((now_s - s.first_s) // s.calculation_s)
     calculated = due > s.calculations
@@ -259,9 +263,5 @@ def _leave(state: State, own: Site, row: int) -> None:
     s = own.s[0]
     give_back(state, own, row)
     discharge(state, own, own.rules, row)
-    at = 0
-    while own.lists[ENDS, at] != row:
-        at += 1
+    drop(own, ENDS, s.running, row)
     s.running -= 1
-    for later in range(at, s.running):
-        own.lists[ENDS, later] = own.lists[ENDS, later + 1]

@@ -6,12 +6,13 @@ kind may use there, of which each node offers the same number of cores to all of
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hpcosim_compiled.state import Ints, Records
+from hpcosim_schedulers.slurm.limits import AmountKind
 
 NEVER = 1 << 62
 """A time that does not come, or a number of ended jobs that is not reached."""
@@ -69,12 +70,12 @@ GLOBAL = np.dtype(
         ("changes", "i8"),  # entries of `State.changes` that it has seen
         ("submitted", "i8"),  # jobs that it has seen
         ("never", "i8"),  # waiting jobs that can never start
-        ("queued", "i8"),  # entries of `Site.order`
-        ("ordered", "i8"),  # entries of `Site.before`
-        ("running", "i8"),  # entries of `Site.ends`
+        ("queued", "i8"),  # entries of the list `ORDER`
+        ("ordered", "i8"),  # entries of `BEFORE`
+        ("running", "i8"),  # entries of `ENDS`
         ("free_cores", "i8"),
         ("largest", "i8"),  # cores of the largest node
-        ("records", "i8"),  # entries of `Plan.begins`
+        ("records", "i8"),  # entries of `Plan.times`
         ("chosen", "i8"),  # entries of `Places.nodes`
         ("choice", "i8"),  # from which they are
         ("cores", "i8"),  # what further nodes must have while they are chosen
@@ -274,17 +275,7 @@ class Plan(NamedTuple):
     counters: Ints
 
 
-AMOUNTS = (
-    "nothing",
-    "running",
-    "submitted",
-    "tres",
-    "minutes",
-    "used",
-    "used_minutes",
-    "planned",
-    "unfair",
-)
+AMOUNTS = get_args(AmountKind)
 """Kinds of amounts; see `limits.Amount`."""
 
 CHECK = np.dtype(

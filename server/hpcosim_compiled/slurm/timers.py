@@ -123,7 +123,7 @@ def skip_backfill(own: Site, now_s: float) -> None:
 
 @compiled_apart
 def end_jobs(state: State, own: Site) -> None:
-    """End the jobs whose limit has passed, if a check is due now."""
+    """End the jobs that run beyond their limits, where a check of them is due."""
     s, now_s = own.s[0], state.g[0].now_s
     now = second_of(own, now_s)
     while True:
