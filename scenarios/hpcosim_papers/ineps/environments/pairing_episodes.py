@@ -97,8 +97,9 @@ class PairingEpisodes:
         count, settings, nodes = len(workloads), task.settings, task.platform.node_count
         self._task = task
         most_jobs = max(map(len, workloads))
-        firsts = {id(jobs): _initial(task, jobs) for jobs in workloads}
-        kinds = {id(jobs): kinds_of(jobs) for jobs in workloads}
+        different = {id(jobs): jobs for jobs in workloads}
+        firsts = {key: _initial(task, jobs) for key, jobs in different.items()}
+        kinds = {key: kinds_of(jobs) for key, jobs in different.items()}
         self._firsts = [firsts[id(jobs)] for jobs in workloads]
         longest = max(firsts.values(), key=lambda one: len(one.jobs))
         self._states = space_for(count, longest)
