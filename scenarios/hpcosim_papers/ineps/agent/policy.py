@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats, Job
@@ -68,13 +69,19 @@ def pairing(model: Path | str, *, sample: bool = False) -> Policy:
 
     Args:
         model: file of `hpcosim train pairing`.
-        sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy.
+        sample: whether actions are sampled, with the view's `rng`; otherwise they are greedy. An
+            agent that corrects a rule is deterministic.
     """
     weights, about = load_pairing(Path(model))
+    rule = about.rule
+    if rule is not None and sample:
+        raise PolicyError(f"{model}: the agent corrects a rule and has no distribution to sample")
 
     def choose(view: View, choices: Choices) -> int:
         if len(choices.rows) == 1:
             return 0
+        if rule is not None:
+            return rule.choose(choices, corrections_of(weights, choices.rows))
         logits = logits_of(about.pairing, weights, choices.rows)
         return sampled(logits, view.rng) if sample else best(logits)
 
@@ -92,6 +99,20 @@ def actor_shapes(pairing: Pairing) -> networks.Shapes:
         **networks.linear_shapes("among", 2 * WIDTH, WIDTH, bias=False),
         **networks.linear_shapes("score", WIDTH, 1),
     }
+
+
+CORRECTION = "correction"
+
+CORRECTION_SHAPES = networks.linear_shapes(CORRECTION, forecast_features.COLUMNS, 2)
+"""Shapes of the weights of the network that corrects a rule: a linear layer with two outputs."""
+
+
+def corrections_of(weights: networks.Weights, rows: networks.Rows) -> Floats:
+    """Return the corrections of each row, float64[rows, 2]; see `Rule.choose`."""
+    weight, bias = (weights[f"{CORRECTION}.{name}"] for name in ("weight", "bias"))
+    # In double precision, so that compiled code with another order of sums takes equal choices.
+    corrections: Floats = rows.astype(np.float64) @ weight.T.astype(np.float64)
+    return corrections + bias.astype(np.float64)
 
 
 def logits_of(pairing: Pairing, weights: networks.Weights, rows: networks.Rows) -> networks.Rows:
@@ -121,11 +142,13 @@ class PairingMetadata(msgspec.Struct, frozen=True, kw_only=True):
     """Metadata of an actor's file.
 
     Attributes:
+        rule: the rule that the network corrects; None: the network scores the choices by itself.
         rows: version of the columns, `ROWS`.
         training: settings and results of the training, for information.
     """
 
     pairing: Pairing
+    rule: Rule | None = None
     rows: int = ROWS
     features: int = 0
     training: Mapping[str, str | int | float | bool] = {}
@@ -148,7 +171,20 @@ def load_pairing(path: Path) -> tuple[networks.Weights, PairingMetadata]:
         raise PolicyError(
             f"{path}: expected {features} features of a pair for {sees!r}, got {about.features}"
         )
+    if about.rule is not None:
+        _check_rule(path, about)
+        return networks.check_weights(path, weights, CORRECTION_SHAPES), about
     return networks.check_weights(path, weights, actor_shapes(about.pairing)), about
+
+
+def _check_rule(path: Path, about: PairingMetadata) -> None:
+    rule, sees = about.rule, about.pairing.sees
+    assert rule is not None
+    if sees != "foreseen":
+        raise PolicyError(f"{path}: a rule needs the features 'foreseen', not {sees!r}")
+    has_weight = 0 <= rule.weight < len(forecast_features.WEIGHTS)
+    if rule.score not in SCORES or not has_weight or not 0.0 <= rule.slack < np.inf:
+        raise PolicyError(f"{path}: expected a rule, got {tuple(rule)}")
 
 
 def paper_columns(settings: Pairing) -> int:
@@ -319,6 +355,8 @@ class Rule(NamedTuple):
     an affordable pair the rule waits; if it may not wait, it takes the pair with the smallest cost
     ratio.
 
+    A network can correct it: it moves the cost ratio and the score of each pair.
+
     Attributes:
         score: a key of `SCORES`.
         slack: tolerated relative extra cost, 0 or more.
@@ -329,18 +367,35 @@ class Rule(NamedTuple):
     slack: float
     weight: int
 
-    def choose(self, choices: Choices) -> int:
-        """Return the index of its choice."""
+    @property
+    def first(self) -> int:
+        """The first column of the costs under its weight."""
+        return forecast_features.FIRST_WEIGHT + forecast_features.PER_WEIGHT * self.weight
+
+    @property
+    def least_share(self) -> float:
+        """The least cost of a job's options / cost of an affordable pair."""
+        return 1.0 / (1.0 + self.slack) - 1e-6
+
+    def choose(self, choices: Choices, corrections: Floats | None = None) -> int:
+        """Return the index of its choice.
+
+        Args:
+            corrections: float64[choices, 2], added to the cost ratio and to the score of each pair;
+                None: 0.
+        """
         rows = choices.rows
-        first = forecast_features.FIRST_WEIGHT + forecast_features.PER_WEIGHT * self.weight
-        costs = rows[:, first : first + forecast_features.PER_WEIGHT]
+        costs = rows[:, self.first : self.first + forecast_features.PER_WEIGHT]
         waits = rows[:, forecast_features.WAITS] > 0.0
-        share = np.where(waits, -1.0, costs[:, forecast_features.LEAST])
-        cheap = share >= 1.0 / (1.0 + self.slack) - 1e-6
+        share: NDArray[np.floating] = costs[:, forecast_features.LEAST]
+        scores = SCORES[self.score](rows, costs)
+        if corrections is not None:
+            share, scores = share + corrections[:, 0], scores + corrections[:, 1]
+        cheap = (share >= self.least_share) & ~waits
         if not cheap.any():
             return int(waits.argmax() if waits.any() else share.argmax())
         # The cheaper pair breaks ties.
-        scores = np.where(cheap, SCORES[self.score](rows, costs), -np.inf)
+        scores = np.where(cheap, scores, -np.inf)
         best = np.flatnonzero(scores >= scores.max() - 1e-9)
         return int(best[costs[best, forecast_features.COST].argmin()])
 

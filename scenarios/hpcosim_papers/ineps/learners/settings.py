@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from hpcosim_gym.learning.settings import TrainingSettings
 from hpcosim_papers.ineps.agent.settings import Pairing, Sees
 from hpcosim_papers.ineps.environments.pairing_task import Reward
+from hpcosim_protocol import energy_estimate_j
+from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.table import JobTable
 
 ALL_PROFILES_PROBABILITY = 0.25  # probability that a window keeps all job profiles
@@ -93,3 +96,24 @@ FORESEEING = PairingTraining(
 def training_for(sees: Sees) -> PairingTraining:
     """Return the default settings for an observation."""
     return FORESEEING if sees == "foreseen" else PAPERS
+
+
+def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
+    """Return the settings with feature scales that fit a workload.
+
+    The scales are the medians over its jobs of requested time and of lowest energy estimate.
+    """
+    platform = scenario.platform
+    requests = list(zip(jobs.cores.tolist(), jobs.requested_s.tolist(), strict=True))
+    estimates_j = [
+        [
+            energy_estimate_j(platform, group, cores, requested_s, 0)
+            for cores, requested_s in requests
+        ]
+        for group in range(len(platform.nodes))
+    ]
+    return msgspec.structs.replace(
+        pairing,
+        time_s=max(float(np.median(jobs.requested_s)), 1e-6),
+        energy_j=max(float(np.median(np.min(estimates_j, axis=0))), 1e-6),
+    )

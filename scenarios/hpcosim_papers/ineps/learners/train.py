@@ -45,8 +45,11 @@ from hpcosim_papers.ineps.learners.networks import (
     new_agent,
 )
 from hpcosim_papers.ineps.learners.runs import PairingRuns, SingleRuns, runs_of
-from hpcosim_papers.ineps.learners.settings import PairingTraining, Windows
-from hpcosim_protocol import energy_estimate_j
+from hpcosim_papers.ineps.learners.settings import (
+    PairingTraining,
+    Windows,
+    with_workload_scales,
+)
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_workloads.table import JobTable
@@ -344,27 +347,6 @@ def train_pairing(
     )
     save_pairing(out / ACTOR, arrays_of(session.weights()), about)
     return out / ACTOR
-
-
-def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:
-    """Return the settings with feature scales that fit a workload.
-
-    The scales are the medians over its jobs of requested time and of lowest energy estimate.
-    """
-    platform = scenario.platform
-    requests = list(zip(jobs.cores.tolist(), jobs.requested_s.tolist(), strict=True))
-    estimates_j = [
-        [
-            energy_estimate_j(platform, group, cores, requested_s, 0)
-            for cores, requested_s in requests
-        ]
-        for group in range(len(platform.nodes))
-    ]
-    return msgspec.structs.replace(
-        pairing,
-        time_s=max(float(np.median(jobs.requested_s)), 1e-6),
-        energy_j=max(float(np.median(np.min(estimates_j, axis=0))), 1e-6),
-    )
 
 
 def make_sampler(actor: PairingActor, rngs: Sequence[np.random.Generator]) -> Sample[PairBatch]:
