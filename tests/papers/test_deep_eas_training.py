@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
-from hpcosim_experiments.executors import parallel_map
+from hpcosim_experiments.executors import Local, parallel_map
 from hpcosim_gym.learning.curve import read_curve
 from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_gym.learning.rollout import Rollout, collect
@@ -268,15 +268,18 @@ def test_an_agent_learns_the_frugal_machine(sees: Sees, rate: float, form: str) 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", list(FORMS))
 def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> None:
-    """The same seed writes the same bytes; another seed writes others."""
-    training = dataclasses.replace(FORMS[form], **QUICK)
+    """The same seed writes the same bytes with any number of workers; another writes others."""
+    training = dataclasses.replace(FORMS[form], **QUICK, together=1)
     if form == "queue":
         training = dataclasses.replace(training, lengths=(4, 8), validation_sequences=4)
     first, again, other = (
         train_deep_eas(
-            SCENARIO, tmp_path / name, dataclasses.replace(training, seed=seed), overrides=SHORT
+            SCENARIO,
+            tmp_path / name,
+            dataclasses.replace(training, seed=seed, executor=Local(workers=workers)),
+            overrides=SHORT,
         ).read_bytes()
-        for name, seed in (("a", 0), ("b", 0), ("c", 1))
+        for name, seed, workers in (("a", 0, 0), ("b", 0, 2), ("c", 1, 0))
     )
     assert first == again
     assert first != other
@@ -286,9 +289,10 @@ def test_the_same_training_writes_the_same_bytes(form: str, tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_a_training_goes_on_from_its_checkpoint(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", ["pairs", "paper"])
+def test_a_training_goes_on_from_its_checkpoint(form: str, tmp_path: Path) -> None:
     """An interrupted and resumed training writes the same bytes and learning curve."""
-    training = DeepEasTraining(**QUICK)
+    training = dataclasses.replace(FORMS[form], **QUICK)
 
     whole = train_deep_eas(SCENARIO, tmp_path / "whole", training, overrides=SHORT)
     with pytest.raises(StoppedError):

@@ -398,9 +398,14 @@ def costs_to_go(runs: StepRuns) -> Floats:
     Requires that all runs are done.
     """
     rates, every = cost_rates(runs), np.arange(len(runs.now))
-    last = int(_end(runs)[runs.jobs.valid].max()) + 1
+    last = last_end(runs) + 1
     costs = [accrued_cost(runs, rates, every, np.full(len(every), at)) for at in range(last + 1)]
     return costs[-1][:, None] - np.stack(costs, axis=1)
+
+
+def last_end(runs: StepRuns) -> int:
+    """Return the step at which the last job of all runs ends. Requires that all runs are done."""
+    return int(_end(runs)[runs.jobs.valid].max())
 
 
 def _machine(runs: StepRuns) -> Ints:

@@ -58,6 +58,9 @@ class Arrays(NamedTuple):
 class CompiledStepRuns(StepRuns):
     """Runs that advance in compiled code; see `StepRuns`.
 
+    Attributes:
+        arrays: the state, for compiled code.
+
     Raises:
         Exception: Numba cannot compile it on this machine.
     """
@@ -67,7 +70,7 @@ class CompiledStepRuns(StepRuns):
         settings = machines.settings
         longest = int(jobs.expected.max(initial=1))
         rows = 2 * settings.horizon + (jobs.submit.shape[1] + 1) * longest
-        self._arrays = Arrays(
+        self.arrays = Arrays(
             jobs,
             self.now,
             self.done,
@@ -87,7 +90,7 @@ class CompiledStepRuns(StepRuns):
             np.zeros(rows, np.int64),
         )
         nothing = np.zeros(0, np.int64)
-        load_part("step runs", lambda: take(self._arrays, nothing, nothing), *USES)
+        load_part("step runs", lambda: take(self.arrays, nothing, nothing), *USES)
 
     @classmethod
     def resumed(cls, machines: Machines, moment: Moment) -> StepRuns:
@@ -96,32 +99,58 @@ class CompiledStepRuns(StepRuns):
 
     def take(self, runs: Ints, actions: Ints) -> None:
         """See `StepRuns.take`."""
-        take(self._arrays, runs, self._chosen(runs, actions))
+        take(self.arrays, runs, actions)
 
     def accrued_cost(self, rates: CostRates, selected: Ints, steps: Ints) -> Floats:
         """See `step_runs.accrued_cost`."""
         found = np.zeros(len(selected))
         costs, stack = np.zeros(self.bound.shape[1]), records(TIMED, 64)
-        sum_costs(self._arrays, rates, selected, steps, costs, stack, found)
+        sum_costs(self.arrays, rates, selected, steps, costs, stack, found)
         return found
 
 
 @entry_with(*USES)
 def take(arrays: Arrays, runs: Ints, actions: Ints) -> None:
     """Execute an action in the selected runs, and advance them to their next decisions."""
+    for place in range(len(runs)):
+        take_action(arrays, runs[place], actions[place])
+
+
+@compiled_apart
+def take_action(arrays: Arrays, run: int, action: int) -> None:
+    """Execute an action in a run, and advance it to its next decision; see `StepRuns.take`."""
     scene = arrays.scene
     machines, queue = scene.rows.shape[1], scene.rows.shape[2]
-    for place in range(len(runs)):
-        run = runs[place]
-        machine, slot = divmod(actions[place], queue)
-        if machine < machines and scene.rows[run, machine, slot] != NEVER:
-            _bind(arrays, run, machine, slot)
-            _update_scene(arrays, run)
-            if _some_fit(scene, run):
-                continue
-        elif _is_idle(scene, run):
-            arrays.idle[run] = min(arrays.idle[run], arrays.now[run])
-        _advance(arrays, run)
+    if arrays.now[run] - arrays.idle[run] >= scene.used.shape[2]:
+        action = _esjf_action(scene, run)
+    machine, slot = divmod(action, queue)
+    if machine < machines and scene.rows[run, machine, slot] != NEVER:
+        _bind(arrays, run, machine, slot)
+        _update_scene(arrays, run)
+        if _some_fit(scene, run):
+            return
+    elif _is_idle(scene, run):
+        arrays.idle[run] = min(arrays.idle[run], arrays.now[run])
+    _advance(arrays, run)
+
+
+@compiled_apart
+def _esjf_action(scene: Scene, run: int) -> int:
+    """Return the action of energy-aware shortest job first; see `step_runs.esjf_actions`."""
+    machines, queue = scene.rows.shape[1], scene.rows.shape[2]
+    action, best = machines * queue, np.inf
+    for slot in range(queue):
+        shortest = scene.steps[run, 0, slot]
+        for machine in range(machines):
+            shortest = min(shortest, scene.steps[run, machine, slot])
+        least = max(float(shortest), 1.0)
+        for machine in range(machines):
+            steps, row = float(scene.steps[run, machine, slot]), scene.rows[run, machine, slot]
+            energy = float(scene.cores[run, slot]) * scene.watts[machine] * steps / least
+            value = energy * (float(scene.waited[run, slot] + row) + steps) / least
+            if row != NEVER and value < best:
+                action, best = machine * queue + slot, value
+    return int(action)
 
 
 @compiled_apart

@@ -24,7 +24,7 @@ class DeepEasTraining(TrainingSettings):
             those of the scenario. With it, validation is a geometric mean over sequences.
         arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
             that of the scenario.
-        together: number of sequences that a worker runs side by side.
+        together: number of sequences in a task of a worker.
     """
 
     settings: DeepEas = PAIRS_SETTINGS
@@ -74,6 +74,8 @@ FORMS: Mapping[str, DeepEasTraining] = {
         pool=150,
         sequences=150,
         trajectories=20,
+        together=75,
+        validate_every=10,
         gae_lambda=1.0,
         normalise_advantages=False,
         epochs=1,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from safetensors.torch import load, save
 
 from hpcosim_client.job import Floats, Ints
+from hpcosim_compiled.policies import missing_package
 from hpcosim_experiments.executors import ParallelMap, parallel_map
 from hpcosim_gym.learning.networks import arrays_of, sample_categorical, use_one_thread
 from hpcosim_gym.learning.rollout import Rollout, Sample, collect, joined, parts_of, play
@@ -27,7 +28,7 @@ from hpcosim_gym.learning.training_session import (
     OnIteration,
     TrainingSession,
 )
-from hpcosim_gym.learning.update import learn, weights_of
+from hpcosim_gym.learning.update import Losses, learn, weights_of
 from hpcosim_papers.deep_eas.agent import step_runs
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas
@@ -51,6 +52,9 @@ from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
 from hpcosim_schedulers import make_policy
 from hpcosim_workloads.table import JobTable
+
+if TYPE_CHECKING:
+    from hpcosim_papers.deep_eas.learners.reinforce_compiled import Gradient
 
 
 def subtract_sequence_baseline(
@@ -120,14 +124,22 @@ class DeepEasLearner(Learner):
         pool = self._sequences(training.pool, POOL, 0)
         self._pool = self._in_steps(pool) if pool else None
         self.agent = new_agent(training, len(machines.watts))
+        self._is_compiled = is_compiled(training)
+        more = {"compiled": True} if self._is_compiled else {}
         self.description = description(
-            training, model=model, watts=machines.watts.tolist(), scale=machines.scale.tolist()
+            training,
+            model=model,
+            watts=machines.watts.tolist(),
+            scale=machines.scale.tolist(),
+            **more,
         )
 
     def iterate(self, done: int, remaining: float) -> IterationOutcome:
         """Collect new episodes with the current actor and update the agent."""
         training, number = self.settings, done + 1
         jobs = self._drawn(number)
+        if self._is_compiled:
+            return self._reinforce(jobs, number)
         weights = save(weights_of(self.agent.actor))
         episodes = partial(_episodes, self._machines, jobs, training, weights, number)
         parts = parts_of(len(jobs.valid), training.together)
@@ -138,6 +150,28 @@ class DeepEasLearner(Learner):
         mean_return = float(np.average([part.mean_return for part in found], weights=sizes))
         edp = sum(part.edp for part in found) / sum(part.jobs for part in found)
         return IterationOutcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
+
+    def _reinforce(self, jobs: StepJobs, number: int) -> IterationOutcome:
+        """Take a step of REINFORCE with the compiled gradient."""
+        weights = arrays_of(weights_of(self.agent.actor))
+        compute = partial(_gradient, self._machines, jobs, self.settings, weights, number)
+        parts: list[Gradient] = self._map(
+            compute, parts_of(len(jobs.valid), self.settings.together)
+        )
+        runs, decisions = (
+            sum(getattr(part, name) for part in parts) for name in ("runs", "decisions")
+        )
+        for name, weight in self.agent.actor.named_parameters():
+            total = np.sum([part.weights[name] for part in parts], axis=0)
+            weight.grad = torch.from_numpy(total / np.float32(runs))
+        self.agent.descend()
+        losses = Losses(
+            policy=sum(part.loss for part in parts) / runs,
+            entropy=sum(part.entropy for part in parts) / decisions,
+        )
+        mean_return = sum(part.returned for part in parts) / runs
+        edp = sum(part.edp for part in parts) / sum(part.jobs for part in parts)
+        return IterationOutcome("", decisions, mean_return, losses, {"normalised_edp": edp})
 
     def validate(self, network: Network) -> float:
         """Return the mean normalised energy-delay product of greedy actions, divided by ESJF's.
@@ -194,6 +228,35 @@ class DeepEasLearner(Learner):
             rate = float(rng.uniform(*training.arrivals))
             model = msgspec.structs.replace(model, arrival_probability=rate)
         return model
+
+
+def is_compiled(training: DeepEasTraining) -> bool:
+    """Return whether a training is that of the paper, and Numba is installed: it is compiled."""
+    return (
+        training.algorithm == "reinforce"
+        and training.settings.sees == "picture"
+        and training.discount == training.gae_lambda == training.epochs == 1
+        and training.minibatch is None
+        and not training.normalise_advantages
+        and training.entropy_coefficient == 0.0
+        and not missing_package()
+    )
+
+
+def _gradient(
+    machines: Machines,
+    jobs: StepJobs,
+    training: DeepEasTraining,
+    weights: Mapping[str, NDArray[np.float32]],
+    iteration: int,
+    numbers: Ints,
+) -> Gradient:
+    """Return the compiled gradient of some sequences of an iteration."""
+    from hpcosim_papers.deep_eas.learners.reinforce_compiled import gradient
+
+    use_one_thread()
+    seeds = [[training.seed, RUNS, iteration, number] for number in numbers.tolist()]
+    return gradient(machines, jobs.take(numbers), weights, training.trajectories, seeds)
 
 
 def _episodes(

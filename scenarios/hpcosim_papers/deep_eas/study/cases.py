@@ -27,7 +27,7 @@ MEASURE = "mean_normalised_edp"
 CURVES_FOLDER = "curves"
 UNTRAINED = "untrained.safetensors"
 STUDIED: Mapping[str, Mapping[str, int]] = {
-    "paper": {"sequences": 10, "iterations": 40},
+    "paper": {"sequences": 10, "iterations": 40, "validate_every": 2},
 }
 """Changes of the training settings by form; the full training would take a day."""
 
