@@ -17,6 +17,7 @@ from docs.generate import (
     layers,
     metrics,
     python_api,
+    recipe,
     results,
     scenario,
     schedulers,
@@ -45,6 +46,8 @@ GENERATED: Mapping[str, Callable[[], str]] = {
         python_api.reference, ["hpcosim_schedulers.forecast"], python_api.FORECAST
     ),
     "python-scenarios": partial(python_api.reference, ["hpcosim_scenarios"], python_api.SCENARIOS),
+    "recipe-sections": recipe.other_sections,
+    "recipe-trainers": recipe.trainers,
     "results-tables": results.tables,
     "run-json": results.run_json,
     "savings": metrics.savings,

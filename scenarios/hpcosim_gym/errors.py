@@ -1,6 +1,6 @@
 """Errors of training."""
 
-from hpcosim_scenarios.errors import ScenariosError
+from hpcosim_scenarios.errors import FileError, ScenariosError
 
 
 class TrainingError(ScenariosError):
@@ -9,3 +9,7 @@ class TrainingError(ScenariosError):
 
 class CheckpointError(TrainingError):
     """The checkpoint is missing or belongs to a different training."""
+
+
+class RecipeError(TrainingError, FileError):
+    """The recipe of a training is invalid."""

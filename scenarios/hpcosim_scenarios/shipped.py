@@ -15,6 +15,8 @@ BATCH = "batch"
 EXPERIMENTS = "experiments"
 """The folder of the experiments below `shipped_folder()` and `BATCH`, and below that of a paper."""
 
+RECIPES = "trainings"
+"""The folder of the recipes of trainings below `BATCH`, and below the folder of a paper."""
 
 EVERYDAY = ("demo", "site", "office-hours", "carbon", "nasa-easy")
 """The scenarios to start with, by name; the others are of papers, trainings and checks."""
@@ -63,8 +65,18 @@ def shipped_experiments() -> dict[str, Path]:
     return {path.stem: path for path in files}
 
 
+def shipped_recipes() -> dict[str, Path]:
+    """Return the files of the shipped recipes of trainings by name, such as `batch`."""
+    folder = shipped_folder()
+    files = [
+        *(folder / BATCH / RECIPES).glob("*.yaml"),
+        *(folder / PAPERS).glob(f"*/{RECIPES}/*.yaml"),
+    ]
+    return {path.stem: path for path in sorted(files, key=lambda path: path.stem)}
+
+
 def describe_scenario(path: Path) -> str:
-    """Return the first sentence of the comment at the top of a scenario file."""
+    """Return the first sentence of the comment at the top of a scenario or a recipe."""
     lines = path.read_text(encoding="utf-8").splitlines()
     text = " ".join(line.removeprefix("#").strip() for line in takewhile(is_comment, lines))
     return re.split(r"(?<=\.) (?=[A-Z])", text, maxsplit=1)[0]

@@ -10,11 +10,10 @@ import pytest
 
 pytest.importorskip("gymnasium", reason="the extra rl is not installed")
 pytest.importorskip("safetensors", reason="the extra rl is not installed")
+pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from safetensors.numpy import save_file
-from typer.testing import CliRunner
 
-from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
@@ -41,6 +40,8 @@ from hpcosim_schedulers.agents.batch.policy import (
 from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.shaping import window_by_number
 from hpcosim_workloads.synthetic.lublin import lublin
+from support.commands import invoke
+from support.recipes import write_recipe
 from support.simulating import cluster_of
 from support.simulating import simulate as simulate_jobs
 
@@ -182,22 +183,28 @@ def test_a_search_is_reproduced(busy: Path, tmp_path: Path) -> None:
 
 
 def test_the_command_searches(busy: Path, tmp_path: Path) -> None:
-    """`hpcosim train batch` writes an agent and the curve, and says where."""
-    options = "--generations 1 --candidates 7 --episodes 1 --jobs 40 --window-jobs 16"
+    """`hpcosim train` writes an agent and the curve of a recipe, and says where."""
+    recipe = write_recipe(
+        tmp_path,
+        "batch",
+        busy,
+        environment={"episode_jobs": 40, "window_jobs": 16},
+        algorithm={"candidates": 7},
+        budget={"generations": 1, "episodes": 1},
+    )
     out = tmp_path / "out"
-    done = CliRunner().invoke(train_app, ["batch", str(busy), "--out", str(out), *options.split()])
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == f"agent: {out / 'agent.safetensors'}"
+    done = invoke("train", recipe, "--out", out)
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-1] == f"network: {out / 'agent.safetensors'}"
     assert load_batch(out / "agent.safetensors").window_jobs == 16
-    assert (out / "curve.csv").read_text().splitlines()[0] == "number,mean,best,median,seconds"
+    curve = (out / "seed-0" / "curve.csv").read_text()
+    assert curve.splitlines()[0] == "number,mean,best,median,seconds"
 
 
 def test_settings_out_of_range_and_an_idle_workload(busy: Path, tmp_path: Path) -> None:
-    """A window longer than the workload, a negative weight and no decisions are errors."""
+    """A window longer than the workload and no decisions are errors."""
     with pytest.raises(ValueError, match="episode_jobs: expected an integer from 1 to 200"):
         train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, episode_jobs=300))
-    with pytest.raises(ValueError, match="longest_wait_weight: expected a finite number >= 0"):
-        train_batch(busy, tmp_path / "a", dataclasses.replace(QUICK, longest_wait_weight=-1.0))
     with pytest.raises(PolicyError, match="expected a workload with a higher load"):
         train_batch(
             busy, tmp_path / "b", QUICK, overrides={"workload.synthetic.mean_interarrival_s": 1e6}

@@ -15,11 +15,7 @@ torch: Any = pytest.importorskip("torch", reason="the extra rl is not installed"
 
 from hpcosim_client.job import Floats, Ints  # noqa: E402
 from hpcosim_gym.errors import CheckpointError  # noqa: E402
-from hpcosim_gym.learning.checkpoint import (  # noqa: E402
-    TrainingProgress,
-    read_checkpoint,
-    write_checkpoint,
-)
+from hpcosim_gym.learning.checkpoint import read_checkpoint, write_checkpoint  # noqa: E402
 from hpcosim_gym.learning.curve import Iteration, read_curve  # noqa: E402
 from hpcosim_gym.learning.networks import (  # noqa: E402
     Evaluation,
@@ -30,7 +26,13 @@ from hpcosim_gym.learning.networks import (  # noqa: E402
 )
 from hpcosim_gym.learning.rollout import Rollout, collect, joined  # noqa: E402
 from hpcosim_gym.learning.settings import TrainingSettings, checksum, description  # noqa: E402
-from hpcosim_gym.learning.training_session import IterationOutcome, Learner, TrainingSession  # noqa: E402
+from hpcosim_gym.learning.trainers import TrainingStopped  # noqa: E402
+from hpcosim_gym.learning.training_session import (  # noqa: E402
+    IterationOutcome,
+    Learner,
+    TrainingProgress,
+    TrainingSession,
+)
 from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E402
     Agent,
     behaviour_cloning,
@@ -447,6 +449,25 @@ def test_a_session_keeps_the_best_weights_and_gives_up(tmp_path: Path) -> None:
     assert torch.equal(session.weights()["weight"], best[1])
 
 
+def test_a_stopped_session_goes_on(tmp_path: Path) -> None:
+    """A report that stops a session leaves a checkpoint, whatever the interval of these is."""
+
+    def stop(done: Iteration) -> None:
+        if done.iteration == 2:
+            raise TrainingStopped
+
+    settings = TrainingSettings(iterations=4, checkpoint_every=100)
+    session = TrainingSession(LampLearner(settings), tmp_path)
+    session.run(stop)
+    assert session.progress.iterations == 2
+    rest = TrainingSession(LampLearner(settings), tmp_path, resume=True)
+    rest.run()
+    whole = TrainingSession(LampLearner(settings), tmp_path / "whole")
+    whole.run()
+    assert torch.equal(rest.weights()["weight"], whole.weights()["weight"])
+    assert [done.iteration for done in read_curve(tmp_path)] == [0, 1, 2, 3, 4]
+
+
 def test_a_session_validates_at_its_end(tmp_path: Path) -> None:
     """A session validates at its end too, unless validation is switched off."""
     for every, expected in ((4, [0, 4, 6]), (0, [])):
@@ -480,7 +501,7 @@ def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
         TrainingSession(LampLearner(TrainingSettings()), tmp_path, resume=True)
     TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path).run()
     other = LampLearner(TrainingSettings(iterations=1, seed=1))
-    with pytest.raises(CheckpointError, match="the checkpoint has --seed 0, the command 1;"):
+    with pytest.raises(CheckpointError, match="the checkpoint has seed 0, the recipe 1;"):
         TrainingSession(other, tmp_path, resume=True)
     changed = LampLearner(TrainingSettings(iterations=1), inputs="other jobs")
     with pytest.raises(CheckpointError, match="the jobs or the validation jobs have changed"):
@@ -490,15 +511,15 @@ def test_a_checkpoint_of_another_training_is_an_error(tmp_path: Path) -> None:
         TrainingSession(LampLearner(TrainingSettings(iterations=1)), tmp_path, resume=True)
 
 
-def test_forms_and_algorithms_are_named_as_options(tmp_path: Path) -> None:
-    """A training with another form or algorithm is described by that option only."""
+def test_of_settings_that_come_together_only_the_main_one_is_named(tmp_path: Path) -> None:
+    """A training with another form or algorithm is described by that alone."""
     for one, other, message in (
-        (FORMS["picture"], FORMS["paper"], "has --form picture, the command paper;"),
-        (A2C, PPO, "has --algorithm a2c, the command ppo;"),
+        (FORMS["pairs"], FORMS["queue"], "has sees pairs, the recipe queue;"),
+        (A2C, PPO, "has algorithm a2c, the recipe ppo;"),
     ):
         write_checkpoint(tmp_path, {}, TrainingProgress(training=description(one)))
         with pytest.raises(CheckpointError, match=message):
-            read_checkpoint(tmp_path, lambda _: None, description(other))
+            read_checkpoint(tmp_path, TrainingProgress, description(other))
 
 
 @pytest.mark.filterwarnings("default")

@@ -11,9 +11,6 @@ import pytest
 pytest.importorskip("torch", reason="the extra rl is not installed")
 pytest.importorskip("safetensors", reason="the extra rl is not installed")
 
-from typer.testing import CliRunner
-
-from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_experiments.executors import Local
 from hpcosim_gym.learners.power_forecasts import (
@@ -22,6 +19,7 @@ from hpcosim_gym.learners.power_forecasts import (
     epochs,
     train_spare_nodes,
 )
+from hpcosim_gym.learning.trainers import Progress
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_schedulers.agents.spare_nodes import (
     COLUMNS,
@@ -30,6 +28,9 @@ from hpcosim_schedulers.agents.spare_nodes import (
     load_network,
 )
 from hpcosim_schedulers.predictive.manager import HOLDS
+from support.commands import invoke
+from support.interrupted import StoppedError, stop_at
+from support.recipes import write_recipe
 
 SCENARIO = """
 name: night
@@ -66,16 +67,39 @@ def test_a_training_is_reproduced(night: Path, tmp_path: Path) -> None:
     assert train_spare_nodes(night, tmp_path / "other", other).read_bytes() != trained
 
 
+def test_recording_goes_on_where_it_was_interrupted(night: Path, tmp_path: Path) -> None:
+    """The result of two parts is that of the whole, and nothing is recorded again."""
+    training = dataclasses.replace(QUICK, instances=7)
+    whole = train_spare_nodes(night, tmp_path / "whole", training)
+    out, recorded = tmp_path / "parts", list[int]()
+
+    def count(done: Progress) -> None:
+        if not done.measures:
+            recorded.append(done.number)
+
+    with pytest.raises(StoppedError):
+        train_spare_nodes(night, out, training, report=stop_at(5))
+    resumed = train_spare_nodes(night, out, training, resume=True, report=count)
+    assert resumed.read_bytes() == whole.read_bytes()
+    assert recorded == [7]
+
+
 def test_the_command_trains(night: Path, tmp_path: Path) -> None:
-    """`hpcosim train spare-nodes` writes a network and the curve, and says where."""
-    options = "--instances 2 --jobs 40 --samples 4 --hidden 3 --epochs 2"
+    """`hpcosim train` writes a network and the curve of a recipe, and says where."""
+    recipe = write_recipe(
+        tmp_path,
+        "spare-nodes",
+        night,
+        environment={"jobs": 40, "samples": 4},
+        algorithm={"hidden": 3},
+        budget={"instances": 2, "epochs": 2},
+    )
     out = tmp_path / "out"
-    command = ["spare-nodes", str(night), "--out", str(out), *options.split()]
-    done = CliRunner().invoke(train_app, command)
-    assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1] == f"network: {out / 'network.safetensors'}"
+    done = invoke("train", recipe, "--out", out)
+    assert done.status == 0, done.err
+    assert done.out.splitlines()[-1] == f"network: {out / 'network.safetensors'}"
     assert load_network(out / "network.safetensors").inner.shape == (COLUMNS + 1, 3)
-    rows = (out / "curve.csv").read_text().splitlines()
+    rows = (out / "seed-0" / "curve.csv").read_text().splitlines()
     assert rows[0] == "epoch,training,validation"
     assert [row.split(",")[0] for row in rows[1:]] == ["0", "1", "2"]
 
@@ -105,8 +129,6 @@ def test_other_nodes_are_an_error(change: tuple[str, str], night: Path, tmp_path
     night.write_text("\n".join(lines))
     with pytest.raises(ScenarioError, match=r"platform\.nodes: expected nodes of one core with"):
         train_spare_nodes(night, tmp_path / "out", QUICK)
-    with pytest.raises(ValueError, match="expected at least 2 instances of 40 jobs, got 1 of 40"):
-        train_spare_nodes(night, tmp_path / "out", dataclasses.replace(QUICK, instances=1))
 
 
 def test_a_workload_without_idle_nodes_is_an_error(night: Path, tmp_path: Path) -> None:

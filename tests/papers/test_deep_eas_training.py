@@ -56,8 +56,10 @@ from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.heuristics.job_node import run_time_scale
 from hpcosim_sim.record.metrics import measure
 from hpcosim_workloads.errors import WorkloadError
+from support.commands import invoke
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
+from support.recipes import write_recipe
 from support.step_machines import Drawn, machines, schedule, simulated, table, workloads
 
 FOLDER = SCENARIOS / "papers"
@@ -373,23 +375,23 @@ def test_another_workload_model_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("default:.*training is complete")
 def test_the_command_trains_and_goes_on(tmp_path: Path) -> None:
     """The command prints one line for each iteration and the path of the network, and resumes."""
-    from typer.testing import CliRunner
-
-    from hpcosim.cli.train import app
-
-    words = [
-        *("deep-eas", str(SCENARIO), "--out", str(tmp_path), "--form", "picture"),
-        *("--iterations", "1", "--sequences", "2", "--trajectories", "2"),
-        *("--set", "workload.synthetic.steps=8"),
-    ]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    first, second, last = done.output.splitlines()
+    recipe = write_recipe(
+        tmp_path,
+        "deep-eas",
+        SCENARIO,
+        preset="picture",
+        environment={"set": {"workload.synthetic.steps": 8}},
+        budget={"iterations": 1, "sequences": 2, "trajectories": 2},
+    )
+    done = invoke("train", recipe, "--out", tmp_path)
+    assert done.status == 0, done.err
+    first, second, *_, last = done.out.splitlines()
     assert "validation" in first
     assert second.split()[0] == "1"
     assert last == f"network: {tmp_path / 'deep-eas.safetensors'}"
     _, about = load_deep_eas(tmp_path / "deep-eas.safetensors")
     assert about.settings == FORMS["picture"].settings
     assert about.training["learning_rate"] == FORMS["picture"].learning_rate
-    again = CliRunner().invoke(app, [*words, "--resume"])
-    assert again.stdout.splitlines() == [last]  # all is done
+    again = invoke("train", recipe, "--out", tmp_path, "--resume")
+    assert again.out.splitlines()[-1] == last
+    assert "took" not in again.out  # all is done

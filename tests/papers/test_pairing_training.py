@@ -11,9 +11,6 @@ import pytest
 
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
-from typer.testing import CliRunner
-
-from hpcosim.cli.train import app as train_app
 from hpcosim_experiments.executors import Local
 from hpcosim_papers.ineps.agent.settings import Pairing
 from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
@@ -24,8 +21,10 @@ from hpcosim_papers.ineps.learners.train import train_pairing
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.agents.networks import CHECKPOINT
+from support.commands import invoke
 from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
+from support.recipes import write_recipe
 from support.simulating import cluster_of, jobs_of
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
@@ -162,12 +161,9 @@ def test_training_without_power_data_is_an_error(tmp_path: Path) -> None:
     """`train pairing` reports a platform without power in one line and writes nothing."""
     dark = tmp_path / "dark.yaml"
     dark.write_text(re.sub(r"(static_w|dynamic_w): [\d.]+", r"\1: 0", EXPERIMENT_1.read_text()))
-    out = tmp_path / "out"
-    result = CliRunner().invoke(train_app, ["pairing", str(dark), "--out", str(out)])
-    assert result.exit_code == 2
-    assert "no energy to save" in result.output
-    assert len(result.output.strip().splitlines()) == 1
-    assert not out.exists()
+    recipe, out = write_recipe(tmp_path, "pairing", dark), tmp_path / "out"
+    assert "no energy to save" in invoke("train", recipe, "--out", out).error
+    assert not any(path.is_file() for path in out.rglob("*"))
 
 
 @pytest.mark.parametrize(
@@ -182,11 +178,10 @@ def test_a_folder_with_a_checkpoint_needs_a_choice(
     options: list[str], message: str, tmp_path: Path
 ) -> None:
     """A training into a folder with a checkpoint requires either --resume or --force."""
-    (tmp_path / CHECKPOINT).touch()
-    command = ["pairing", str(EXPERIMENT_1), "--out", str(tmp_path), *options]
-    result = CliRunner().invoke(train_app, command)
-    assert result.exit_code == 2
-    assert message in result.output
+    (tmp_path / "seed-0").mkdir()
+    (tmp_path / "seed-0" / CHECKPOINT).touch()
+    recipe = write_recipe(tmp_path, "pairing", EXPERIMENT_1)
+    assert message in invoke("train", recipe, "--out", tmp_path, *options).error
 
 
 def test_an_interrupted_training_says_how_to_continue(
@@ -195,11 +190,11 @@ def test_an_interrupted_training_says_how_to_continue(
     """The output of an interrupted training with a checkpoint names --resume."""
 
     def interrupted(*_: object, **__: object) -> None:
-        (tmp_path / CHECKPOINT).touch()
+        (tmp_path / "seed-0").mkdir()
+        (tmp_path / "seed-0" / CHECKPOINT).touch()
         raise KeyboardInterrupt
 
     monkeypatch.setattr("hpcosim_papers.ineps.learners.train.train_pairing", interrupted)
-    command = ["pairing", str(EXPERIMENT_1), "--out", str(tmp_path)]
-    result = CliRunner().invoke(train_app, command)
-    assert result.exit_code == 130
-    assert "repeat the command with --resume to continue" in result.output
+    done = invoke("train", write_recipe(tmp_path, "pairing", EXPERIMENT_1), "--out", tmp_path)
+    assert done.status == 130
+    assert "repeat the command with --resume to continue" in done.err

@@ -10,10 +10,7 @@ from typing import Any, get_args
 
 import msgspec
 import pytest
-from typer.testing import CliRunner
 
-from hpcosim.cli.main import app
-from hpcosim.cli.train import app as train_app
 from hpcosim_client import PolicyError
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scheduler
@@ -45,7 +42,9 @@ from hpcosim_schedulers.power.settings import (
     parse_power,
     read_power,
 )
+from support.commands import invoke
 from support.paths import SCENARIOS
+from support.recipes import write_recipe
 
 NIGHT = """
 name: night
@@ -67,12 +66,6 @@ def night(folder: Path, scheduler: str, more: str = "") -> Path:
     """Return the file of a scenario with a scheduler."""
     (folder / "night.yaml").write_text(f"{NIGHT}scheduler: {scheduler}\n{more}")
     return folder / "night.yaml"
-
-
-def invoke(*arguments: str | Path) -> tuple[int, str, str]:
-    """Return exit status, standard output and standard error of a command."""
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    return done.exit_code, done.stdout, done.stderr
 
 
 def an_actor(path: Path, interval_s: float = 600.0) -> Path:
@@ -366,17 +359,17 @@ def test_an_invalid_plan_names_the_setting(tmp_path: Path) -> None:
 
 def test_a_scheduler_alone_has_no_plan() -> None:
     """The error names the command that writes a plan."""
-    status, _, error = invoke("schedule", "easy", "--power", '{"name": "oracle"}')
-    assert status == 2
-    assert "write it with `hpcosim oracle SCENARIO --out plan.json`" in error
+    done = invoke("schedule", "easy", "--power", '{"name": "oracle"}')
+    assert done.status == 2
+    assert "write it with `hpcosim oracle SCENARIO --out plan.json`" in done.error
 
 
 def test_the_command_oracle_prints_the_optimum(tmp_path: Path) -> None:
     """By the names of a run's metrics, and writes the plan."""
     file, out = night(tmp_path, "{name: easy}"), tmp_path / "new" / "plan.json"
-    status, text, error = invoke("oracle", file, "--scheduler", "fcfs", "--out", out, "--json")
-    assert (status, error) == (0, "")
-    told, plan = json.loads(text), read_plan(out)
+    done = invoke("oracle", file, "--scheduler", "fcfs", "--out", out, "--json")
+    assert (done.status, done.err) == (0, "")
+    told, plan = json.loads(done.out), read_plan(out)
     assert plan.scheduler == "fcfs"
     assert told["wasted_energy_j"] == plan.wasted_j
     parts = ("idle", "sleeping", "switching_on", "switching_off")
@@ -387,11 +380,11 @@ def test_the_command_oracle_prints_the_optimum(tmp_path: Path) -> None:
 def test_the_command_oracle_prints_a_table(tmp_path: Path) -> None:
     """For people, with where the plan is."""
     file, out = night(tmp_path, "{name: easy}"), tmp_path / "plan.json"
-    status, text, _ = invoke("oracle", file, "--out", out)
-    assert status == 0
-    assert "wasted_energy_j" in text
-    assert f"plan: {out}" in text
-    assert invoke("oracle", file)[1].count("plan") == 0
+    done = invoke("oracle", file, "--out", out)
+    assert done.status == 0
+    assert "wasted_energy_j" in done.out
+    assert f"plan: {out}" in done.out
+    assert invoke("oracle", file).out.count("plan") == 0
 
 
 # What was learned
@@ -455,19 +448,14 @@ def test_trained_policies_run_without_torch() -> None:
         make_policy(f"{kind}:{papers / model}.safetensors")
 
 
-def train(*arguments: str | Path) -> tuple[int, str, str]:
-    """Return exit status, standard output and standard error of `hpcosim train`."""
-    done = CliRunner().invoke(train_app, [str(argument) for argument in arguments])
-    return done.exit_code, done.stdout, done.stderr
-
-
 @pytest.mark.usefixtures("no_torch")
 def test_training_names_the_missing_package(tmp_path: Path) -> None:
     """And the extra that installs it, in one line; without the extra, gymnasium is missed first."""
-    status, text, error = train("power", night(tmp_path, "{}"), "--out", tmp_path / "out")
-    assert (status, text) == (2, "")
-    asked = r"error: training needs (torch|gymnasium): pip install 'hpcosim\[rl\]'\n"
-    assert re.fullmatch(asked, error)
+    recipe = write_recipe(tmp_path, "power", night(tmp_path, "{}"))
+    done = invoke("train", recipe, "--out", tmp_path / "out")
+    assert done.status == 2
+    asked = r"training needs (torch|gymnasium): pip install 'hpcosim\[rl\]'"
+    assert re.fullmatch(asked, done.error)
 
 
 @pytest.mark.slow
@@ -476,38 +464,35 @@ def test_a_power_manager_is_trained_and_used(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     file = night(tmp_path, "{power: {name: rl, model: out/actor.safetensors}}")
     out = tmp_path / "out"
-    options = "--curriculum sampled,real --iterations 1 --interval-s 3600 --calendar"
-    status, text, error = train("power", file, "--out", out, *options.split())
-    assert (status, error) == (0, "")
-    lines = [line.split() for line in text.splitlines()]
+    environment = {"curriculum": ["sampled", "real"], "interval_s": 3600.0, "calendar": True}
+    recipe = write_recipe(
+        tmp_path, "power", file, environment=environment, budget={"iterations": 1}
+    )
+    done = invoke("train", recipe, "--out", out)
+    assert (done.status, done.err) == (0, "")
+    lines = [line.split() for line in done.out.splitlines()]
     assert [line[:2] for line in lines[:2]] == [["1", "sampled"], ["2", "real"]]
-    assert lines[2:] == [["network:", str(out / "actor.safetensors")]]
+    assert lines[-1] == ["network:", str(out / "actor.safetensors")]
     metrics, _ = run_scenario(file, transport="inproc", out=tmp_path / "results")
     assert metrics["jobs_completed"] == 60
 
 
 @pytest.mark.parametrize(
-    ("options", "expected"),
+    ("out", "curriculum", "expected"),
     [
-        (
-            ["--curriculum", "easy"],
-            "curriculum: expected workloads among real",
-        ),
-        (["--curriculum", ","], "--curriculum: expected at least one of"),
-        (["--out", "night.yaml/out"], "night.yaml/out: expected a results folder"),
+        ("out", ["easy"], "curriculum: expected workloads among real"),
+        ("night.yaml/out", ["real"], "night.yaml/out/seed-0: expected a results folder"),
     ],
 )
 def test_bad_training_is_an_error_in_one_line(
-    options: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    out: str, curriculum: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is wrong with it, and nothing is written."""
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    given = ["--out", "out", "--curriculum", "real", "--iterations", "1", *options]
-    status, text, error = train("power", night(tmp_path, "{}"), *given)
-    assert (status != 0, text) == (True, "")
-    assert error.startswith(f"error: {expected}")
-    assert len(error.splitlines()) == 1
+    environment = {"curriculum": curriculum}
+    recipe = write_recipe(tmp_path, "power", night(tmp_path, "{}"), environment=environment)
+    assert invoke("train", recipe, "--out", out).error.startswith(expected)
 
 
 def test_scenarios_hold_every_manager() -> None:

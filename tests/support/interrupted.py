@@ -14,7 +14,7 @@ def stop_at(iteration: int) -> Callable[[Any], None]:
     """Return a callback that interrupts a training after an iteration."""
 
     def told(done: Any) -> None:
-        if done.iteration == iteration:
+        if done[0] == iteration:  # of an `Iteration` or a `Progress`
             raise StoppedError
 
     return told

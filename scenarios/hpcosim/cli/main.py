@@ -63,7 +63,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "conformance": "Check a scheduler or a server against the protocol.",
     },
     "Learn and reproduce": {
-        "train": "Train a scheduler or a power manager.",
+        "train": "Train a scheduler or a power manager by a recipe.",
         "reproduce": "Run the experiments of a paper.",
         "benchmark": "Run, verify and rank schedulers on fixed instances.",
     },
@@ -85,7 +85,7 @@ MODULES: Mapping[str, str] = {
 }
 """The module of each command whose name is not that of its module."""
 
-GROUPS = ("benchmark", "import", "show", "slurm", "traces", "train")
+GROUPS = ("benchmark", "import", "show", "slurm", "traces")
 """Commands with commands of their own."""
 
 

@@ -86,6 +86,7 @@ def schedule(
 
         name = with_model(canonical_name(name), model, sample=sample)
         manager, awareness = read_power(power), parse_awareness(power_awareness)
+        _warn_of_networks(name, getattr(manager, "model", ""))
         site = {} if settings is None else _settings(settings)
         shown = own_name or title(name, manager, awareness)
         opened: list[Welcome] = []
@@ -113,6 +114,17 @@ def schedule(
         )
         if parent is None:  # the parent prints its own summary
             _print_end(shown, opened[-1], metrics)
+
+
+def _warn_of_networks(name: str, power_model: str) -> None:
+    """Print where the networks of a scheduler and of a power manager are worse than rules."""
+    from hpcosim.cli.printing import print_warning
+    from hpcosim_schedulers.catalogue.evaluation import evaluation_warning
+    from hpcosim_schedulers.catalogue.trained import is_trained
+
+    for model in (name.partition(":")[2] if is_trained(name) else "", power_model):
+        if model and (warning := evaluation_warning(Path(model))):
+            print_warning(warning)
 
 
 def _settings(path: Path) -> dict[str, object]:

@@ -1,519 +1,303 @@
-"""The commands `hpcosim train ...`: one for each trainer."""
+"""The command `hpcosim train`: it carries out the recipe of a training."""
 
 from __future__ import annotations
 
-from functools import partial
+import difflib
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hpcosim.cli import options, train_options
-from hpcosim.cli.usage import help_of, with_groups
-from hpcosim_papers.ineps.agent.settings import Objective, Sees
+from hpcosim.cli.executors import DEFAULT, Execution
+from hpcosim.cli.options import PLATFORM, Force, head_of, names_of, overrides_of
+from hpcosim.cli.usage import RUN_FAILED, errors_in_one_line, with_groups
 
 if TYPE_CHECKING:
-    from hpcosim_gym.learners.batch_search import BatchGeneration
-    from hpcosim_gym.learners.power_forecasts import Row
-    from hpcosim_papers.power.learners.cross_entropy import Generation
-
-AGENT = "Agent"
-
-Curriculum = Annotated[
-    str,
-    typer.Option(
-        metavar="NAMES",
-        help="Comma-separated workloads, in training order. real: the scenario's; sampled, "
-        "synthetic: drawn from it.",
-    ),
-]
-Days = Annotated[
-    int, typer.Option(min=1, max=36_525, help="Length of the synthetic workload, in days.")
-]
-Interval = Annotated[
-    float, typer.Option(min=1.0, max=1e9, help="Simulated time between two decisions, in s.")
-]
-Passes = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        rich_help_panel=train_options.TRAINING,
-        help="Passes through each workload of the curriculum.",
-    ),
-]
-Calendar = Annotated[
-    bool, typer.Option("--calendar", help="Observe the time of day and the day of the week.")
-]
+    from hpcosim_experiments.executors import ExecutorSettings
+    from hpcosim_gym.learning.recipe import Recipe
+    from hpcosim_gym.learning.seeds import SeedOutcome, SeedTask
+    from hpcosim_gym.learning.trainers import Progress
 
 
 @with_groups
-def power(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    algorithm: Annotated[Literal["a2c", "ppo"], typer.Option(help="Learning algorithm.")] = "a2c",
-    curriculum: Curriculum = "sampled,real,synthetic",
-    days: Days = 365,
-    interval_s: Interval = 1800.0,
-    calendar: Calendar = False,
-    changes: options.Set = None,
-    lenient: options.Lenient = False,
-    execution: train_options.TrainingsInProcess = train_options.IN_PROCESS,
-    resume: train_options.Resume = False,
-    iterations: Passes = 10,
-    learning_rate: train_options.LearningRate = None,
-    checkpoint_every: train_options.CheckpointEvery = 1,
+def train(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Recipe (YAML), or the name of a shipped one. Default: list those.",
+        ),
+    ] = "",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the networks, with a folder for each seed. Default: results/NAME."
+        ),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SEEDS",
+            help="Comma-separated random seeds in place of those of the recipe, such as 0,1,2.",
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="Change a value of the recipe, such as budget.iterations=10. Repeatable.",
+        ),
+    ] = None,
+    stop: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="End a training early: iterations=N, minutes=M, or as soon as a measure, such as "
+            "validation, is at most a value. --resume continues it. Repeatable.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Resume the trainings that have a checkpoint in --out."),
+    ] = False,
+    force: Force = False,
+    evaluate: Annotated[
+        bool,
+        typer.Option("--evaluate/--no-evaluate", help="Run the evaluation of the recipe."),
+    ] = True,
+    execution: Execution = DEFAULT,
 ) -> None:
-    """Train the power manager `rl` for a scenario's nodes and scheduler."""
-    execution.check()
-    with train_options.training_into(out, execution.several(), force=force, resume=resume):
-        from hpcosim_papers.power.learners.train import ALGORITHMS, train_power
+    """Train a scheduler or a power manager by a recipe, with each of its seeds.
 
-        training = train_options.with_options(
-            ALGORITHMS[algorithm],
-            curriculum=_workloads(curriculum),
-            synthetic_days=days,
-            interval_s=interval_s,
-            calendar=calendar,
-            iterations=iterations,
-            learning_rate=learning_rate,
-            seed=execution.seed,
-            checkpoint_every=checkpoint_every,
-        )
-        overrides = options.overrides_of(changes, None, lenient)
-        train = partial(train_power, scenario, overrides=overrides)
-        execution.train(
-            train, training, out, resume=resume, on_iteration=train_options.print_iteration
-        )
-
-
-def _workloads(curriculum: str) -> list[str]:
-    from hpcosim_scenarios.errors import ScenarioError
-
-    if not (names := options.names_of(curriculum)):
-        raise ScenarioError("--curriculum: expected at least one of sampled, real, synthetic")
-    return names
-
-
-Generations = Annotated[int, typer.Option(min=1, help="Generations of the search.")]
-WaitWeight = Annotated[
-    float, typer.Option(min=0.0, help="Cost of waiting, in J per second of a job's wait.")
-]
-Origin = Annotated[
-    float,
-    typer.Option(
-        min=0.0, help="Time of the week at which the workload starts, in s after Monday 0:00."
-    ),
-]
-
-
-@with_groups
-def adaptive(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    wait_w: WaitWeight = 350.0,
-    origin_s: Origin = 0.0,
-    generations: Generations = 12,
-    candidates: Annotated[int, typer.Option(min=5, help="Candidates per generation.")] = 12,
-    changes: options.Set = None,
-    lenient: options.Lenient = False,
-    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
-) -> None:
-    """Search timeouts for the power manager `adaptive` by the cross-entropy method.
-
-    The timeouts depend on the time of the week and on the load.
+    Several seeds are trained side by side; of a single one, --workers simulates the rollouts. Then
+    the networks run beside rules, if the recipe has an evaluation. Needs the extra `rl`.
     """
-    with train_options.training_into(out, execution.several(), force=force):
-        from hpcosim_papers.power.learners.cross_entropy import AdaptiveSearch, train_adaptive
+    with errors_in_one_line():
+        if not file:
+            _print_recipes()
+            return
+        from hpcosim_client.errors import rl_extra
+        from hpcosim_gym.learning.recipe import load_recipe
 
-        search = AdaptiveSearch(
-            wait_w=wait_w,
-            origin_s=origin_s,
-            generations=generations,
-            candidates=candidates,
-            seed=execution.seed or 0,
-            executor=execution.of_rollouts(),
+        executor = execution.settings()
+        criteria, overrides = _criteria(stop or []), overrides_of(changes, None, lenient=False)
+        if seeds is not None:
+            overrides = {**(overrides or {}), "seeds": _numbers(seeds)}
+        with rl_extra("training"):
+            recipe = load_recipe(_recipe_file(file), overrides)
+            folder = out or Path("results") / recipe.name
+            with _training_into(folder, recipe, force=force, resume=resume) as tasks:
+                if recipe.search is not None:
+                    recipe = _searched(recipe, folder / "search", executor)
+                outcomes = _train(recipe, tasks, executor, criteria)
+                _print_values(outcomes, folder)
+                if failed := [done for done in outcomes if done.error]:
+                    _print_errors(failed)
+                    raise typer.Exit(RUN_FAILED)
+                if recipe.evaluation is not None and evaluate:
+                    _evaluate(recipe, outcomes, folder, executor)
+
+
+def _recipe_file(name: str) -> Path:
+    """Return the file of a recipe that is named by its path or, if shipped, by its name."""
+    from hpcosim_scenarios.shipped import shipped_recipes, shipped_scenarios
+
+    path, shipped = Path(name), shipped_recipes()
+    if name in shipped_scenarios() or (path.is_file() and PLATFORM.search(head_of(path))):
+        raise typer.BadParameter(
+            f"{name} is a scenario; expected a recipe, which names it in environment.scenario"
         )
-        overrides = options.overrides_of(changes, None, lenient)
-        train = partial(train_adaptive, scenario, overrides=overrides)
-        execution.train(train, search, out, made="rule", on_generation=_print_generation)
+    if path.is_file():
+        return path
+    if not path.exists() and name in shipped:
+        return shipped[name]
+    if path.exists():
+        raise typer.BadParameter(f"{path} is not a regular file; expected a recipe (YAML)")
+    near = difflib.get_close_matches(name, shipped, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"shipped are {', '.join(shipped)}"
+    raise typer.BadParameter(f"{path}: no such file or shipped recipe; {advice}")
 
 
-def _print_generation(generation: Generation) -> None:
-    number, mean_j, best_j, median_j, seconds = generation
-    typer.echo(
-        f"{number:4}  cost: mean {mean_j:9.4g} J  best {best_j:9.4g} J  "
-        f"median {median_j:9.4g} J  took {seconds:.1f} s"
+def _print_recipes() -> None:
+    from hpcosim_scenarios.shipped import describe_scenario, shipped_recipes
+
+    for name, path in shipped_recipes().items():
+        typer.echo(f"{name:24} {describe_scenario(path)}")
+
+
+def _numbers(text: str) -> list[int]:
+    """Return the value of `--seeds`."""
+    texts = names_of(text)
+    if not texts or not all(each.isascii() and each.isdigit() for each in texts):
+        raise typer.BadParameter(f"--seeds: expected integers >= 0, such as 0,1,2, got {text!r}")
+    return [int(each) for each in texts]
+
+
+def _criteria(texts: Sequence[str]) -> dict[str, float]:
+    """Return the values of `--stop` by name."""
+    found = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            found[name.strip()] = float(value)
+        except ValueError:
+            raise typer.BadParameter(
+                f"--stop: expected NAME=VALUE, such as minutes=30, got {text!r}"
+            ) from None
+    return found
+
+
+@contextmanager
+def _training_into(
+    out: Path, recipe: Recipe, *, force: bool, resume: bool
+) -> Iterator[list[SeedTask]]:
+    """Check the folders of the trainings, and yield them.
+
+    If a training is interrupted, print how to continue it.
+    """
+    from hpcosim_gym.learning.seeds import SeedTask
+    from hpcosim_sim.errors import ResultsError
+    from hpcosim_sim.record.folder import prepare
+
+    folders = [out / f"seed-{seed}" for seed in recipe.seeds]
+    _check_checkpoints(out, folders, force=force, resume=resume)
+    for folder in folders:
+        prepare(folder, force=force or resume)
+    pairs = zip(recipe.seeds, folders, strict=True)
+    try:
+        yield [SeedTask(seed, each, resume and _has_checkpoint(each)) for seed, each in pairs]
+    except KeyboardInterrupt:
+        if any(map(_has_checkpoint, folders)):
+            typer.echo(f"{out}: repeat the command with --resume to continue", err=True)
+        raise
+    except OSError as error:
+        why = error.strerror or error
+        raise ResultsError(f"{out}: cannot write the training's files: {why}") from error
+
+
+def _has_checkpoint(out: Path) -> bool:
+    from hpcosim_schedulers.agents.networks import CHECKPOINT
+
+    return (out / CHECKPOINT).is_file()
+
+
+def _check_checkpoints(out: Path, folders: Sequence[Path], *, force: bool, resume: bool) -> None:
+    from hpcosim_gym.errors import CheckpointError
+
+    if resume and force:
+        raise CheckpointError(
+            "--resume continues the training in --out, --force replaces it; remove one of them"
+        )
+    found = [folder for folder in folders if _has_checkpoint(folder)]
+    if found and not resume and not force:
+        raise CheckpointError(
+            f"{found[0]}: the folder holds the checkpoint of a training; --resume continues it, "
+            "--force replaces it"
+        )
+    if resume and not found and (not out.exists() or out.is_dir()):
+        raise CheckpointError(
+            f"{folders[0]}: no checkpoint.safetensors to resume from; train without --resume"
+        )
+
+
+def _train(
+    recipe: Recipe,
+    tasks: Sequence[SeedTask],
+    executor: ExecutorSettings,
+    stop: dict[str, float],
+) -> list[SeedOutcome]:
+    """Return the outcomes of the trainings in the order of the seeds."""
+    from hpcosim_gym.learning.seeds import train_seeds
+    from hpcosim_scenarios.running.in_process import shown
+
+    if len(tasks) == 1:
+        return list(train_seeds(recipe, tasks, executor, stop=stop, report=_print_progress))
+    found: dict[int, SeedOutcome] = {}
+    with shown("training", "runs") as report:
+        for done in train_seeds(recipe, tasks, executor, stop=stop):
+            found[done.seed] = done
+            report(0.0, len(found), len(tasks))
+    return [found[task.seed] for task in tasks]
+
+
+def _print_progress(done: Progress) -> None:
+    typer.echo(f"{done.number:4} {done.text}")
+
+
+def _searched(recipe: Recipe, out: Path, executor: ExecutorSettings) -> Recipe:
+    """Return a recipe with the settings that train best."""
+    from hpcosim_gym.learning.settings_search import search_settings
+
+    def say(text: str) -> None:
+        typer.echo(text, err=True)
+
+    found = search_settings(recipe, out, executor, say)
+    values = "  ".join(f"{path}={value}" for path, value in found.values.items())
+    typer.echo(f"best settings: {values}  ({found.value:.5g})")
+    return found.recipe
+
+
+def _print_values(outcomes: Sequence[SeedOutcome], out: Path) -> None:
+    """Print a table of the final values, with mean and standard deviation; keep the best."""
+    from rich.table import Table
+
+    from hpcosim.cli.printing import print_table
+    from hpcosim_gym.learning.seeds import keep_best
+
+    trained = [done for done in outcomes if not done.error]
+    measure = next((done.measure for done in trained if done.measure), "")
+    table = Table("seed", "network")
+    table.add_column("CPU s", justify="right")
+    if measure:
+        table.add_column(measure, justify="right")
+    for done in outcomes:
+        value = f"{done.value:.5g}" if done.measure else ""
+        cells = [str(done.seed), str(done.network or "failed"), f"{done.cpu_s:.1f}"]
+        table.add_row(*cells, *([value] if measure else []))
+    values = [done.value for done in trained if done.measure]
+    if len(values) > 1:
+        table.add_section()
+        table.add_row("", "mean", "", f"{statistics.mean(values):.5g}")
+        table.add_row("", "standard deviation", "", f"{statistics.stdev(values):.5g}")
+    print_table(table)
+    if (best := keep_best(trained, out)) is not None and best.network is not None:
+        typer.echo(f"network: {out / best.network.name}")
+
+
+def _print_errors(failed: Sequence[SeedOutcome]) -> None:
+    for error in dict.fromkeys(done.error for done in failed):
+        seeds = [str(done.seed) for done in failed if done.error == error]
+        typer.echo(f"error: seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}: {error}", err=True)
+
+
+def _evaluate(
+    recipe: Recipe, outcomes: Sequence[SeedOutcome], out: Path, executor: ExecutorSettings
+) -> None:
+    """Evaluate the networks, print the table, and write it beside each network."""
+    from hpcosim_gym.learning.evaluation import (
+        UNTRAINED,
+        evaluate,
+        evaluation_text,
+        write_evaluation,
     )
+    from hpcosim_gym.learning.seeds import untrained
 
-
-ObjectiveOption = Annotated[
-    Objective,
-    typer.Option(
-        rich_help_panel=AGENT,
-        help="Quantity to minimise: energy, or edp (energy-delay product).",
-    ),
-]
-Observation = Annotated[
-    Sees,
-    typer.Option(
-        "--sees",
-        rich_help_panel=AGENT,
-        help="Features of a job-node pair. papers: those of Lopez et al. 2025; papers_no_energy: "
-        "the same without energy; foreseen: forecasts of the pair's time and energy.",
-    ),
-]
-Placements = Annotated[
-    Literal["one", "all"],
-    typer.Option(rich_help_panel=AGENT, help="Jobs to place per event: at most one, or all."),
-]
-Wait = Annotated[
-    bool,
-    typer.Option(rich_help_panel=AGENT, help="Allow the agent to wait although a job fits."),
-]
-WaitTime = Annotated[
-    float | None,
-    typer.Option(
-        min=1e-3,
-        rich_help_panel=AGENT,
-        help="Decide again after this simulated time of waiting, in s. Default: at events only.",
-    ),
-]
-MostWait = Annotated[
-    float,
-    typer.Option(
-        min=1e-3,
-        rich_help_panel=AGENT,
-        help="Longest simulated time of waiting although a job fits, in s.",
-    ),
-]
-Episodes = Annotated[
-    int | None,
-    typer.Option(min=1, rich_help_panel=train_options.TRAINING, help="Simulations per iteration."),
-]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        rich_help_panel=train_options.TRAINING,
-        help="Consecutive jobs per simulation, from a random position. Default: all jobs.",
-    ),
-]
-Kinds = Annotated[
-    bool,
-    typer.Option(
-        "--kinds",
-        rich_help_panel=train_options.TRAINING,
-        help="Restrict most simulations to jobs of randomly chosen profiles.",
-    ),
-]
-Validation = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="SCENARIO",
-        callback=options.if_given(options.scenario_file),
-        rich_help_panel=train_options.TRAINING,
-        help="Scenario whose jobs are the validation set. Default: SCENARIO.",
-    ),
-]
-ValidationWindows = Annotated[
-    int,
-    typer.Option(
-        min=0,
-        rich_help_panel=train_options.TRAINING,
-        help="Validate on this many random parts of the workload. 0: on the whole workload.",
-    ),
-]
-
-
-@with_groups
-def pairing(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    changes: options.Set = None,
-    lenient: options.Lenient = False,
-    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
-    resume: train_options.Resume = False,
-    objective: ObjectiveOption = "energy",
-    sees: Observation = "foreseen",
-    placements: Placements = "all",
-    wait: Wait = True,
-    wait_s: WaitTime = None,
-    most_wait_s: MostWait = 600.0,
-    episodes: Episodes = None,
-    jobs: Jobs = None,
-    kinds: Kinds = False,
-    validation: Validation = None,
-    validation_windows: ValidationWindows = 0,
-    iterations: train_options.Iterations = None,
-    learning_rate: train_options.LearningRate = None,
-    validate_every: train_options.ValidateEvery = 1,
-    patience: train_options.Patience = 0,
-    checkpoint_every: train_options.CheckpointEvery = 1,
-) -> None:
-    """Train the scheduler `pairing` for a scenario's nodes and jobs.
-
-    The defaults of iterations, episodes and learning rate depend on --sees: 30, 16 and 0.0003 for
-    foreseen; 100, 5 and 0.001 otherwise.
-    """
-    with train_options.training_into(out, execution.several(), force=force, resume=resume):
-        from hpcosim_papers.ineps.agent.settings import Pairing
-        from hpcosim_papers.ineps.environments.pairing_task import default_reward
-        from hpcosim_papers.ineps.learners.settings import Windows, training_for
-        from hpcosim_papers.ineps.learners.train import train_pairing
-
-        training = train_options.with_options(
-            training_for(sees),
-            pairing=Pairing(
-                sees=sees,
-                objective=objective,
-                placements_per_event=placements,
-                wait=wait,
-                wait_s=wait_s,
-                most_wait_s=most_wait_s,
-            ),
-            reward=default_reward(sees),
-            windows=Windows(jobs, kinds),
-            episodes=episodes,
-            validation_windows=validation_windows,
-            iterations=iterations,
-            learning_rate=learning_rate,
-            validate_every=validate_every,
-            patience=patience,
-            seed=execution.seed,
-            executor=execution.of_rollouts(),
-            checkpoint_every=checkpoint_every,
-        )
-        overrides = options.overrides_of(changes, None, lenient)
-        train = partial(train_pairing, scenario, validation=validation, overrides=overrides)
-        execution.train(
-            train, training, out, resume=resume, on_iteration=train_options.print_iteration
-        )
-
-
-Form = Annotated[
-    Literal["pairs", "queue", "picture", "paper"],
-    typer.Option(
-        help="pairs: observe features of job-machine pairs, with PPO; queue: the same and the "
-        "whole queue, on sequences of many lengths and loads; picture: the paper's observation, "
-        "with PPO; paper: the paper's observation and algorithm, REINFORCE."
-    ),
-]
-Pool = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        rich_help_panel=train_options.TRAINING,
-        help="Number of different job sequences. 0: new sequences in each iteration.",
-    ),
-]
-Sequences = Annotated[
-    int | None,
-    typer.Option(
-        min=1, rich_help_panel=train_options.TRAINING, help="Job sequences per iteration."
-    ),
-]
-Trajectories = Annotated[
-    int | None,
-    typer.Option(
-        min=2, rich_help_panel=train_options.TRAINING, help="Simulations of each job sequence."
-    ),
-]
-
-
-@with_groups
-def deep_eas(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    form: Form = "pairs",
-    changes: options.Set = None,
-    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
-    resume: train_options.Resume = False,
-    pool: Pool = None,
-    sequences: Sequences = None,
-    trajectories: Trajectories = None,
-    iterations: train_options.Iterations = None,
-    learning_rate: train_options.LearningRate = None,
-    validate_every: train_options.ValidateEvery = None,
-    patience: train_options.Patience = 0,
-    checkpoint_every: train_options.CheckpointEvery = 1,
-) -> None:
-    """Train the scheduler `deep-eas` on job sequences drawn like the scenario's.
-
-    The form sets the defaults of the training options. Default: 50 iterations (pairs), 60 (queue),
-    40 (picture), 1000 (paper).
-    """
-    with train_options.training_into(out, execution.several(), force=force, resume=resume):
-        from hpcosim_papers.deep_eas.learners.settings import FORMS
-        from hpcosim_papers.deep_eas.learners.train import train_deep_eas
-
-        training = train_options.with_options(
-            FORMS[form],
-            pool=pool,
-            sequences=sequences,
-            trajectories=trajectories,
-            iterations=iterations,
-            learning_rate=learning_rate,
-            validate_every=validate_every,
-            patience=patience,
-            seed=execution.seed,
-            executor=execution.of_rollouts(),
-            checkpoint_every=checkpoint_every,
-        )
-        overrides = options.overrides_of(changes, None, lenient=False)
-        train = partial(train_deep_eas, scenario, overrides=overrides)
-        execution.train(
-            train, training, out, resume=resume, on_iteration=train_options.print_iteration
-        )
-
-
-CostOption = Annotated[
-    Literal["wait", "bounded_slowdown", "energy"],
-    typer.Option(help="Quantity to minimise: mean wait, mean bounded slowdown, or energy."),
-]
-VisibleJobs = Annotated[
-    int,
-    typer.Option(min=1, max=1000, help="Waiting jobs among which the agent chooses."),
-]
-BatchEpisodes = Annotated[
-    int, typer.Option(min=1, help="Simulations of each candidate in a generation.")
-]
-BatchJobs = Annotated[
-    int,
-    typer.Option(min=1, help="Consecutive jobs per simulation, from a random position."),
-]
-
-BatchAlso = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="SCENARIO",
-        help="Another scenario; the windows come from all scenarios in turn. Repeatable.",
-        callback=options.if_given(options.scenario_file),
-    ),
-]
-LongestWait = Annotated[
-    float,
-    typer.Option(
-        min=0.0,
-        help="Weight of the logarithm of the longest wait in the score, beside that of the cost.",
-    ),
-]
-
-
-@with_groups
-def batch(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    objective: CostOption = "bounded_slowdown",
-    window_jobs: VisibleJobs = 64,
-    episodes: BatchEpisodes = 16,
-    jobs: BatchJobs = 800,
-    generations: Generations = 10,
-    candidates: Annotated[int, typer.Option(min=7, help="Candidates per generation.")] = 16,
-    also: BatchAlso = None,
-    longest_wait_weight: LongestWait = 0.3,
-    changes: options.Set = None,
-    lenient: options.Lenient = False,
-    execution: train_options.Trainings = train_options.ONE_OR_SEVERAL,
-) -> None:
-    """Search a rule for the scheduler `batch` by the cross-entropy method.
-
-    The rule chooses the next job, with EASY backfilling behind it. It takes any cluster: search on
-    windows of some logs, and use it on others. The search starts at the rule of easy-saf.
-    """
-    with train_options.training_into(out, execution.several(), force=force):
-        from hpcosim_gym.learners.batch_search import BatchSearch, train_batch
-
-        search = BatchSearch(
-            objective=objective,
-            window_jobs=window_jobs,
-            episodes=episodes,
-            episode_jobs=jobs,
-            generations=generations,
-            candidates=candidates,
-            elite=max(candidates // 4, 2),
-            longest_wait_weight=longest_wait_weight,
-            seed=execution.seed or 0,
-            executor=execution.of_rollouts(),
-        )
-        overrides = options.overrides_of(changes, None, lenient)
-        train = partial(train_batch, scenario, also=also or (), overrides=overrides)
-        execution.train(train, search, out, made="agent", on_generation=_print_scores)
-
-
-def _print_scores(generation: BatchGeneration) -> None:
-    number, mean, best, median, seconds = generation
-    typer.echo(
-        f"{number:4}  score / easy-saf: mean {mean:.4f}  best {best:.4f}  median {median:.4f}  "
-        f"took {seconds:.1f} s"
+    networks = {f"seed {done.seed}": done.network for done in outcomes if done.network is not None}
+    before = {UNTRAINED: untrained(recipe, out / UNTRAINED)}
+    table = evaluate(
+        recipe,
+        {**networks, **before},
+        out / "evaluation",
+        executor,
+        lambda text: typer.echo(text, err=True),
     )
-
-
-WorkloadsAlso = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="SCENARIO",
-        help="Another scenario, whose workload is as likely as the first. Repeatable.",
-        callback=options.if_given(options.scenario_file),
-    ),
-]
-
-
-@with_groups
-def spare_nodes(
-    scenario: options.ScenarioFile,
-    out: train_options.Out,
-    force: options.Force = False,
-    instances: Annotated[
-        int, typer.Option(min=2, help="Random clusters with windows of the workloads.")
-    ] = 260,
-    jobs: Annotated[int, typer.Option(min=40, help="Most jobs of a short window.")] = 300,
-    samples: Annotated[int, typer.Option(min=1, help="Samples of the future per moment.")] = 48,
-    hidden: Annotated[int, typer.Option(min=1, max=4096, help="Width of the hidden layer.")] = 24,
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the recorded moments.")] = 10,
-    also: WorkloadsAlso = None,
-    changes: options.Set = None,
-    lenient: options.Lenient = False,
-    execution: train_options.Rollouts = train_options.ALONE,
-) -> None:
-    """Train the network of the power manager `learned`.
-
-    EASY runs with timeouts on random clusters with windows of the workloads. From the forecasts at
-    random moments, and what came after them, the network learns to correct the forecasts.
-    """
-    with train_options.training_into(out, force=force):
-        from hpcosim_gym.learners.power_forecasts import SpareNodesTraining, train_spare_nodes
-
-        training = SpareNodesTraining(
-            instances=instances,
-            jobs=jobs,
-            samples=samples,
-            hidden=hidden,
-            epochs=epochs,
-            seed=execution.seed or 0,
-            executor=execution.of_rollouts(),
-        )
-        train = partial(train_spare_nodes, on_recorded=_print_recorded, on_epoch=_print_epoch)
-        overrides = options.overrides_of(changes, None, lenient)
-        network = train(scenario, out, training, also=also or (), overrides=overrides)
-        typer.echo(f"network: {network}")
-
-
-def _print_recorded(instances: int) -> None:
-    typer.echo(f"{instances:4}  instances simulated")
-
-
-def _print_epoch(row: Row) -> None:
-    typer.echo(f"{row.epoch:4}  loss: training {row.training:.5f}  validation {row.validation:.5f}")
-
-
-app = typer.Typer(
-    help="Train a scheduler or power manager on a scenario. Needs the extra `rl`.",
-    no_args_is_help=True,
-)
-for command in (power, adaptive, pairing, deep_eas, batch, spare_nodes):
-    app.command(command.__name__.replace("_", "-"), help=help_of(command))(command)
+    text = evaluation_text(table)
+    (out / "evaluation.md").write_text(text, encoding="utf-8")
+    names = {network.name for network in networks.values()}
+    for network in (*networks.values(), *(out / name for name in names)):
+        write_evaluation(table, network)
+    typer.echo(text)

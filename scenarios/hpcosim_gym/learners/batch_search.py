@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from msgspec import Meta
 
 from hpcosim_client import PolicyError
 from hpcosim_client.job import Floats, Ints
@@ -25,8 +25,16 @@ from hpcosim_experiments.executors import (
 from hpcosim_gym.environments.batch_scheduling import BatchSchedulingEnv
 from hpcosim_gym.environments.batch_task import MAX_DRAWS, BatchTask, Objective, check_task, task_of
 from hpcosim_gym.environments.batch_vector import compiled_episodes
-from hpcosim_gym.learning.cross_entropy import Costs, Generations, generations
-from hpcosim_gym.learning.curve import CURVE
+from hpcosim_gym.learning.cross_entropy import Costs, Distribution, search
+from hpcosim_gym.learning.settings import (
+    NotNegative,
+    NotNegativeNumber,
+    Positive,
+    PositiveNumber,
+    checksum,
+    description,
+)
+from hpcosim_gym.learning.trainers import Report
 from hpcosim_scenarios.model.scenario import Scalar
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.agents.batch.policy import (
@@ -98,56 +106,47 @@ class BatchSearch:
     """
 
     objective: Objective = "bounded_slowdown"
-    window_jobs: int = WINDOW_JOBS
-    generations: int = 10
-    candidates: int = 16
-    elite: int = 4
-    episodes: int = 16
-    episode_jobs: int = 800
-    least_load: float = 0.8
-    most_load: float = 1.6
-    longest_wait_weight: float = 0.3
+    window_jobs: Positive = WINDOW_JOBS
+    generations: NotNegative = 10
+    candidates: Annotated[int, Meta(ge=2)] = 16
+    elite: Positive = 4
+    episodes: Positive = 16
+    episode_jobs: Positive = 800
+    least_load: PositiveNumber = 0.8
+    most_load: PositiveNumber = 1.6
+    longest_wait_weight: NotNegativeNumber = 0.3
     seed: int = 0
     executor: ExecutorSettings = IN_THIS_PROCESS
-
-
-class BatchGeneration(NamedTuple):
-    """The scores of a generation, divided by those of the initial rule (geometric means).
-
-    A score is cost x (longest wait)^longest_wait_weight, on the same windows.
-    """
-
-    number: int
-    mean: float
-    best: float
-    median: float
-    seconds: float
 
 
 def train_batch(
     path: Path,
     out: Path,
-    search: BatchSearch,
+    settings: BatchSearch,
     *,
     also: Sequence[Path] = (),
     overrides: Mapping[str, Scalar] | None = None,
-    on_generation: Callable[[BatchGeneration], None] = lambda _: None,
+    resume: bool = False,
+    report: Report = lambda _: None,
 ) -> Path:
     """Search for the rule with the least cost on windows of the workloads of scenarios.
 
     The search starts at the rule `easy-saf`. The rules of a generation run on the same windows;
     each generation has other windows. The score of a rule is its mean over the windows of
     log(1 + cost) + longest_wait_weight x log(1 + longest wait in s), so that windows with long
-    queues do not outweigh the others. Each generation adds a row to `curve.csv` and writes its new
-    mean to `agent.safetensors`. The same arguments give the same bytes for any number of workers.
+    queues do not outweigh the others. The cost in `curve.csv` is the score of a rule divided by
+    that of the initial rule (geometric means over the windows). The folder gets
+    `agent.safetensors`, and the files of `cross_entropy.search`. The same arguments give the same
+    bytes for any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.
         out: the output folder.
-        search: settings of the search.
+        settings: settings of the search.
         also: files of more scenarios.
         overrides: values that replace those of the scenarios, by dotted path.
-        on_generation: called after each generation.
+        resume: go on from the checkpoint in the folder.
+        report: called after each generation.
 
     Returns:
         Path of the rule, for the scheduler `batch`.
@@ -156,49 +155,47 @@ def train_batch(
         ScenarioError, WorkloadError: a scenario is invalid.
         PolicyError: a workload has no decisions.
         ValueError: a setting is out of range, such as an episode longer than a workload.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
         OSError: the folder cannot be written.
     """
-    _check_weight(search.longest_wait_weight)
-    workloads = [_workload(each, search, overrides) for each in (path, *also)]
-    sizes, rng = Generations(search.candidates, search.elite), np.random.default_rng(search.seed)
-    out.mkdir(parents=True, exist_ok=True)
-    with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(BatchGeneration._fields)
-        new_costs = partial(_new_costs, workloads, search, rng, parallel)
-        distribution = np.zeros(SHAPE), np.ones(SHAPE)
-        for each in islice(generations(*distribution, sizes, rng, new_costs), search.generations):
-            done = BatchGeneration(each.number, *each.figures, each.seconds)
-            lines.writerow(done)
-            file.flush()
-            save_batch(out / RULE, BatchRule(weights_of(each.mean), search.window_jobs))
-            on_generation(done)
+    workloads = [_workload(each, settings, overrides) for each in (path, *also)]
+    rng = np.random.default_rng(settings.seed)
+    inputs = [checksum(task.platform, [jobs]) for task, jobs in workloads]
+    with parallel_map(settings.executor) as parallel:
+        mean = search(
+            out,
+            Distribution(np.zeros(SHAPE), np.ones(SHAPE)),
+            settings,
+            rng,
+            partial(_new_costs, workloads, settings, rng, parallel),
+            training=description(settings, inputs=inputs),
+            resume=resume,
+            report=report,
+        )
+    save_batch(out / RULE, BatchRule(weights_of(mean), settings.window_jobs))
     return out / RULE
 
 
-def _check_weight(weight: float) -> None:
-    if not 0.0 <= weight < math.inf:
-        raise ValueError(f"longest_wait_weight: expected a finite number >= 0, got {weight}")
-
-
-def _workload(path: Path, search: BatchSearch, overrides: Mapping[str, Scalar] | None) -> Workload:
+def _workload(
+    path: Path, settings: BatchSearch, overrides: Mapping[str, Scalar] | None
+) -> Workload:
     """Return the task and the jobs of a scenario."""
     library = Library([path], overrides)
-    changes = {"window_jobs": search.window_jobs, "reward": search.objective}
+    changes = {"window_jobs": settings.window_jobs, "reward": settings.objective}
     task, jobs = task_of(changes, library.first), library.first_jobs
-    check_task(replace(task, episode_jobs=search.episode_jobs), jobs)
+    check_task(replace(task, episode_jobs=settings.episode_jobs), jobs)
     return task, jobs
 
 
 def _new_costs(
     workloads: Sequence[Workload],
-    search: BatchSearch,
+    settings: BatchSearch,
     rng: np.random.Generator,
     parallel: ParallelMap,
 ) -> Costs:
     """Return what evaluates candidates on new windows; the initial rule has cost 1."""
-    windows = draw_windows(workloads, search, rng)
-    score = partial(rule_scores, windows, search.longest_wait_weight)
+    windows = draw_windows(workloads, settings, rng)
+    score = partial(rule_scores, windows, settings.longest_wait_weight)
     initial = score(initial_weights()[None])
 
     def costs(drawn: Floats) -> Floats:
@@ -232,7 +229,7 @@ def weights_of(drawn: Floats) -> Floats:
 
 def draw_windows(
     workloads: Sequence[Workload],
-    search: BatchSearch,
+    settings: BatchSearch,
     rng: np.random.Generator,
 ) -> list[Workload]:
     """Return random windows of workloads at random loads, each with a decision to take.
@@ -241,13 +238,13 @@ def draw_windows(
         PolicyError: a workload has too few.
     """
     return [
-        (task, draw_window(task, jobs, search, rng))
-        for task, jobs in islice(cycle(workloads), search.episodes)
+        (task, draw_window(task, jobs, settings, rng))
+        for task, jobs in islice(cycle(workloads), settings.episodes)
     ]
 
 
 def draw_window(
-    task: BatchTask, jobs: JobTable, search: BatchSearch, rng: np.random.Generator
+    task: BatchTask, jobs: JobTable, settings: BatchSearch, rng: np.random.Generator
 ) -> JobTable:
     """Return a random window of a workload at a random load, with a decision to take.
 
@@ -255,13 +252,13 @@ def draw_window(
         PolicyError: there are too few.
     """
     for _ in range(MAX_DRAWS):
-        first = int(rng.integers(len(jobs) - search.episode_jobs + 1))
-        load = float(np.exp(rng.uniform(np.log(search.least_load), np.log(search.most_load))))
-        window = scale_load(window_by_number(jobs, first, first + search.episode_jobs), load)
+        first = int(rng.integers(len(jobs) - settings.episode_jobs + 1))
+        load = float(np.exp(rng.uniform(np.log(settings.least_load), np.log(settings.most_load))))
+        window = scale_load(window_by_number(jobs, first, first + settings.episode_jobs), load)
         if has_decision(task, window):
             return window
     raise PolicyError(
-        f"nearly all windows of {search.episode_jobs} jobs have no decision to take; expected a "
+        f"nearly all windows of {settings.episode_jobs} jobs have no decision to take; expected a "
         "workload with a higher load"
     )
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
 import torch
+from msgspec import Meta
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
@@ -20,7 +21,16 @@ from torch.nn import functional
 from hpcosim_client import PolicyError
 from hpcosim_client.view import View
 from hpcosim_experiments.executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
-from hpcosim_gym.learning.curve import CURVE
+from hpcosim_gym.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from hpcosim_gym.learning.curve import LearningCurve
+from hpcosim_gym.learning.settings import (
+    NotNegative,
+    Positive,
+    PositiveNumber,
+    checksum,
+    description,
+)
+from hpcosim_gym.learning.trainers import Progress, Report, TrainingStopped
 from hpcosim_protocol import Platform
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
@@ -403,12 +413,12 @@ class SpareNodesTraining:
         executor: where the instances are simulated; default: in this process.
     """
 
-    instances: int = 260
-    jobs: int = 300
-    samples: int = 48
-    hidden: int = 24
-    epochs: int = 10
-    learning_rate: float = 3e-3
+    instances: Annotated[int, Meta(ge=2)] = 260
+    jobs: Annotated[int, Meta(ge=LEAST_JOBS)] = 300
+    samples: Positive = 48
+    hidden: Annotated[int, Meta(ge=1, le=4096)] = 24
+    epochs: NotNegative = 10
+    learning_rate: PositiveNumber = 3e-3
     seed: int = 0
     executor: ExecutorSettings = IN_THIS_PROCESS
 
@@ -420,6 +430,22 @@ class Row(NamedTuple):
     training: float
     validation: float
 
+    @property
+    def progress(self) -> Progress:
+        """The row as a training reports it."""
+        text = f"loss: training {self.training:.5f}  validation {self.validation:.5f}"
+        return Progress(self.epoch, text, self._asdict())
+
+
+class RecordingProgress(Checkpoint, kw_only=True):
+    """The progress of the recording; its state are the examples of each instance.
+
+    Attributes:
+        instances: number of recorded instances.
+    """
+
+    instances: int
+
 
 def train_spare_nodes(
     path: Path,
@@ -428,16 +454,16 @@ def train_spare_nodes(
     *,
     also: Sequence[Path] = (),
     overrides: Mapping[str, Scalar] | None = None,
-    on_recorded: Callable[[int], None] = lambda _: None,
-    on_epoch: Callable[[Row], None] = lambda _: None,
+    resume: bool = False,
+    report: Report = lambda _: None,
 ) -> Path:
     """Train the network on forecasts at random moments, and what came after them.
 
     EASY runs with timeouts on random clusters with random windows of the workloads. At random
     moments the forecasts for the spare nodes are recorded, with what then came; the network learns
-    to correct them. The folder gets `curve.csv` and `network.safetensors`, the network of the epoch
-    with the least loss on the instances of validation. The same arguments give the same bytes for
-    any number of workers.
+    to correct them. The folder gets `network.safetensors`, the network of the epoch with the least
+    loss on the instances of validation, `curve.csv`, `tensorboard/`, and a checkpoint of what was
+    recorded. The same arguments give the same bytes for any number of workers.
 
     Args:
         path: the scenario file; its scheduler is ignored.
@@ -445,8 +471,8 @@ def train_spare_nodes(
         training: the settings.
         also: files of more scenarios.
         overrides: values that replace those of the scenarios, by dotted path.
-        on_recorded: called with the number of instances that were simulated.
-        on_epoch: called after each epoch.
+        resume: go on from the checkpoint in the folder; only recording takes long.
+        report: called after some instances, and after each epoch.
 
     Returns:
         Path of the network, for the power manager `learned`.
@@ -454,24 +480,22 @@ def train_spare_nodes(
     Raises:
         ScenarioError, WorkloadError: a scenario is invalid.
         PolicyError: no node was ever without a job.
-        ValueError: a setting is out of range.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
         OSError: the folder cannot be written.
     """
-    if training.instances < 2 or training.jobs < LEAST_JOBS:
-        raise ValueError(
-            f"expected at least 2 instances of {LEAST_JOBS} jobs, got {training.instances} of "
-            f"{training.jobs}"
-        )
     workloads = [workload_of(each, overrides) for each in (path, *also)]
     out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(training.seed)
     instances = [drawn(workloads, training.jobs, rng) for _ in range(training.instances)]
-    found = _examples(instances, training, on_recorded)
+    inputs = [checksum(scenario.platform, [jobs]) for scenario, jobs in workloads]
+    about = description(training, inputs=inputs)
+    found = _recorded_before(out, about) if resume else []
+    _record_rest(instances, training, found, out, about, report)
     checked = found[::VALIDATED]
     learned = [each for number, each in enumerate(found) if number % VALIDATED]
     if not all(sum(len(each.seen) for each in part) for part in (learned, checked)):
         raise PolicyError("no node was without a job; expected workloads with a lower load")
-    best = _fitted(out, joined(learned), joined(checked), training, on_epoch)
+    best = _fitted(out, joined(learned), joined(checked), training, report)
     facts: Facts = {
         "seed": training.seed,
         "instances": training.instances,
@@ -484,18 +508,36 @@ def train_spare_nodes(
     return out / NETWORK
 
 
-def _examples(
-    instances: Sequence[Instance], training: SpareNodesTraining, on_recorded: Callable[[int], None]
-) -> list[Examples]:
-    """Return the examples of each instance."""
-    found: list[Examples] = []
+def _recorded_before(out: Path, about: str) -> list[Examples]:
+    """Return the examples in a checkpoint."""
+    progress, arrays = read_checkpoint(out, RecordingProgress, about)
+    return [
+        Examples(*(arrays[f"{number}.{name}"] for name in Examples._fields))
+        for number in range(progress.instances)
+    ]
+
+
+def _record_rest(
+    instances: Sequence[Instance],
+    training: SpareNodesTraining,
+    found: list[Examples],
+    out: Path,
+    about: str,
+    report: Report,
+) -> None:
+    """Record the instances that are missing, and append their examples; write checkpoints."""
     record = partial(_recorded, training.samples)
     with parallel_map(training.executor) as parallel:
-        for first in range(0, len(instances), VALIDATED):
+        for first in range(len(found), len(instances), VALIDATED):
             part = instances[first : first + VALIDATED]
             found += parallel(record, list(enumerate(part, first)))
-            on_recorded(len(found))
-    return found
+            state = {
+                f"{number}.{name}": values
+                for number, each in enumerate(found)
+                for name, values in each._asdict().items()
+            }
+            write_checkpoint(out, state, RecordingProgress(training=about, instances=len(found)))
+            report(Progress(len(found), "instances recorded"))
 
 
 def _recorded(samples: int, numbered: tuple[int, Instance]) -> Examples:
@@ -504,17 +546,11 @@ def _recorded(samples: int, numbered: tuple[int, Instance]) -> Examples:
 
 
 def _fitted(
-    out: Path,
-    learned: Examples,
-    checked: Examples,
-    training: SpareNodesTraining,
-    on_epoch: Callable[[Row], None],
+    out: Path, learned: Examples, checked: Examples, training: SpareNodesTraining, report: Report
 ) -> Epoch:
     """Return the epoch with the least loss of validation; write the curve."""
     best: Epoch | None = None
-    with (out / CURVE).open("w", newline="", encoding="utf-8") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(Row._fields)
+    with LearningCurve(out, Row._fields) as curve, contextlib.suppress(TrainingStopped):
         for each in epochs(
             learned,
             checked,
@@ -524,9 +560,9 @@ def _fitted(
             seed=training.seed,
         ):
             row = Row(each.number, each.training, each.validation)
-            lines.writerow(row)
-            on_epoch(row)
+            curve.add(row._asdict())
             if best is None or each.validation < best.validation:
                 best = each
+            report(row.progress)
     assert best is not None
     return best

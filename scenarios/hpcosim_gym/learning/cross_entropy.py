@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
-from typing import NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from hpcosim_client.job import Floats
+from hpcosim_gym.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from hpcosim_gym.learning.curve import LearningCurve
+from hpcosim_gym.learning.trainers import Progress, Report, TrainingStopped
 
 MIN_SD = 0.02
 SMOOTHING = 0.3  # weight of the previous mean and standard deviation
@@ -18,64 +23,126 @@ Costs = Callable[[Floats], Floats]
 """Maps weights, float64[candidates, ...], to costs, float64[candidates]."""
 
 
-class Generations(NamedTuple):
-    """Sizes of the generations.
+class SearchSettings(Protocol):
+    """What the settings of each search have.
 
     Attributes:
-        candidates: number of candidates; one of them is the mean of the distribution.
+        generations: number of generations.
+        candidates: rules in a generation; one of them is the mean of the distribution.
         elite: number of best candidates that update the distribution.
     """
 
-    candidates: int
-    elite: int
+    @property
+    def generations(self) -> int: ...  # noqa: D102
+    @property
+    def candidates(self) -> int: ...  # noqa: D102
+    @property
+    def elite(self) -> int: ...  # noqa: D102
 
 
-class Searched(NamedTuple):
-    """A generation of a search.
+class SearchProgress(Checkpoint, kw_only=True):
+    """The progress of a search; its state is the distribution of the next generation.
 
     Attributes:
-        number: from 1.
-        mean: float64[...], mean of the distribution of the next generation.
-        costs: float64[candidates]; the first candidate is the mean of its distribution.
+        generation: number of completed generations.
+        random: state of the random number generator, as JSON.
+    """
+
+    generation: int
+    random: str
+
+
+class Generation(NamedTuple):
+    """A row of the learning curve of a search.
+
+    Attributes:
+        number: number of the generation, from 1.
+        mean: cost of the mean of its distribution.
+        best: least cost of its candidates.
+        median: their median cost.
         seconds: wall-clock time, s.
     """
 
     number: int
-    mean: Floats
-    costs: Floats
+    mean: float
+    best: float
+    median: float
     seconds: float
 
     @property
-    def figures(self) -> tuple[float, float, float]:
-        """Cost of the mean of its distribution, the least cost, and the median cost."""
-        costs = self.costs
-        return float(costs[0]), float(costs.min()), float(np.median(costs))
+    def progress(self) -> Progress:
+        """The generation as a training reports it."""
+        text = "  ".join(f"{name} {getattr(self, name):9.5g}" for name in self._fields[1:-1])
+        return Progress(self.number, f"{text}  took {self.seconds:.1f} s", self._asdict())
 
 
-def generations(
-    mean: Floats,
-    sd: Floats,
-    sizes: Generations,
+class Distribution(NamedTuple):
+    """Independent normal distributions of weights: means and standard deviations."""
+
+    mean: Floats
+    sd: Floats
+
+
+def search(
+    out: Path,
+    start: Distribution,
+    settings: SearchSettings,
     rng: np.random.Generator,
     new_costs: Callable[[], Costs],
-) -> Iterator[Searched]:
-    """Yield the generations of a search, without an end.
+    *,
+    training: str,
+    resume: bool = False,
+    report: Report = lambda _: None,
+) -> Floats:
+    """Search for the weights with the least cost.
+
+    The folder gets `curve.csv`, `tensorboard/`, and a checkpoint after each generation. A resumed
+    search has the result of one that was not interrupted.
 
     Args:
-        mean: float64[...], mean of the first distribution.
-        sd: float64[...], standard deviations of it.
-        sizes: sizes of the generations.
-        rng: random number generator.
-        new_costs: returns what evaluates the candidates of the next generation.
+        out: the folder, which is made.
+        start: the first distribution.
+        settings: sizes of the search.
+        rng: random number generator, of which nothing was drawn yet.
+        new_costs: returns what evaluates the candidates of the next generation; it may draw numbers
+            from `rng`.
+        training: text description of the training, see `read_checkpoint`.
+        resume: go on from the checkpoint in the folder.
+        report: called after each generation; it may raise `TrainingStopped`.
+
+    Returns:
+        The mean of the last distribution, float64[...].
+
+    Raises:
+        CheckpointError: the checkpoint is missing or belongs to a different search.
+        OSError: the folder cannot be written.
     """
-    for number in count(1):
-        began_s = time.monotonic()
-        mean, sd, costs = next_distribution(mean, sd, sizes, rng, new_costs())
-        yield Searched(number, mean, costs, time.monotonic() - began_s)
+    done, (mean, sd) = 0, start
+    if resume:
+        progress, state = read_checkpoint(out, SearchProgress, training)
+        done, mean, sd = progress.generation, state["mean"], state["sd"]
+        rng.bit_generator.state = json.loads(progress.random)
+    out.mkdir(parents=True, exist_ok=True)
+    after = done if resume else None
+    with (
+        LearningCurve(out, Generation._fields, after) as curve,
+        contextlib.suppress(TrainingStopped),
+    ):
+        for number in range(done + 1, settings.generations + 1):
+            began_s = time.monotonic()
+            mean, sd, costs = next_distribution(mean, sd, settings, rng, new_costs())
+            figures = float(costs[0]), float(costs.min()), float(np.median(costs))
+            row = Generation(number, *figures, time.monotonic() - began_s)
+            curve.add(row._asdict())
+            random = json.dumps(rng.bit_generator.state)
+            about = SearchProgress(training=training, generation=number, random=random)
+            write_checkpoint(out, {"mean": mean, "sd": sd}, about)
+            report(row.progress)
+    return mean
 
 
 def next_distribution(
-    mean: Floats, sd: Floats, sizes: Generations, rng: np.random.Generator, costs: Costs
+    mean: Floats, sd: Floats, sizes: SearchSettings, rng: np.random.Generator, costs: Costs
 ) -> tuple[Floats, Floats, Floats]:
     """Sample a generation; return mean and standard deviation of the next one, and the costs.
 

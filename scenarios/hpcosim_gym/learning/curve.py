@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpcosim_gym.learning.trainers import Progress
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -41,6 +43,19 @@ class Iteration(NamedTuple):
     seconds: float = math.nan
     measures: Mapping[str, float] = {}
 
+    @property
+    def values(self) -> dict[str, Any]:
+        """All values by the name of their column."""
+        return {name: getattr(self, name) for name in COMMON} | dict(self.measures)
+
+    @property
+    def progress(self) -> Progress:
+        """The iteration as a training reports it; the text is without what is NaN."""
+        shown = {"return": self.mean_return, **self.measures, "validation": self.validation}
+        figures = "  ".join(f"{name} {each:.5g}" for name, each in shown.items() if each == each)
+        text = f"{self.phase:9}  {figures}" if self.phase else figures
+        return Progress(self.iteration, f"{text}  took {self.seconds:.1f} s", self.values)
+
 
 COMMON = Iteration._fields[:-1]
 
@@ -50,20 +65,20 @@ class LearningCurve:
 
     Args:
         out: the folder.
-        measures: names of the learner's metrics; columns after the common ones.
-        after: keep existing rows up to this iteration (resumed training); None: start empty.
+        columns: names of the columns; the first one numbers the rows.
+        after: keep existing rows up to this number (resumed training); None: start empty.
 
     Raises:
         OSError: the files cannot be written.
     """
 
-    def __init__(self, out: Path, measures: tuple[str, ...], after: int | None = None) -> None:
+    def __init__(self, out: Path, columns: Sequence[str], after: int | None = None) -> None:
         path = out / CURVE
         kept = [] if after is None or not path.exists() else _lines(path)[1:]
-        self._measures = measures
+        self._columns = columns
         self._file = path.open("w", newline="", encoding="utf-8")
         self._table = csv.writer(self._file, lineterminator="\n")
-        self._table.writerow((*COMMON, *measures))
+        self._table.writerow(columns)
         self._table.writerows(row for row in kept if int(row[0]) <= (after or 0))
         self._board = _board(out / TENSORBOARD, after)
 
@@ -74,14 +89,17 @@ class LearningCurve:
         self._file.close()
         self._board.close()
 
-    def add(self, done: Iteration) -> None:
-        """Write a row."""
-        values = done._asdict() | dict(done.measures)
-        values["seconds"] = f"{done.seconds:.2f}"
-        self._table.writerow([values.get(name, math.nan) for name in (*COMMON, *self._measures)])
+    def add(self, values: Mapping[str, Any]) -> None:
+        """Write a row; a column without a value is NaN."""
+        row = [values.get(name, math.nan) for name in self._columns]
+        written = dict(zip(self._columns, row, strict=True))
+        if "seconds" in written:
+            written["seconds"] = f"{values['seconds']:.2f}"
+        self._table.writerow(written.values())
         self._file.flush()
-        for name in (*COMMON[2:], *self._measures):
-            self._board.add_scalar(name, float(values.get(name, math.nan)), done.iteration)
+        for name, value in zip(self._columns[1:], row[1:], strict=True):
+            if not isinstance(value, str):
+                self._board.add_scalar(name, float(value), row[0])
 
 
 def read_curve(path: Path) -> list[Iteration]:

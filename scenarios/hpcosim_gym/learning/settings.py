@@ -7,16 +7,23 @@ import hashlib
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 
 from hpcosim_experiments.executors import IN_THIS_PROCESS, ExecutorSettings
 from hpcosim_protocol import Platform
 from hpcosim_workloads.table import JobTable
 
 Algorithm = Literal["ppo", "a2c", "reinforce"]
+
+NotNegative = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+NotNegativeNumber = Annotated[float, Meta(ge=0, le=1e15)]
+PositiveNumber = Annotated[float, Meta(gt=0, le=1e15)]
+Fraction = Annotated[float, Meta(ge=0, le=1)]
 
 SWA_FROM = 0.75  # fraction of the iterations before averaging starts
 SWA_ANNEAL = 0.15  # fraction of the remaining iterations in which the learning rates fall
@@ -62,25 +69,25 @@ class TrainingSettings:
     """
 
     algorithm: Algorithm = "ppo"
-    iterations: int = 100
+    iterations: NotNegative = 100
     seed: int = 0
-    learning_rate: float = 1e-3
-    critic_learning_rate: float | None = None
-    discount: float = 0.99
-    gae_lambda: float = 0.95
+    learning_rate: PositiveNumber = 1e-3
+    critic_learning_rate: PositiveNumber | None = None
+    discount: Fraction = 0.99
+    gae_lambda: Fraction = 0.95
     normalise_advantages: bool = True
-    epochs: int = 4
-    minibatch: int | None = 64
-    clip: float = 0.2
-    entropy_coefficient: float = 0.0
-    max_grad_norm: float = 1.0
-    max_kl: float | None = None
+    epochs: Positive = 4
+    minibatch: Positive | None = 64
+    clip: PositiveNumber = 0.2
+    entropy_coefficient: NotNegativeNumber = 0.0
+    max_grad_norm: PositiveNumber = 1.0
+    max_kl: PositiveNumber | None = None
     anneal: bool = False
     swa: bool = False
-    cloning_epochs: int = 0
-    validate_every: int = 1
-    patience: int = 0
-    checkpoint_every: int = 1
+    cloning_epochs: NotNegative = 0
+    validate_every: NotNegative = 1
+    patience: NotNegative = 0
+    checkpoint_every: Positive = 1
     executor: ExecutorSettings = IN_THIS_PROCESS
 
     def learning_rate_factor(self, progress: float) -> float:
@@ -97,7 +104,7 @@ class TrainingSettings:
         return 1.0
 
 
-def description(settings: TrainingSettings, **more: Any) -> str:
+def description(settings: Any, **more: Any) -> str:
     """Return everything that determines the weights of a training, as text.
 
     Args:
@@ -120,7 +127,7 @@ def checksum(platform: Platform, workloads: Iterable[JobTable]) -> str:
 
 
 def flat_settings(
-    settings: TrainingSettings, leave_out: Collection[str] = ()
+    settings: Any, leave_out: Collection[str] = ()
 ) -> dict[str, str | int | float | bool]:
     """Return the settings by name, as metadata of a network; field b of field a becomes `a_b`.
 

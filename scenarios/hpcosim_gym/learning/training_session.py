@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 import warnings
@@ -12,12 +13,19 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from hpcosim_gym.learning.checkpoint import TrainingProgress, read_checkpoint, write_checkpoint
-from hpcosim_gym.learning.curve import Iteration, LearningCurve
+from hpcosim_gym.errors import CheckpointError
+from hpcosim_gym.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from hpcosim_gym.learning.curve import COMMON, Iteration, LearningCurve
+from hpcosim_gym.learning.networks import arrays_of, tensors_of
 from hpcosim_gym.learning.settings import SWA_FROM, TrainingSettings
-from hpcosim_gym.learning.update import Agent, Losses, weights_of
+from hpcosim_gym.learning.trainers import TrainingStopped
+from hpcosim_gym.learning.update import Agent, Losses, weights_of, with_prefix
+from hpcosim_schedulers.agents.networks import CHECKPOINT
 
 OnIteration = Callable[[Iteration], None]
+
+BEST = "best"
+"""Prefix of the best validated weights in the state of a checkpoint."""
 
 
 class IterationOutcome(NamedTuple):
@@ -63,6 +71,22 @@ def _check_support(learner: Learner) -> None:
         raise ValueError("this agent has no validation; set validate_every to 0")
 
 
+class TrainingProgress(Checkpoint, kw_only=True):
+    """The progress of a training session.
+
+    Attributes:
+        iterations: number of completed iterations.
+        best: best (lowest) validation score so far; None before the first validation.
+        best_at: iteration after which it was reached.
+        since_best: number of validations since then.
+    """
+
+    iterations: int = 0
+    best: float | None = None
+    best_at: int = 0
+    since_best: int = 0
+
+
 class TrainingSession:
     """A training, iteration by iteration.
 
@@ -80,9 +104,27 @@ class TrainingSession:
         _check_support(learner)
         self._learner, self._out = learner, out
         self.progress = TrainingProgress(training=learner.description)
+        self._best_weights: Mapping[str, Tensor] = {}  # empty before the first validation
         self._resumed = resume
         if resume:
-            self.progress = read_checkpoint(out, learner.agent.restore, learner.description)
+            self._restore()
+
+    def _restore(self) -> None:
+        learner = self._learner
+        self.progress, arrays = read_checkpoint(self._out, TrainingProgress, learner.description)
+        state = tensors_of(arrays)
+        try:
+            learner.agent.restore(state)
+        except (KeyError, RuntimeError, ValueError) as error:
+            path = self._out / CHECKPOINT
+            why = f"{path}: the checkpoint does not fit the agent: {error}"
+            raise CheckpointError(why) from None
+        self._best_weights = with_prefix(state, BEST)
+
+    def _write(self) -> None:
+        best = {f"{BEST}.{name}": each for name, each in self._best_weights.items()}
+        state = {**self._learner.agent.state(), **best}
+        write_checkpoint(self._out, arrays_of(state), self.progress)
 
     @property
     def over(self) -> bool:
@@ -93,7 +135,9 @@ class TrainingSession:
         return self.progress.iterations >= self._learner.iterations
 
     def run(self, on_iteration: OnIteration = lambda _: None) -> None:
-        """Train to the end; warn if a resumed training is complete.
+        """Train to the end, or until `on_iteration` raises `TrainingStopped`.
+
+        Warn if a resumed training is complete.
 
         Raises:
             OSError: the folder cannot be written.
@@ -105,7 +149,11 @@ class TrainingSession:
             what = f"{self._out}: the training is complete ({done} of {total} iterations)"
             warnings.warn(what, stacklevel=2)
         after = self.progress.iterations if self._resumed else None
-        with LearningCurve(self._out, self._learner.measures, after) as curve:
+        columns = (*COMMON, *self._learner.measures)
+        with (
+            LearningCurve(self._out, columns, after) as curve,
+            contextlib.suppress(TrainingStopped),
+        ):
             if not self._resumed and (settings.cloning_epochs or settings.validate_every):
                 self._finish(self._begin, curve, on_iteration)
             while not self.over:
@@ -115,7 +163,7 @@ class TrainingSession:
         """Return the final weights: the best validated, the averaged, or the last."""
         agent = self._learner.agent
         last = agent.actor if agent.averaged is None else agent.averaged
-        return self.progress.best_weights or weights_of(last)
+        return dict(self._best_weights) or weights_of(last)
 
     def about(self) -> dict[str, str | int | float | bool]:
         """Return the metadata of the training for the file of the final actor."""
@@ -157,10 +205,15 @@ class TrainingSession:
             time.monotonic() - began_s,
             outcome.measures,
         )
-        curve.add(done)
-        if self.over or self.progress.iterations % self._learner.settings.checkpoint_every == 0:
-            write_checkpoint(self._out, self._learner.agent.state(), self.progress)
-        on_iteration(done)
+        curve.add(done.values)
+        due = self.progress.iterations % self._learner.settings.checkpoint_every == 0
+        if due or self.over:
+            self._write()
+        try:
+            on_iteration(done)
+        except TrainingStopped:
+            self._write()
+            raise
 
     def _validate(self) -> float:
         """Validate the current and the averaged actor if due, and store the best weights."""
@@ -178,6 +231,6 @@ class TrainingSession:
             found = min(found, score)
             if progress.best is None or score < progress.best:
                 progress.best, progress.best_at, improved = score, progress.iterations, True
-                progress.best_weights = weights_of(actor)
+                self._best_weights = weights_of(actor)
         progress.since_best = 0 if improved else progress.since_best + 1
         return found

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 
 from hpcosim_client.job import Floats, Ints
-from hpcosim_gym.learning.checkpoint import flatten_state, restore_state
 from hpcosim_gym.learning.networks import Evaluation, mean_where
 from hpcosim_gym.learning.rollout import Observations, Rollout
 from hpcosim_gym.learning.settings import TrainingSettings
@@ -354,3 +353,39 @@ class Agent(Generic[A, Observed]):
 def weights_of(network: nn.Module) -> dict[str, Tensor]:
     """Return a copy of the weights of a network."""
     return {name: value.clone() for name, value in network.state_dict().items()}
+
+
+def flatten_state(name: str, part: torch.nn.Module | torch.optim.Optimizer) -> dict[str, Tensor]:
+    """Return the state of a network or an optimiser as tensors, with `name.` as prefix."""
+    if isinstance(part, torch.nn.Module):
+        return {f"{name}.{key}": value.clone() for key, value in part.state_dict().items()}
+    return {
+        f"{name}.{number}.{key}": torch.as_tensor(value)
+        for number, values in part.state_dict()["state"].items()
+        for key, value in values.items()
+    }
+
+
+def restore_state(
+    name: str, part: torch.nn.Module | torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> None:
+    """Restore a network or an optimiser from tensors that include those of `flatten_state`.
+
+    Raises:
+        KeyError, RuntimeError, ValueError: the tensors belong to a different network or optimiser.
+    """
+    own = with_prefix(tensors, name)
+    if isinstance(part, torch.nn.Module):
+        part.load_state_dict(own)
+        return
+    by_parameter: dict[int, dict[str, Tensor]] = {}
+    for key, value in own.items():
+        number, _, what = key.partition(".")
+        by_parameter.setdefault(int(number), {})[what] = value
+    part.load_state_dict(part.state_dict() | {"state": by_parameter})
+
+
+def with_prefix(tensors: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the tensors whose names start with `name.`, without that prefix."""
+    start = f"{name}."
+    return {key[len(start) :]: value for key, value in tensors.items() if key.startswith(start)}

@@ -24,6 +24,7 @@ class DeepEasTraining(TrainingSettings):
             those of the scenario. With it, validation is a geometric mean over sequences.
         arrivals: smallest and largest arrival probability of a sequence, drawn uniformly; None:
             that of the scenario.
+        validation_sequences: number of sequences that rate the networks, the same for a seed.
         together: number of sequences in a task of a worker.
     """
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 
 from hpcosim_gym.learning.settings import TrainingSettings
-from hpcosim_papers.ineps.agent.settings import Pairing, Sees
-from hpcosim_papers.ineps.environments.pairing_task import Reward
+from hpcosim_papers.ineps.agent.settings import Pairing
+from hpcosim_papers.ineps.environments.pairing_task import Reward, default_reward
 from hpcosim_protocol import energy_estimate_j
 from hpcosim_scenarios.model.scenario import Scenario
 from hpcosim_workloads.table import JobTable
@@ -93,9 +94,11 @@ FORESEEING = PairingTraining(
 """Defaults for the observation `foreseen`: behaviour cloning first, then PPO."""
 
 
-def training_for(sees: Sees) -> PairingTraining:
-    """Return the default settings for an observation."""
-    return FORESEEING if sees == "foreseen" else PAPERS
+PRESETS: Mapping[str, PairingTraining] = {
+    "foreseen": FORESEEING,
+    "papers": replace(PAPERS, pairing=Pairing(sees="papers"), reward=default_reward("papers")),
+}
+"""Settings of a training by what the agent observes."""
 
 
 def with_workload_scales(pairing: Pairing, scenario: Scenario, jobs: JobTable) -> Pairing:

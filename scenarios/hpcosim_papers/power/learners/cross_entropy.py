@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta
 
 from hpcosim_client.job import Floats
 from hpcosim_experiments.executors import IN_THIS_PROCESS, ExecutorSettings, parallel_map
-from hpcosim_gym.learning.cross_entropy import Generations, generations
-from hpcosim_gym.learning.curve import CURVE
+from hpcosim_gym.learning.cross_entropy import Distribution, search
+from hpcosim_gym.learning.settings import NotNegative, NotNegativeNumber, checksum, description
+from hpcosim_gym.learning.trainers import Report
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
@@ -48,97 +48,83 @@ class AdaptiveSearch:
         executor: where the candidates are evaluated; default: in this process.
     """
 
-    wait_w: float = 350.0
-    origin_s: float = 0.0
-    generations: int = 12
-    candidates: int = 12
-    elite: int = 4
+    wait_w: NotNegativeNumber = 350.0
+    origin_s: NotNegativeNumber = 0.0
+    generations: NotNegative = 12
+    candidates: Annotated[int, Meta(ge=5)] = 12
+    elite: Annotated[int, Meta(ge=1)] = 4
     seed: int = 0
     executor: ExecutorSettings = IN_THIS_PROCESS
-
-
-class Generation(NamedTuple):
-    """The costs of a generation, J.
-
-    Attributes:
-        number: number of the generation, from 1.
-        seconds: wall-clock time, s.
-    """
-
-    number: int
-    mean_j: float
-    best_j: float
-    median_j: float
-    seconds: float
-
-
-OnGeneration = Callable[[Generation], None]
 
 
 def train_adaptive(
     path: Path,
     out: Path,
-    search: AdaptiveSearch,
+    settings: AdaptiveSearch,
     *,
     overrides: Mapping[str, Scalar] | None = None,
-    on_generation: OnGeneration = lambda _: None,
+    resume: bool = False,
+    report: Report = lambda _: None,
 ) -> Path:
     """Search for adaptive timeouts for a scenario on its workload.
 
     Each candidate runs the whole workload. Candidates are sampled from
     independent normal distributions, which move towards the elite of each generation. The folder
-    gets `curve.csv`, one row for each generation, and `rule.safetensors`, the final mean. The same
-    arguments give the same bytes for any number of workers.
+    gets `rule.safetensors`, the final mean, and the files of `cross_entropy.search`; costs are in
+    J. The same arguments give the same bytes for any number of workers.
 
     Args:
         path: the scenario file; its power manager is ignored.
+        out: the output folder.
+        settings: settings of the search.
         overrides: values that replace those of the scenario, by dotted path.
+        resume: go on from the checkpoint in the folder.
+        report: called after each generation.
 
     Returns:
         Path of the rule, for a scenario's `scheduler.power`.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
         OSError: the folder cannot be written.
     """
     library = Library([path], overrides)
-    out.mkdir(parents=True, exist_ok=True)
-    cost_j = partial(_run_cost_j, library.first, library.first_jobs, search)
-    mean, sd = _initial_distribution()
-    rng = np.random.default_rng(search.seed)
-    with parallel_map(search.executor) as parallel, (out / CURVE).open("w", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(Generation._fields)
-        sizes = Generations(search.candidates, search.elite)
-        searched = generations(
-            mean, sd, sizes, rng, lambda: lambda drawn: np.array(parallel(cost_j, drawn))
+    scenario, jobs = library.first, library.first_jobs
+    cost_j = partial(_run_cost_j, scenario, jobs, settings)
+    training = description(settings, inputs=checksum(scenario.platform, [jobs]))
+    with parallel_map(settings.executor) as parallel:
+        mean = search(
+            out,
+            _initial_distribution(),
+            settings,
+            np.random.default_rng(settings.seed),
+            lambda: lambda drawn: np.array(parallel(cost_j, drawn)),
+            training=training,
+            resume=resume,
+            report=report,
         )
-        for each in islice(searched, search.generations):
-            mean = each.mean
-            done = Generation(each.number, *each.figures, each.seconds)
-            lines.writerow(done)
-            on_generation(done)
-    save_rule(out / RULE, TimeoutRule(mean, search.origin_s))
+    save_rule(out / RULE, TimeoutRule(mean, settings.origin_s))
     return out / RULE
 
 
 def _run_cost_j(
-    scenario: Scenario, jobs: JobTable, search: AdaptiveSearch, weights: Floats
+    scenario: Scenario, jobs: JobTable, settings: AdaptiveSearch, weights: Floats
 ) -> float:
     """Return the cost of a run under a rule with these weights, float64[3, 9], J."""
     scheduler = scenario.scheduler
-    rule = TimeoutRule(weights, search.origin_s)
+    rule = TimeoutRule(weights, settings.origin_s)
     policy = managed(make_policy(scheduler.name, awareness_of(scheduler)), adaptive(rule))
     metrics = run_in_process(open_scenario(scenario, jobs, "adaptive"), policy)
     waited_s = metrics["mean_wait_s"] * len(jobs)
-    cost_j = float(metrics["wasted_energy_j"] + search.wait_w * waited_s)
+    cost_j = float(metrics["wasted_energy_j"] + settings.wait_w * waited_s)
     return math.inf if math.isnan(cost_j) else cost_j
 
 
-def _initial_distribution() -> tuple[Floats, Floats]:
+def _initial_distribution() -> Distribution:
     mean, sd = (
         np.zeros((len(INITIAL_MEAN), FEATURES)),
         np.full((len(INITIAL_MEAN), FEATURES), FEATURE_SD),
     )
     mean[:, 0], sd[:, 0] = INITIAL_MEAN, INITIAL_SD
-    return mean, sd
+    return Distribution(mean, sd)

@@ -1,0 +1,227 @@
+"""The evaluation of trained networks beside rules, as an experiment of all combinations."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from hpcosim_experiments.carry_out import CarriedOut, run_experiment
+from hpcosim_experiments.executors import ExecutorSettings
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, mean
+from hpcosim_gym.errors import RecipeError
+from hpcosim_gym.learning.recipe import Evaluation, Recipe, scenario_in
+from hpcosim_scenarios.model.file import load_scenario
+from hpcosim_schedulers.catalogue.evaluation import Case, EvaluationTable, table_of
+
+EXPERIMENT = "experiment.yaml"
+UNTRAINED = "untrained"
+
+Networks = Mapping[str, Path]
+"""Files of networks by label: `seed N`, or `untrained`."""
+
+
+def evaluate(
+    recipe: Recipe,
+    networks: Networks,
+    out: Path,
+    executor: ExecutorSettings,
+    say: Callable[[str], None] = lambda _: None,
+) -> EvaluationTable:
+    """Run networks and rules on all combinations of scenario, size and load.
+
+    The folder gets an experiment file, and what `hpcosim experiment` writes for it: the results of
+    all runs and a report. Results that are stored in it are used.
+
+    Args:
+        recipe: a recipe with an evaluation.
+        networks: the networks; the label of each that was trained begins with `seed`.
+        out: the output folder.
+        executor: where the runs are simulated.
+        say: called with sentences about the progress.
+
+    Raises:
+        RecipeError, ExperimentError, ScenarioError, WorkloadError, PolicyError: the evaluation is
+            invalid, or a run failed.
+    """
+    asked = recipe.evaluation
+    assert asked is not None
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / EXPERIMENT
+    clusters = _clusters(recipe, asked)
+    path.write_text(json.dumps(_experiment(recipe, asked, networks, clusters), indent=1))
+    done = run_experiment(
+        path, out=out / "results", executor=executor, table_format="csv", force=True, say=say
+    )
+    if failed := done.failed:
+        first = done.results[failed[0].key].error
+        raise RecipeError(f"{len(failed)} of {len(done.plan.runs)} runs failed: {first}", path)
+    return _table(recipe, asked, networks, clusters, done)
+
+
+def write_evaluation(table: EvaluationTable, network: Path) -> None:
+    """Write the table of an evaluation beside a network."""
+    text = msgspec.json.format(msgspec.json.encode(table), indent=1)
+    table_of(network).write_bytes(text + b"\n")
+
+
+class _Cluster(msgspec.Struct, frozen=True):
+    """A scenario at a size.
+
+    Attributes:
+        settings: what it sets in a scenario, with the scenario's file.
+    """
+
+    scenario: str
+    trained: bool
+    size: float
+    settings: dict[str, Any]
+
+    @property
+    def label(self) -> str:
+        return f"{self.scenario} x {self.size:g}"
+
+
+def _clusters(recipe: Recipe, asked: Evaluation) -> list[_Cluster]:
+    """Return the scenarios at all sizes."""
+    folder = recipe.path.parent
+    field = "$.train.evaluation.scenarios"
+    if isinstance(asked.scenarios, list):
+        named = {Path(name).stem: {"scenario": name} for name in asked.scenarios}
+    else:
+        named = asked.scenarios
+    found = []
+    for label, values in named.items():
+        if not isinstance(name := values.get("scenario"), str):
+            raise RecipeError("expected the key scenario", field=f'{field}["{label}"]')
+        file = scenario_in(folder, name, f'{field}["{label}"]')
+        own = {path: value for path, value in values.items() if path != "scenario"}
+        groups = load_scenario(file, own).platform.nodes
+        trained = not own and file.resolve() in {each.resolve() for each in recipe.inputs.scenarios}
+        for size in asked.sizes:
+            counts = {
+                f"platform.nodes.{number}.count": math.ceil(group.count * size)
+                for number, group in enumerate(groups)
+                if size != 1.0
+            }
+            settings = {"scenario": str(file.resolve()), **own, **counts}
+            found.append(_Cluster(label, trained, size, settings))
+    return found
+
+
+def _experiment(
+    recipe: Recipe, asked: Evaluation, networks: Networks, clusters: Iterable[_Cluster]
+) -> dict[str, Any]:
+    policies: dict[str, dict[str, Any]] = {
+        label: {**recipe.trainer.use(file.resolve()), **asked.beside}
+        for label, file in networks.items()
+    }
+    policies |= _rules(asked)
+    axes: dict[str, Any] = {
+        "cluster": {"values": {each.label: each.settings for each in clusters}},
+        "load": {"path": "workload.load", "values": list(asked.loads)},
+        "policy": {"values": policies},
+    }
+    if asked.windows:
+        axes["window"] = {"path": "workload.jobs", "values": [list(each) for each in asked.windows]}
+    return {
+        "name": f"{recipe.name}-evaluation",
+        "axes": axes,
+        "report": {"metrics": [asked.metric]},
+    }
+
+
+def _rules(asked: Evaluation) -> dict[str, dict[str, Any]]:
+    if isinstance(asked.rules, list):
+        return {name: {"scheduler": name} for name in asked.rules}
+    return asked.rules
+
+
+def _table(
+    recipe: Recipe,
+    asked: Evaluation,
+    networks: Networks,
+    clusters: Iterable[_Cluster],
+    done: CarriedOut,
+) -> EvaluationTable:
+    values: dict[tuple[str, float, str], list[float]] = {}
+    for run in done.plan.runs:
+        labels = run.labels
+        key = str(labels["cluster"]), float(labels["load"]), str(labels["policy"])
+        found = done.results[run.key].metrics.get(asked.metric)
+        if found is None:
+            raise RecipeError(
+                f"the runs have no metric {asked.metric!r}; docs/reference/metrics.md lists them",
+                field="$.train.evaluation.metric",
+            )
+        values.setdefault(key, []).append(float(found))
+    trained = [label for label in networks if label != UNTRAINED]
+    cases = [
+        _case(cluster, load, asked, trained, values) for cluster in clusters for load in asked.loads
+    ]
+    return EvaluationTable(metric=asked.metric, seeds=list(recipe.seeds), cases=cases)
+
+
+def _case(
+    cluster: _Cluster,
+    load: float,
+    asked: Evaluation,
+    trained: Sequence[str],
+    values: Mapping[tuple[str, float, str], Sequence[float]],
+) -> Case:
+    def of(policy: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+        return np.array(values[cluster.label, load, policy])
+
+    rule = min(_rules(asked), key=lambda name: float(of(name).mean()))
+    by_seed = np.array([of(label) for label in trained])
+    untrained = (cluster.label, load, UNTRAINED) in values
+    case = Case(
+        scenario=cluster.scenario,
+        trained=cluster.trained,
+        size=cluster.size,
+        load=load,
+        network=float(by_seed.mean()),
+        rule=rule,
+        rule_value=float(of(rule).mean()),
+        spread=statistics.stdev(by_seed.mean(axis=1).tolist()) if len(trained) > 1 else None,
+        untrained=float(of(UNTRAINED).mean()) if untrained else None,
+    )
+    differences = by_seed.mean(axis=0) / np.maximum(of(rule), 1e-12) - 1.0
+    if len(differences) < 2:
+        return case
+    interval = estimate([differences], mean, Bootstrap())
+    return msgspec.structs.replace(case, low=interval.low, high=interval.high)
+
+
+def evaluation_text(table: EvaluationTable) -> str:
+    """Return the table as Markdown."""
+    columns = [
+        *("scenario", "nodes", "load", "network", "seeds' deviation", "untrained", "best rule"),
+        *(f"its {table.metric}", "network to rule", "95 % interval"),
+    ]
+    head = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    return "\n".join([*head, *map(_line, table.cases)]) + "\n"
+
+
+def _line(case: Case) -> str:
+    scenario = f"{case.scenario} (trained on)" if case.trained else case.scenario
+    interval = "" if case.low is None else f"{case.low:+.1%} to {case.high:+.1%}"
+    cells = [
+        scenario,
+        f"x {case.size:g}",
+        f"{case.load:g}",
+        f"{case.network:.5g}",
+        "" if case.spread is None else f"{case.spread:.3g}",
+        "" if case.untrained is None else f"{case.untrained:.5g}",
+        case.rule,
+        f"{case.rule_value:.5g}",
+        f"{case.difference:+.1%}",
+        interval,
+    ]
+    return f"| {' | '.join(cells)} |"
