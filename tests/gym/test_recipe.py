@@ -247,15 +247,39 @@ def test_an_evaluation_compares_networks_with_rules(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     assert "| network to rule |" in done.out
     table = read_evaluation(out / "actor.safetensors")
+    by_seed = [read_evaluation(out / f"seed-{seed}" / "actor.safetensors") for seed in (0, 1)]
+    assert table in by_seed
     assert table is not None
-    assert table == read_evaluation(out / "seed-1" / "actor.safetensors")
-    assert (table.metric, table.seeds) == ("energy_j", [0, 1])
+    assert table.metric == "energy_j"
     of = [(case.scenario, case.trained, case.size) for case in table.cases]
     both = [("exp1", True, 1.0), ("exp1", True, 2.0), ("exp2", False, 1.0), ("exp2", False, 2.0)]
     assert of == both
     for case in table.cases:
-        assert None not in (case.spread, case.low)
+        assert None not in (case.seeds_mean, case.low)
         assert min(case.network, case.rule_value, case.untrained or 0.0) > 0
+
+
+@pytest.mark.slow
+def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
+    """The table is beside it; a recipe without evaluation and a missing file are errors."""
+    model = tmp_path / "energy.safetensors"
+    shutil.copy(SCENARIOS / "papers" / "ineps" / "pairing-exp1" / "energy.safetensors", model)
+    evaluation = {
+        "scenarios": ["ineps/exp1"],
+        "rules": ["first-high-gflops"],
+        "metric": "energy_j",
+        "loads": [1.0],
+        "sizes": [1.0],
+    }
+    recipe = write_recipe(tmp_path, "pairing", EXPERIMENT_1, evaluation=evaluation)
+    assert "no such file" in invoke("train", recipe, "--network", tmp_path / "none").error
+    done = invoke("train", recipe, "--network", model, "--out", tmp_path / "out", "-j", "1")
+    assert done.status == 0, done.err
+    table = read_evaluation(model)
+    assert table is not None
+    assert [case.network < case.rule_value for case in table.cases] == [True]
+    bare = write_recipe(tmp_path, "pairing", EXPERIMENT_1)
+    assert "has no evaluation" in invoke("train", bare, "--network", model).error
 
 
 def test_the_untrained_network_is_written(tmp_path: Path) -> None:
@@ -279,7 +303,7 @@ def test_a_network_that_is_worse_than_a_rule_is_warned_of(tmp_path: Path) -> Non
     def write(*cases: Case) -> None:
         import msgspec
 
-        table = EvaluationTable(metric="mean_wait_s", seeds=[0], cases=list(cases))
+        table = EvaluationTable(metric="mean_wait_s", cases=list(cases))
         file.write_bytes(msgspec.json.encode(table))
 
     write(case(90.0), case(100.5))
@@ -298,7 +322,7 @@ def test_a_scheduler_command_warns(tmp_path: Path) -> None:
 
     model = tmp_path / "agent.safetensors"
     shutil.copy(SCENARIOS / "batch" / "agent.safetensors", model)
-    table = EvaluationTable(metric="mean_wait_s", seeds=[0], cases=[case(150.0)])
+    table = EvaluationTable(metric="mean_wait_s", cases=[case(150.0)])
     (tmp_path / "agent.evaluation.json").write_bytes(msgspec.json.encode(table))
     address = f"ipc://{tmp_path}/none"
     done = invoke(

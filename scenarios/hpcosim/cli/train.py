@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import shutil
 import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,10 +67,12 @@ def train(
         typer.Option("--resume", help="Resume the trainings that have a checkpoint in --out."),
     ] = False,
     force: Force = False,
-    evaluate: Annotated[
-        bool,
-        typer.Option("--evaluate/--no-evaluate", help="Run the evaluation of the recipe."),
-    ] = True,
+    network: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Evaluate this network in place of a training; --out has the runs."
+        ),
+    ] = None,
     execution: Execution = DEFAULT,
 ) -> None:
     """Train a scheduler or a power manager by a recipe, with each of its seeds.
@@ -90,6 +94,9 @@ def train(
         with rl_extra("training"):
             recipe = load_recipe(_recipe_file(file), overrides)
             folder = out or Path("results") / recipe.name
+            if network is not None:
+                _evaluate_one(recipe, network, folder, executor)
+                return
             with _training_into(folder, recipe, force=force, resume=resume) as tasks:
                 if recipe.search is not None:
                     recipe = _searched(recipe, folder / "search", executor)
@@ -98,7 +105,7 @@ def train(
                 if failed := [done for done in outcomes if done.error]:
                     _print_errors(failed)
                     raise typer.Exit(RUN_FAILED)
-                if recipe.evaluation is not None and evaluate:
+                if recipe.evaluation is not None:
                     _evaluate(recipe, outcomes, folder, executor)
 
 
@@ -232,10 +239,7 @@ def _searched(recipe: Recipe, out: Path, executor: ExecutorSettings) -> Recipe:
     """Return a recipe with the settings that train best."""
     from hpcosim_gym.learning.settings_search import search_settings
 
-    def say(text: str) -> None:
-        typer.echo(text, err=True)
-
-    found = search_settings(recipe, out, executor, say)
+    found = search_settings(recipe, out, executor, partial(typer.echo, err=True))
     values = "  ".join(f"{path}={value}" for path, value in found.values.items())
     typer.echo(f"best settings: {values}  ({found.value:.5g})")
     return found.recipe
@@ -246,7 +250,7 @@ def _print_values(outcomes: Sequence[SeedOutcome], out: Path) -> None:
     from rich.table import Table
 
     from hpcosim.cli.printing import print_table
-    from hpcosim_gym.learning.seeds import keep_best
+    from hpcosim_gym.learning.seeds import best_of
 
     trained = [done for done in outcomes if not done.error]
     measure = next((done.measure for done in trained if done.measure), "")
@@ -264,7 +268,8 @@ def _print_values(outcomes: Sequence[SeedOutcome], out: Path) -> None:
         table.add_row("", "mean", "", f"{statistics.mean(values):.5g}")
         table.add_row("", "standard deviation", "", f"{statistics.stdev(values):.5g}")
     print_table(table)
-    if (best := keep_best(trained, out)) is not None and best.network is not None:
+    if (best := best_of(trained)) is not None and best.network is not None:
+        shutil.copyfile(best.network, out / best.network.name)
         typer.echo(f"network: {out / best.network.name}")
 
 
@@ -274,30 +279,46 @@ def _print_errors(failed: Sequence[SeedOutcome]) -> None:
         typer.echo(f"error: seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}: {error}", err=True)
 
 
+def _evaluate_one(recipe: Recipe, network: Path, out: Path, executor: ExecutorSettings) -> None:
+    """Evaluate a network, write the table beside it, and print it."""
+    from hpcosim_gym.learning.evaluation import evaluate, evaluation_text, write_evaluation
+
+    if recipe.evaluation is None:
+        raise typer.BadParameter(f"--network: the recipe {recipe.path} has no evaluation")
+    if not network.is_file():
+        raise typer.BadParameter(f"--network: {network}: no such file")
+    say = partial(typer.echo, err=True)
+    table = evaluate(recipe, {network.stem: network}, out, executor, say)[network.stem]
+    write_evaluation(table, network)
+    typer.echo(evaluation_text(table))
+
+
 def _evaluate(
     recipe: Recipe, outcomes: Sequence[SeedOutcome], out: Path, executor: ExecutorSettings
 ) -> None:
-    """Evaluate the networks, print the table, and write it beside each network."""
+    """Evaluate the networks, write a table beside each, and print that of the best."""
     from hpcosim_gym.learning.evaluation import (
         UNTRAINED,
         evaluate,
         evaluation_text,
         write_evaluation,
     )
-    from hpcosim_gym.learning.seeds import untrained
+    from hpcosim_gym.learning.seeds import best_of, untrained
 
-    networks = {f"seed {done.seed}": done.network for done in outcomes if done.network is not None}
-    before = {UNTRAINED: untrained(recipe, out / UNTRAINED)}
-    table = evaluate(
+    trained = {f"seed {done.seed}": done.network for done in outcomes if done.network is not None}
+    best = best_of(outcomes)
+    tables = evaluate(
         recipe,
-        {**networks, **before},
+        {**trained, UNTRAINED: untrained(recipe, out / UNTRAINED)},
         out / "evaluation",
         executor,
-        lambda text: typer.echo(text, err=True),
+        partial(typer.echo, err=True),
     )
-    text = evaluation_text(table)
+    for label, table in tables.items():
+        write_evaluation(table, trained[label])
+    shown = tables[f"seed {best.seed}"] if best is not None else next(iter(tables.values()))
+    if best is not None and best.network is not None:
+        write_evaluation(shown, out / best.network.name)
+    text = evaluation_text(shown)
     (out / "evaluation.md").write_text(text, encoding="utf-8")
-    names = {network.name for network in networks.values()}
-    for network in (*networks.values(), *(out / name for name in names)):
-        write_evaluation(table, network)
     typer.echo(text)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from hpcosim_client.job import Floats
 from hpcosim_experiments.carry_out import CarriedOut, run_experiment
 from hpcosim_experiments.executors import ExecutorSettings
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, mean
@@ -22,6 +23,8 @@ from hpcosim_schedulers.catalogue.evaluation import Case, EvaluationTable, table
 
 EXPERIMENT = "experiment.yaml"
 UNTRAINED = "untrained"
+LEAST = 1e-12
+"""Least value of a rule that a network is divided by."""
 
 Networks = Mapping[str, Path]
 """Files of networks by label: `seed N`, or `untrained`."""
@@ -33,7 +36,7 @@ def evaluate(
     out: Path,
     executor: ExecutorSettings,
     say: Callable[[str], None] = lambda _: None,
-) -> EvaluationTable:
+) -> dict[str, EvaluationTable]:
     """Run networks and rules on all combinations of scenario, size and load.
 
     The folder gets an experiment file, and what `hpcosim experiment` writes for it: the results of
@@ -41,10 +44,13 @@ def evaluate(
 
     Args:
         recipe: a recipe with an evaluation.
-        networks: the networks; the label of each that was trained begins with `seed`.
+        networks: the networks.
         out: the output folder.
         executor: where the runs are simulated.
         say: called with sentences about the progress.
+
+    Returns:
+        The table of each network that was trained, by label.
 
     Raises:
         RecipeError, ExperimentError, ScenarioError, WorkloadError, PolicyError: the evaluation is
@@ -62,7 +68,19 @@ def evaluate(
     if failed := done.failed:
         first = done.results[failed[0].key].error
         raise RecipeError(f"{len(failed)} of {len(done.plan.runs)} runs failed: {first}", path)
-    return _table(recipe, asked, networks, clusters, done)
+    values = _values(asked, done)
+    trained = [label for label in networks if label != UNTRAINED]
+    return {
+        label: EvaluationTable(
+            metric=asked.metric,
+            cases=[
+                _case(cluster, load, asked, label, trained, values)
+                for cluster in clusters
+                for load in asked.loads
+            ],
+        )
+        for label in trained
+    }
 
 
 def write_evaluation(table: EvaluationTable, network: Path) -> None:
@@ -143,13 +161,8 @@ def _rules(asked: Evaluation) -> dict[str, dict[str, Any]]:
     return asked.rules
 
 
-def _table(
-    recipe: Recipe,
-    asked: Evaluation,
-    networks: Networks,
-    clusters: Iterable[_Cluster],
-    done: CarriedOut,
-) -> EvaluationTable:
+def _values(asked: Evaluation, done: CarriedOut) -> dict[tuple[str, float, str], Floats]:
+    """Return the values of the metric in all windows, by cluster, load and policy."""
     values: dict[tuple[str, float, str], list[float]] = {}
     for run in done.plan.runs:
         labels = run.labels
@@ -161,48 +174,56 @@ def _table(
                 field="$.train.evaluation.metric",
             )
         values.setdefault(key, []).append(float(found))
-    trained = [label for label in networks if label != UNTRAINED]
-    cases = [
-        _case(cluster, load, asked, trained, values) for cluster in clusters for load in asked.loads
-    ]
-    return EvaluationTable(metric=asked.metric, seeds=list(recipe.seeds), cases=cases)
+    return {key: np.array(found) for key, found in values.items()}
 
 
 def _case(
     cluster: _Cluster,
     load: float,
     asked: Evaluation,
+    network: str,
     trained: Sequence[str],
-    values: Mapping[tuple[str, float, str], Sequence[float]],
+    values: Mapping[tuple[str, float, str], Floats],
 ) -> Case:
-    def of(policy: str) -> np.ndarray[Any, np.dtype[np.float64]]:
-        return np.array(values[cluster.label, load, policy])
+    """Return the case of a network.
+
+    Args:
+        network: its label.
+        trained: labels of the networks of all seeds.
+    """
+
+    def of(policy: str) -> Floats:
+        return values[cluster.label, load, policy]
 
     rule = min(_rules(asked), key=lambda name: float(of(name).mean()))
-    by_seed = np.array([of(label) for label in trained])
-    untrained = (cluster.label, load, UNTRAINED) in values
-    case = Case(
+    means = [float(of(label).mean()) for label in trained]
+    several = len(trained) > 1
+    differences = of(network) / np.maximum(of(rule), LEAST) - 1.0
+    interval = estimate([differences], mean, Bootstrap())
+    return Case(
         scenario=cluster.scenario,
         trained=cluster.trained,
         size=cluster.size,
         load=load,
-        network=float(by_seed.mean()),
+        network=float(of(network).mean()),
         rule=rule,
         rule_value=float(of(rule).mean()),
-        spread=statistics.stdev(by_seed.mean(axis=1).tolist()) if len(trained) > 1 else None,
-        untrained=float(of(UNTRAINED).mean()) if untrained else None,
+        seeds_mean=statistics.mean(means) if several else None,
+        seeds_deviation=statistics.stdev(means) if several else None,
+        untrained=_mean_of(values.get((cluster.label, load, UNTRAINED))),
+        low=interval.low if interval.has_interval else None,
+        high=interval.high if interval.has_interval else None,
     )
-    differences = by_seed.mean(axis=0) / np.maximum(of(rule), 1e-12) - 1.0
-    if len(differences) < 2:
-        return case
-    interval = estimate([differences], mean, Bootstrap())
-    return msgspec.structs.replace(case, low=interval.low, high=interval.high)
+
+
+def _mean_of(values: Floats | None) -> float | None:
+    return None if values is None else float(values.mean())
 
 
 def evaluation_text(table: EvaluationTable) -> str:
     """Return the table as Markdown."""
     columns = [
-        *("scenario", "nodes", "load", "network", "seeds' deviation", "untrained", "best rule"),
+        *("scenario", "nodes", "load", "network", "all seeds", "untrained", "best rule"),
         *(f"its {table.metric}", "network to rule", "95 % interval"),
     ]
     head = [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
@@ -210,18 +231,17 @@ def evaluation_text(table: EvaluationTable) -> str:
 
 
 def _line(case: Case) -> str:
-    scenario = f"{case.scenario} (trained on)" if case.trained else case.scenario
-    interval = "" if case.low is None else f"{case.low:+.1%} to {case.high:+.1%}"
+    seeds = "" if case.seeds_mean is None else f"{case.seeds_mean:.5g} ({case.seeds_deviation:.2g})"
     cells = [
-        scenario,
+        f"{case.scenario} (trained on)" if case.trained else case.scenario,
         f"x {case.size:g}",
         f"{case.load:g}",
         f"{case.network:.5g}",
-        "" if case.spread is None else f"{case.spread:.3g}",
+        seeds,
         "" if case.untrained is None else f"{case.untrained:.5g}",
         case.rule,
         f"{case.rule_value:.5g}",
         f"{case.difference:+.1%}",
-        interval,
+        "" if case.low is None else f"{case.low:+.1%} to {case.high:+.1%}",
     ]
     return f"| {' | '.join(cells)} |"

@@ -6,7 +6,6 @@ import contextlib
 import csv
 import dataclasses
 import math
-import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -194,18 +193,13 @@ def untrained(recipe: Recipe, folder: Path) -> Path:
     return Path(train(recipe.inputs, folder, settings, resume=False, report=lambda _: None))
 
 
-def keep_best(outcomes: Sequence[SeedOutcome], out: Path) -> SeedOutcome | None:
-    """Copy the network of the best seed into a folder; None: no training was rated.
+def best_of(outcomes: Sequence[SeedOutcome]) -> SeedOutcome | None:
+    """Return the best training; None: no training was rated.
 
     The choice depends on validation and training only, never on an evaluation.
     """
     rated = [each for each in outcomes if each.network is not None and each.measure]
-    if not rated:
-        return None
-    best = MEASURES[rated[0].measure](rated, key=lambda each: each.value)
-    assert best.network is not None
-    shutil.copyfile(best.network, out / best.network.name)
-    return best
+    return MEASURES[rated[0].measure](rated, key=lambda each: each.value) if rated else None
 
 
 def final_measure(folder: Path) -> tuple[str, float]:

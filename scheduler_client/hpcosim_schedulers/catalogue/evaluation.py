@@ -26,8 +26,9 @@ class Case(Struct, frozen=True, kw_only=True):
         trained: whether a network learned from this scenario.
         size: factor on its number of nodes.
         load: factor on its arrival rate.
-        network: value of the network; with several seeds their mean.
-        spread: standard deviation over the seeds; None: one seed.
+        network: value of the network.
+        seeds_mean: mean over the networks of all seeds of the training; None: there is one.
+        seeds_deviation: their standard deviation.
         untrained: value of the untrained network; None: it was not run.
         rule: name of the best rule.
         rule_value: its value.
@@ -42,7 +43,8 @@ class Case(Struct, frozen=True, kw_only=True):
     network: float
     rule: str
     rule_value: float
-    spread: float | None = None
+    seeds_mean: float | None = None
+    seeds_deviation: float | None = None
     untrained: float | None = None
     low: float | None = None
     high: float | None = None
@@ -64,12 +66,10 @@ class EvaluationTable(Struct, frozen=True, kw_only=True):
 
     Attributes:
         metric: the metric that is compared.
-        seeds: seeds of the networks.
         cases: the results.
     """
 
     metric: str
-    seeds: list[int]
     cases: list[Case]
 
 
