@@ -7,8 +7,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-SUFFIXES = {".csv", ".jsonl", ".safetensors", ".yaml"}
-"""Scenarios and what they read: job logs, trained networks, tables."""
+SUFFIXES = {".csv", ".json", ".jsonl", ".safetensors", ".yaml"}
+"""Scenarios and what they read: job logs, trained networks, tables, evaluations of networks."""
 
 PATTERNS = (
     *("*.yaml", "*.csv", "*.jsonl"),

@@ -267,7 +267,7 @@ def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
     evaluation = {
         "scenarios": ["ineps/exp1"],
         "rules": ["first-high-gflops"],
-        "metric": "energy_j",
+        "metric": {"energy_j": 1.0, "mean_wait_s": 2.0},
         "loads": [1.0],
         "sizes": [1.0],
     }
@@ -277,6 +277,7 @@ def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
     assert done.status == 0, done.err
     table = read_evaluation(model)
     assert table is not None
+    assert table.metric == "energy_j + 2 mean_wait_s"
     assert [case.network < case.rule_value for case in table.cases] == [True]
     bare = write_recipe(tmp_path, "pairing", EXPERIMENT_1)
     assert "has no evaluation" in invoke("train", bare, "--network", model).error
@@ -303,7 +304,7 @@ def test_a_network_that_is_worse_than_a_rule_is_warned_of(tmp_path: Path) -> Non
     def write(*cases: Case) -> None:
         import msgspec
 
-        table = EvaluationTable(metric="mean_wait_s", cases=list(cases))
+        table = EvaluationTable(recipe="batch", metric="mean_wait_s", cases=list(cases))
         file.write_bytes(msgspec.json.encode(table))
 
     write(case(90.0), case(100.5))
@@ -322,7 +323,7 @@ def test_a_scheduler_command_warns(tmp_path: Path) -> None:
 
     model = tmp_path / "agent.safetensors"
     shutil.copy(SCENARIOS / "batch" / "agent.safetensors", model)
-    table = EvaluationTable(metric="mean_wait_s", cases=[case(150.0)])
+    table = EvaluationTable(recipe="batch", metric="mean_wait_s", cases=[case(150.0)])
     (tmp_path / "agent.evaluation.json").write_bytes(msgspec.json.encode(table))
     address = f"ipc://{tmp_path}/none"
     done = invoke(

@@ -120,7 +120,7 @@ def _recipe_file(name: str) -> Path:
         )
     if path.is_file():
         return path
-    if not path.exists() and name in shipped:
+    if name in shipped:
         return shipped[name]
     if path.exists():
         raise typer.BadParameter(f"{path} is not a regular file; expected a recipe (YAML)")

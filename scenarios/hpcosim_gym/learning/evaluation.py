@@ -72,7 +72,8 @@ def evaluate(
     trained = [label for label in networks if label != UNTRAINED]
     return {
         label: EvaluationTable(
-            metric=asked.metric,
+            recipe=recipe.name,
+            metric=_named(asked.metric),
             cases=[
                 _case(cluster, load, asked, label, trained, values)
                 for cluster in clusters
@@ -151,7 +152,7 @@ def _experiment(
     return {
         "name": f"{recipe.name}-evaluation",
         "axes": axes,
-        "report": {"metrics": [asked.metric]},
+        "report": {"metrics": list(_weights(asked.metric))},
     }
 
 
@@ -161,19 +162,32 @@ def _rules(asked: Evaluation) -> dict[str, dict[str, Any]]:
     return asked.rules
 
 
+def _weights(metric: str | Mapping[str, float]) -> Mapping[str, float]:
+    return {metric: 1.0} if isinstance(metric, str) else metric
+
+
+def _named(metric: str | Mapping[str, float]) -> str:
+    """Return a name of what is compared, such as `wasted_energy_j + 500000 mean_wait_s`."""
+    pairs = _weights(metric).items()
+    return " + ".join(name if weight == 1.0 else f"{weight:g} {name}" for name, weight in pairs)
+
+
 def _values(asked: Evaluation, done: CarriedOut) -> dict[tuple[str, float, str], Floats]:
     """Return the values of the metric in all windows, by cluster, load and policy."""
     values: dict[tuple[str, float, str], list[float]] = {}
     for run in done.plan.runs:
         labels = run.labels
         key = str(labels["cluster"]), float(labels["load"]), str(labels["policy"])
-        found = done.results[run.key].metrics.get(asked.metric)
-        if found is None:
-            raise RecipeError(
-                f"the runs have no metric {asked.metric!r}; docs/reference/metrics.md lists them",
-                field="$.train.evaluation.metric",
-            )
-        values.setdefault(key, []).append(float(found))
+        total = 0.0
+        for name, weight in _weights(asked.metric).items():
+            found = done.results[run.key].metrics.get(name)
+            if found is None:
+                raise RecipeError(
+                    f"the runs have no metric {name!r}; docs/reference/metrics.md lists them",
+                    field="$.train.evaluation.metric",
+                )
+            total += weight * float(found)
+        values.setdefault(key, []).append(total)
     return {key: np.array(found) for key, found in values.items()}
 
 

@@ -36,7 +36,8 @@ class Evaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         scenarios: scenario files or names, or values to set by label, such as
             `{ctc-sp2: {scenario: train.yaml, workload.trace: ctc-sp2}}`.
         rules: schedulers, or values to set by label, such as `{timeout: {power: timeout}}`.
-        metric: the metric that is compared; less is better.
+        metric: the metric that is compared, or weights of several by name, whose weighted sum is;
+            less is better.
         loads: factors on the arrival rate (`workload.load`).
         sizes: factors on the number of nodes of each group, rounded up.
         windows: numbers of the first job of a window of each scenario and of the one after its
@@ -46,7 +47,7 @@ class Evaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     scenarios: Annotated[list[str], AtLeastOne] | Annotated[dict[str, dict[str, Any]], AtLeastOne]
     rules: Annotated[list[str], AtLeastOne] | Annotated[dict[str, dict[str, Any]], AtLeastOne]
-    metric: str = "mean_wait_s"
+    metric: str | Annotated[dict[str, float], AtLeastOne] = "mean_wait_s"
     loads: Annotated[tuple[Positive, ...], AtLeastOne] = (0.5, 0.8, 1.0, 1.2)
     sizes: Annotated[tuple[Positive, ...], AtLeastOne] = (0.5, 1.0, 2.0)
     windows: list[tuple[int, int]] = []

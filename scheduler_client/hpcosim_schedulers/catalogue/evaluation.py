@@ -65,10 +65,12 @@ class EvaluationTable(Struct, frozen=True, kw_only=True):
     """The results of an evaluation.
 
     Attributes:
+        recipe: name of the recipe that says what was evaluated.
         metric: the metric that is compared.
         cases: the results.
     """
 
+    recipe: str
     metric: str
     cases: list[Case]
 
