@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +32,7 @@ from hpcosim_papers.ineps.learners.corrections import (
 )
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
+from support.interrupted import StoppedError, stop_at
 from support.paths import SCENARIOS
 
 EXPERIMENT_1 = SCENARIOS / "papers" / "ineps" / "exp1.yaml"
@@ -95,7 +97,7 @@ def test_without_numba_the_reference_plays(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_same_seed_same_weights(tmp_path: Path) -> None:
     """The same seed writes the same bytes, another seed others; the curve has all generations."""
-    pytest.importorskip("safetensors", reason="the extra rl is not installed")
+    pytest.importorskip("torch", reason="the extra rl is not installed")
     trained = train_corrections(EXPERIMENT_1, tmp_path / "a", QUICK)
     again = train_corrections(EXPERIMENT_1, tmp_path / "b", QUICK)
     longer = dataclasses.replace(QUICK, seed=1, generations=20, sigma=0.3, learning_rate=0.3)
@@ -108,17 +110,31 @@ def test_same_seed_same_weights(tmp_path: Path) -> None:
     assert tuple(rows[0]) == CorrectionGeneration._fields
 
 
+def test_a_training_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    """The result of two parts is that of the whole."""
+    pytest.importorskip("torch", reason="the extra rl is not installed")
+    training = dataclasses.replace(QUICK, generations=6, sigma=0.3, learning_rate=0.3)
+    whole = train_corrections(EXPERIMENT_1, tmp_path / "whole", training)
+    out = tmp_path / "parts"
+    with pytest.raises(StoppedError):
+        train_corrections(EXPERIMENT_1, out, training, report=stop_at(4))
+    parts = train_corrections(EXPERIMENT_1, out, training, resume=True)
+    assert parts.read_bytes() == whole.read_bytes()
+
+
 def test_a_training_keeps_the_best_validated_network(tmp_path: Path) -> None:
     """It is at most as costly as the start, and the policy of the file has its objective."""
-    pytest.importorskip("safetensors", reason="the extra rl is not installed")
-    done: list[CorrectionGeneration] = []
+    pytest.importorskip("torch", reason="the extra rl is not installed")
+    done: list[Mapping[str, float]] = []
     training = dataclasses.replace(QUICK, generations=20, pairs=8, workloads=8, sigma=0.05)
-    trained = train_corrections(EXPERIMENT_1, tmp_path, training, on_generation=done.append)
-    validated = [each.validation for each in done if each.validation > 0.0]
-    assert min(validated) == done[-1].best <= done[0].best
+    trained = train_corrections(
+        EXPERIMENT_1, tmp_path, training, report=lambda each: done.append(each.measures)
+    )
+    validated = [each["validation"] for each in done if each["validation"] > 0.0]
+    assert min(validated) == done[-1]["best"] <= done[0]["best"]
     library = Library([EXPERIMENT_1])
     weights, about = policy.load_pairing(trained)
-    assert about.training["validation"] == done[-1].best
+    assert about.training["validation"] == done[-1]["best"]
     parameters = np.concatenate(
         [weights["correction.weight"], weights["correction.bias"][:, None]], axis=1
     )

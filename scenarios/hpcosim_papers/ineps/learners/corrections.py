@@ -7,10 +7,10 @@ the same workloads, drawn anew for each generation, on the compiled engine.
 
 from __future__ import annotations
 
-import csv
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +19,19 @@ import numpy as np
 from hpcosim_client.job import Floats
 from hpcosim_compiled.policies import missing_package
 from hpcosim_compiled.state import BEGIN
+from hpcosim_experiments.executors import IN_THIS_PROCESS, ExecutorSettings
 from hpcosim_gym.environments.arguments import check_power
-from hpcosim_gym.learning.curve import CURVE
+from hpcosim_gym.learning.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
+from hpcosim_gym.learning.curve import LearningCurve
+from hpcosim_gym.learning.settings import (
+    NotNegative,
+    Positive,
+    PositiveNumber,
+    checksum,
+    description,
+    flat_settings,
+)
+from hpcosim_gym.learning.trainers import Progress, Report, TrainingStopped
 from hpcosim_papers.ineps.agent import forecast_features
 from hpcosim_papers.ineps.agent.policy import (
     BEST,
@@ -72,20 +83,22 @@ class CorrectionTraining:
         validation_workloads: number of workloads that networks are validated on.
         validate_every: interval of validations, in generations.
         seed: seed of the perturbations and of the workloads.
+        executor: not used: the compiled engine plays all candidates together, in this process.
     """
 
     objective: Objective = "energy"
-    generations: int = 100
-    pairs: int = 16
-    workloads: int = 8
-    sigma: float = 0.03
-    learning_rate: float = 0.02
-    least_load: float = 0.2
-    most_load: float = 2.5
-    start_workloads: int = 12
-    validation_workloads: int = 32
-    validate_every: int = 5
+    generations: NotNegative = 100
+    pairs: Positive = 16
+    workloads: Positive = 8
+    sigma: PositiveNumber = 0.03
+    learning_rate: PositiveNumber = 0.02
+    least_load: PositiveNumber = 0.2
+    most_load: PositiveNumber = 2.5
+    start_workloads: Positive = 12
+    validation_workloads: Positive = 32
+    validate_every: Positive = 5
     seed: int = 0
+    executor: ExecutorSettings = IN_THIS_PROCESS
 
 
 class CorrectionGeneration(NamedTuple):
@@ -105,8 +118,23 @@ class CorrectionGeneration(NamedTuple):
     best: float
     cpu_s: float
 
+    @property
+    def progress(self) -> Progress:
+        """The generation as a training reports it."""
+        text = f"mean {self.mean:.5f}  validation {self.validation:.5f}  best {self.best:.5f}"
+        return Progress(self.number, text, self._asdict())
 
-OnGeneration = Callable[[CorrectionGeneration], None]
+
+class CorrectionProgress(Checkpoint, kw_only=True):
+    """The progress of a training; its state are the arrays of a `Strategy`.
+
+    Attributes:
+        generation: number of completed generations.
+        validation: least value of the validation so far.
+    """
+
+    generation: int
+    validation: float
 
 
 class CorrectedRule(NamedTuple):
@@ -122,7 +150,8 @@ def train_corrections(
     training: CorrectionTraining,
     *,
     overrides: Mapping[str, Scalar] | None = None,
-    on_generation: OnGeneration = lambda _: None,
+    resume: bool = False,
+    report: Report = lambda _: None,
 ) -> Path:
     """Train a pairing agent for a scenario's platform, on random workloads of its jobs.
 
@@ -130,41 +159,49 @@ def train_corrections(
     with the lowest cost on `start_workloads`. The evolution strategy (Salimans et al. 2017,
     https://arxiv.org/abs/1703.03864) ranks candidates by their mean objective relative to that of
     the rule of `BEST` on the same workload. The agent has the parameters with the best validation.
-    The folder gets `curve.csv` and `actor.safetensors`. The same arguments give the same bytes of
-    weights for any number of threads.
+    The folder gets `actor.safetensors`, `curve.csv`, `tensorboard/`, and a checkpoint after each
+    generation. The same arguments give the same bytes of weights for any number of threads.
 
     Args:
         path: the scenario file; its scheduler is ignored.
+        out: the output folder.
+        training: the settings.
         overrides: values that replace those of the scenario, by dotted path.
+        resume: go on from the checkpoint in the folder.
+        report: called after each generation; it may raise `TrainingStopped`.
 
     Returns:
         Path of the agent, for the scheduler `pairing`.
 
     Raises:
         ScenarioError, WorkloadError, PolicyError: the scenario is invalid.
+        CheckpointError: the checkpoint to resume from is missing or of a different training.
         OSError: the folder cannot be written.
     """
     library = Library([path], overrides)
-    check_power(library.first.platform, path)
-    pairing = with_workload_scales(
-        Pairing(objective=training.objective), library.first, library.first_jobs
-    )
-    task = task_of(pairing, "foreseen", library.first)
-    strategy = Strategy(task, library.first_jobs, training)
+    scenario, jobs = library.first, library.first_jobs
+    check_power(scenario.platform, path)
+    pairing = with_workload_scales(Pairing(objective=training.objective), scenario, jobs)
+    strategy = Strategy(task_of(pairing, "foreseen", scenario), jobs, training)
+    about = description(training, inputs=checksum(scenario.platform, [jobs]))
+    if resume:
+        strategy.restore(*read_checkpoint(out, CorrectionProgress, about))
     out.mkdir(parents=True, exist_ok=True)
-    with (out / CURVE).open("w", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(CorrectionGeneration._fields)
+    columns, after = CorrectionGeneration._fields, strategy.generation if resume else None
+    with LearningCurve(out, columns, after) as curve, contextlib.suppress(TrainingStopped):
         for done in strategy.generations():
-            lines.writerow(done)
-            file.flush()
-            on_generation(done)
+            curve.add(done._asdict())
+            progress = CorrectionProgress(
+                training=about, generation=done.number, validation=strategy.validation
+            )
+            write_checkpoint(out, strategy.state(), progress)
+            report(done.progress)
     agent = strategy.best
-    about = {**asdict(training), "validation": strategy.validation}
+    about_agent = {**flat_settings(training), "validation": strategy.validation}
     save_pairing(
         out / ACTOR,
         weights_of(agent.parameters),
-        PairingMetadata(pairing=pairing, rule=agent.rule, training=about),
+        PairingMetadata(pairing=pairing, rule=agent.rule, training=about_agent),
     )
     return out / ACTOR
 
@@ -182,37 +219,53 @@ class Strategy:
     """The evolution strategy.
 
     Attributes:
+        generation: number of completed generations.
         best: the rule with the parameters of the best validation so far.
         validation: its objective / that of the rule of `BEST`, in the mean.
     """
 
-    best: CorrectedRule
-
     def __init__(self, task: PairingTask, jobs: JobTable, training: CorrectionTraining) -> None:
         self._task, self._jobs, self._training = task, jobs, training
         self._base = CorrectedRule(BEST[training.objective], np.zeros(SHAPE))
-        self.validation = np.inf
         objectives_of(task, [jobs], [self._base])  # compiles, if this machine has not yet
+        self._rule, self._parameters = self.best = self._start()
+        self._adam = Adam(SHAPE)
+        self.generation, self.validation = 0, np.inf
+
+    def state(self) -> dict[str, Floats]:
+        """Return what the training goes on from, beside `generation` and `validation`."""
+        return {
+            "parameters": self._parameters,
+            "best": self.best.parameters,
+            "mean": self._adam.mean,
+            "square": self._adam.square,
+        }
+
+    def restore(self, progress: CorrectionProgress, state: Mapping[str, Floats]) -> None:
+        """Go on from a state."""
+        self.generation, self.validation = progress.generation, progress.validation
+        self._parameters, self.best = state["parameters"], CorrectedRule(self._rule, state["best"])
+        self._adam = Adam(SHAPE, state["mean"], state["square"], progress.generation)
 
     def generations(self) -> Iterator[CorrectionGeneration]:
         """Train, one generation at a time."""
         training, began_s = self._training, time.process_time()
-        rule, parameters = self._start()
         validate = self._validation()
-        least = validate(CorrectedRule(rule, parameters))
-        yield CorrectionGeneration(0, np.nan, least, least, time.process_time() - began_s)
-        adam = Adam(SHAPE)
-        for number in range(1, training.generations + 1):
+        if not self.generation:
+            least = validate(CorrectedRule(self._rule, self._parameters))
+            yield CorrectionGeneration(0, np.nan, least, least, time.process_time() - began_s)
+        for number in range(self.generation + 1, training.generations + 1):
             rng = np.random.default_rng([training.seed, number])
             noise = rng.normal(size=(training.pairs, *SHAPE))
-            candidates = parameters + training.sigma * np.concatenate([noise, -noise])
-            costs = self._costs([CorrectedRule(rule, each) for each in candidates], rng)
+            candidates = self._parameters + training.sigma * np.concatenate([noise, -noise])
+            costs = self._costs([CorrectedRule(self._rule, each) for each in candidates], rng)
             remaining = 1.0 - (number - 1) / training.generations
             rate = training.learning_rate * max(0.1, remaining)
-            parameters = parameters - rate * adam.step(_gradient(noise, costs))
+            self._parameters = self._parameters - rate * self._adam.step(_gradient(noise, costs))
             found = np.nan
             if number % training.validate_every == 0 or number == training.generations:
-                found = validate(CorrectedRule(rule, parameters))
+                found = validate(CorrectedRule(self._rule, self._parameters))
+            self.generation = number
             cpu_s = time.process_time() - began_s
             yield CorrectionGeneration(number, costs.mean(), found, self.validation, cpu_s)
 
@@ -271,18 +324,32 @@ def _gradient(noise: Floats, costs: Floats) -> Floats:
 
 
 class Adam:
-    """Steps of Adam (Kingma, Ba 2015) for a learning rate of 1."""
+    """Steps of Adam (Kingma, Ba 2015) for a learning rate of 1.
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self._mean, self._square, self._count = np.zeros(shape), np.zeros(shape), 0
+    Args:
+        shape: shape of the parameters.
+        mean, square: running means of the gradient and of its square; None: zeros.
+        count: number of steps before.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        mean: Floats | None = None,
+        square: Floats | None = None,
+        count: int = 0,
+    ) -> None:
+        self.mean = np.zeros(shape) if mean is None else mean
+        self.square = np.zeros(shape) if square is None else square
+        self._count = count
 
     def step(self, gradient: Floats) -> Floats:
         """Return the step for a gradient."""
         self._count += 1
-        self._mean = 0.9 * self._mean + 0.1 * gradient
-        self._square = 0.98 * self._square + 0.02 * gradient**2
-        mean = self._mean / (1.0 - 0.9**self._count)
-        step: Floats = mean / (np.sqrt(self._square / (1.0 - 0.98**self._count)) + 1e-8)
+        self.mean = 0.9 * self.mean + 0.1 * gradient
+        self.square = 0.98 * self.square + 0.02 * gradient**2
+        mean = self.mean / (1.0 - 0.9**self._count)
+        step: Floats = mean / (np.sqrt(self.square / (1.0 - 0.98**self._count)) + 1e-8)
         return step
 
 

@@ -1,4 +1,4 @@
-"""The trainer of pairing agents for recipes."""
+"""The trainers of pairing agents for recipes: networks, and corrections of a rule."""
 
 from __future__ import annotations
 
@@ -41,4 +41,39 @@ PAIRING = Trainer(
     train=_train,
     use=lambda file: {"scheduler.name": f"pairing:{file}"},
     validates=True,
+)
+
+
+def _correction_presets() -> Mapping[str, Any]:
+    from hpcosim_papers.ineps.learners.corrections import CorrectionTraining
+
+    return {"evolution": CorrectionTraining()}
+
+
+def _train_corrections(
+    inputs: Inputs, out: Path, training: Any, *, resume: bool, report: Report
+) -> Path:
+    from hpcosim_papers.ineps.learners.corrections import train_corrections
+
+    return train_corrections(
+        inputs.scenarios[0],
+        out,
+        training,
+        overrides=inputs.overrides,
+        resume=resume,
+        report=report,
+    )
+
+
+PAIRING_RULE = Trainer(
+    about="a linear network that corrects a rule, for the scheduler pairing",
+    presets=_correction_presets,
+    algorithms=("evolution-strategy",),
+    environment=(
+        *("objective", "workloads", "least_load", "most_load"),
+        *("start_workloads", "validation_workloads"),
+    ),
+    budget=("generations", "validate_every"),
+    train=_train_corrections,
+    use=lambda file: {"scheduler.name": f"pairing:{file}"},
 )
