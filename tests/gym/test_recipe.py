@@ -10,12 +10,13 @@ import pytest
 
 pytest.importorskip("torch", reason="training needs the extra rl")
 
-from hpcosim_experiments.executors import Local
+from hpcosim_experiments.executors import ExecutorSettings, Local, Slurm
 from hpcosim_gym.errors import RecipeError, TrainingError
 from hpcosim_gym.learning.recipe import load_recipe, recipe_types, settings_of
-from hpcosim_gym.learning.seeds import final_measure, until, untrained
+from hpcosim_gym.learning.seeds import SeedTask, final_measure, train_seeds, until, untrained
 from hpcosim_gym.learning.trainers import (
     Progress,
+    Report,
     TrainingStopped,
     find_trainer,
     trainer_names,
@@ -381,3 +382,23 @@ def test_a_recipe_is_json_too(tmp_path: Path) -> None:
     path.write_text(json.dumps({"train": {"environment": environment}}))
     assert load_recipe(path).seeds == (0,)
     assert load_recipe(path).settings.executor == Local(workers=0)
+
+
+@pytest.mark.slow
+def test_seeds_train_the_same_bytes_as_jobs_of_slurm(tmp_path: Path) -> None:
+    """By the stand-in for Slurm; a single seed is a job there, too."""
+    pytest.importorskip("submitit", reason="the extra slurm is not installed")
+    recipe = load_recipe(write_recipe(tmp_path, "pairing", EXPERIMENT_1, **SHORT))
+
+    def trained_by(executor: ExecutorSettings, report: Report | None = None) -> list[bytes]:
+        tasks = [
+            SeedTask(seed, tmp_path / executor.__class__.__name__ / str(seed))
+            for seed in recipe.seeds
+        ]
+        done = list(train_seeds(recipe, tasks, executor, report=report))
+        return [each.network.read_bytes() for each in done if each.network is not None]
+
+    there = Slurm(folder=tmp_path / "jobs", cluster="local")
+    found = trained_by(there, lambda _: None)
+    assert found == trained_by(Local(workers=1))
+    assert len(found) == 1
