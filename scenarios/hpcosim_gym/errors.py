@@ -11,5 +11,11 @@ class CheckpointError(TrainingError):
     """The checkpoint is missing or belongs to a different training."""
 
 
+class EvaluationError(TrainingError):
+    """Runs of an evaluation failed."""
+
+    exit_status = 1
+
+
 class RecipeError(TrainingError, FileError):
     """The recipe of a training is invalid."""

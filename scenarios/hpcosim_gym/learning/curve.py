@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 CURVE = "curve.csv"
 TENSORBOARD = "tensorboard"
+TIMES = ("seconds", "environment_s")
+"""Columns that are written with two digits after the point."""
 
 
 class Iteration(NamedTuple):
@@ -29,6 +31,7 @@ class Iteration(NamedTuple):
         entropy: mean entropy of a decision, nats.
         validation: validation score of the better of current and averaged actor; lower is better.
         seconds: wall-clock time, s.
+        environment_s: CPU time of the environments in the rollout, of all workers, s.
         measures: additional metrics of the learner, by name.
     """
 
@@ -41,6 +44,7 @@ class Iteration(NamedTuple):
     entropy: float = math.nan
     validation: float = math.nan
     seconds: float = math.nan
+    environment_s: float = math.nan
     measures: Mapping[str, float] = {}
 
     @property
@@ -54,7 +58,11 @@ class Iteration(NamedTuple):
         shown = {"return": self.mean_return, **self.measures, "validation": self.validation}
         figures = "  ".join(f"{name} {each:.5g}" for name, each in shown.items() if each == each)
         text = f"{self.phase:9}  {figures}" if self.phase else figures
-        return Progress(self.iteration, f"{text}  took {self.seconds:.1f} s", self.values)
+        speed = ""
+        if self.decisions and self.seconds > 0.0 and self.environment_s == self.environment_s:
+            share = min(self.environment_s / self.seconds, 1.0)
+            speed = f" ({self.decisions / self.seconds:,.0f} decisions/s, {share:.0%} environment)"
+        return Progress(self.iteration, f"{text}  took {self.seconds:.1f} s{speed}", self.values)
 
 
 COMMON = Iteration._fields[:-1]
@@ -93,8 +101,9 @@ class LearningCurve:
         """Write a row; a column without a value is NaN."""
         row = [values.get(name, math.nan) for name in self._columns]
         written = dict(zip(self._columns, row, strict=True))
-        if "seconds" in written:
-            written["seconds"] = f"{values['seconds']:.2f}"
+        for name in TIMES:
+            if name in written:
+                written[name] = f"{written[name]:.2f}"
         self._table.writerow(written.values())
         self._file.flush()
         for name, value in zip(self._columns[1:], row[1:], strict=True):

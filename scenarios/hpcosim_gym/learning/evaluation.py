@@ -16,7 +16,7 @@ from hpcosim_client.job import Floats
 from hpcosim_experiments.carry_out import CarriedOut, run_experiment
 from hpcosim_experiments.executors import ExecutorSettings
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, mean
-from hpcosim_gym.errors import RecipeError
+from hpcosim_gym.errors import EvaluationError, RecipeError
 from hpcosim_gym.learning.recipe import Evaluation, Recipe, scenario_in
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_schedulers.catalogue.evaluation import Case, EvaluationTable, table_of
@@ -54,7 +54,8 @@ def evaluate(
 
     Raises:
         RecipeError, ExperimentError, ScenarioError, WorkloadError, PolicyError: the evaluation is
-            invalid, or a run failed.
+            invalid.
+        EvaluationError: a run failed.
     """
     asked = recipe.evaluation
     assert asked is not None
@@ -67,7 +68,9 @@ def evaluate(
     )
     if failed := done.failed:
         first = done.results[failed[0].key].error
-        raise RecipeError(f"{len(failed)} of {len(done.plan.runs)} runs failed: {first}", path)
+        raise EvaluationError(
+            f"{path}: {len(failed)} of {len(done.plan.runs)} runs failed: {first}"
+        )
     values = _values(asked, done)
     trained = [label for label in networks if label != UNTRAINED]
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -103,6 +104,7 @@ class Rollout(Generic[Obs]):
         episode: int64[D], the run of each decision.
         final: observations after the last decision of the truncated runs; None: there are none.
         truncated: bool[E], True for runs that were not over after their last decision.
+        environment_s: CPU time of the environments, s; the rest of the time is the network's.
     """
 
     observations: Obs
@@ -112,6 +114,7 @@ class Rollout(Generic[Obs]):
     episode: Ints
     final: Obs | None
     truncated: NDArray[np.bool_]
+    environment_s: float = 0.0
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -139,15 +142,19 @@ def collect(
     """
     numbers, observed, taken, logs = [], [], [], []
     rewards: list[Floats] = []
+    environment_s = 0.0
     while runs.active.any() and (steps is None or len(rewards) < steps):
-        active = np.flatnonzero(runs.active)
+        active, began_s = np.flatnonzero(runs.active), time.process_time()
         observations = runs.observe()
+        environment_s += time.process_time() - began_s
         actions, log_probabilities = sample(observations, active)
         numbers.append(active)
         observed.append(observations)
         taken.append(actions)
         logs.append(log_probabilities)
+        began_s = time.process_time()
         rewards.append(runs.step(actions))
+        environment_s += time.process_time() - began_s
     episode = np.concatenate(numbers)
     order = np.argsort(episode, kind="stable")
     rows = np.concatenate(logs)[order].astype(np.float32)
@@ -159,6 +166,7 @@ def collect(
         episode[order],
         runs.observe() if runs.active.any() else None,
         runs.active.copy(),
+        environment_s,
     )
 
 
@@ -175,6 +183,7 @@ def joined(rollouts: Sequence[Rollout[Obs]], join: Callable[[Sequence[Obs]], Obs
         np.concatenate([one.episode + at for one, at in zip(rollouts, first[:-1], strict=True)]),
         None,
         np.concatenate([one.truncated for one in rollouts]),
+        sum(one.environment_s for one in rollouts),
     )
 
 

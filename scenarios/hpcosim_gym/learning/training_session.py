@@ -36,6 +36,7 @@ class IterationOutcome(NamedTuple):
     mean_return: float = math.nan
     losses: Losses = Losses()
     measures: Mapping[str, float] = {}
+    environment_s: float = math.nan
 
 
 class Learner(ABC):
@@ -203,6 +204,7 @@ class TrainingSession:
             *outcome.losses,
             validation,
             time.monotonic() - began_s,
+            outcome.environment_s,
             outcome.measures,
         )
         curve.add(done.values)

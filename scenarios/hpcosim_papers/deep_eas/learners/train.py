@@ -149,7 +149,10 @@ class DeepEasLearner(Learner):
         sizes = [len(part) for part in parts]
         mean_return = float(np.average([part.mean_return for part in found], weights=sizes))
         edp = sum(part.edp for part in found) / sum(part.jobs for part in found)
-        return IterationOutcome("", len(rollout), mean_return, losses, {"normalised_edp": edp})
+        measures = {"normalised_edp": edp}
+        return IterationOutcome(
+            "", len(rollout), mean_return, losses, measures, rollout.environment_s
+        )
 
     def _reinforce(self, jobs: StepJobs, number: int) -> IterationOutcome:
         """Take a step of REINFORCE with the compiled gradient."""

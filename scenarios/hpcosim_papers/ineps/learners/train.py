@@ -235,7 +235,9 @@ class PairingLearner(training_session.Learner):
         losses = learn(self.agent, rollout, settings, source.rng(done, UPDATE), remaining)
         measures = {"objective": float(objectives.mean()), "least_objective": objectives.min()}
         mean_return = float(rollout.rewards.sum() / settings.episodes)
-        return training_session.IterationOutcome("", len(rollout), mean_return, losses, measures)
+        return training_session.IterationOutcome(
+            "", len(rollout), mean_return, losses, measures, rollout.environment_s
+        )
 
     def validate(self, actor: PairingActor) -> float:
         """Return the mean objective of greedy actions, divided by the teacher's."""

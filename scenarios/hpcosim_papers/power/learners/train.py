@@ -139,17 +139,19 @@ class PowerLearner(training_session.Learner):
         parts = split_by_time(workload.jobs, settings.runs)
         envs = [NodePowerEnv(task=task, jobs=part) for part in parts]
         runs, rng = side_by_side(envs), np.random.default_rng([settings.seed, done])
-        losses, decisions, rewards = [], 0, 0.0
+        losses, decisions, rewards, environment_s = [], 0, 0.0, 0.0
         while runs.active.any():
             rollout = collect(runs, make_sampler(self.agent.actor, rng), join, settings.steps)
             losses.append(learn(self.agent, rollout, settings, rng, remaining))
             decisions, rewards = decisions + len(rollout), rewards + float(rollout.rewards.sum())
+            environment_s += rollout.environment_s
         return training_session.IterationOutcome(
             workload.name,
             decisions,
             rewards / len(envs),
             mean_losses(losses),
             {"mean_reward": rewards / decisions, **_totals(envs)},
+            environment_s,
         )
 
     def about(self) -> NodePowerMetadata:
