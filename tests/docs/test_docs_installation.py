@@ -15,7 +15,7 @@ from support.paths import ROOT
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-LARGE = {"fast", "rl", "sb3", "ray", "slurm"}
+LARGE = {"fast", "ray", "rl", "sb3", "search", "slurm"}
 """Extras of the compiled engine, of trained agents and of clusters, which pages tell to install."""
 DEVELOPMENT = {"docs", "test", "dev"}
 

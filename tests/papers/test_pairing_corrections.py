@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("gymnasium", reason="the extra gym is not installed")
+pytest.importorskip("gymnasium", reason="the extra rl is not installed")
 
 from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
