@@ -250,7 +250,8 @@ def test_windows_are_those_of_a_calendar(now_s: float, origin_s: float) -> None:
     off, next_s = at_clock(windows, now_s, origin_s)
     assert off == expected(now_s)
     assert now_s < next_s
-    assert off == expected((now_s + next_s) / 2)
+    middle_s = (now_s + next_s) / 2
+    assert middle_s == next_s or off == expected(middle_s)  # it may be rounded to the end
 
 
 def overlap_s(one: tuple[float, float], other: tuple[float, float]) -> float:
