@@ -43,7 +43,7 @@ wanted = {
     for package in root.glob("hpcosim*") for file in package.rglob("*") if file.is_file()
 }
 shipped = source / "scenarios"
-data = {".csv", ".jsonl", ".safetensors", ".yaml"}
+data = {".csv", ".json", ".jsonl", ".safetensors", ".yaml"}
 wanted |= {
     f"hpcosim_scenarios/shipped/{file.relative_to(shipped)}"
     for pattern in ("*.*", "batch/**/*", "experiments/*", "papers/**/*", "suites/**/*")
