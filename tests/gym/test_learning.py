@@ -33,7 +33,7 @@ from hpcosim_gym.learning.training_session import (  # noqa: E402
     TrainingProgress,
     TrainingSession,
 )
-from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E402
+from hpcosim_gym.learning.update import (  # noqa: E402
     Agent,
     behaviour_cloning,
     clipped_surrogate,
@@ -41,6 +41,7 @@ from hpcosim_gym.learning.update import (  # noqa: E402  # noqa: E402  # noqa: E
     generalised_advantages,
     learn,
     policy_gradient,
+    skim_weights,
 )
 from hpcosim_papers.deep_eas.learners.settings import FORMS  # noqa: E402
 from hpcosim_papers.power.learners.train import A2C, PPO  # noqa: E402
@@ -343,6 +344,37 @@ def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.Mon
         learn(agent, lamp_rollout(agent, [8] * 4), settings, np.random.default_rng(0), 1.0)
         weights.append(agent.actor.weight.detach().clone())
     assert torch.allclose(*weights, atol=1e-6)
+
+
+def test_an_update_leaves_out_almost_certain_decisions() -> None:
+    """Uncertain decisions are all kept; the weights of certain ones are 1 in the mean."""
+    logs = np.log(np.repeat(np.array([[0.5], [0.98], [0.999]], np.float32), 10_000, axis=0))
+    weights = skim_weights(logs, 8, np.random.default_rng(0))[:, 0].numpy()
+    assert (weights[:20_000] == 1.0).all()
+    assert set(weights[20_000:]) == {0.0, 8.0}
+    assert weights[20_000:].mean() == pytest.approx(1.0, abs=0.1)
+
+
+def test_uncertain_decisions_have_the_same_update_with_skim() -> None:
+    """With uncertain decisions only, a setting of `skim` changes nothing but rounding."""
+    found = []
+    for skim in (1, 8):
+        settings = TrainingSettings(minibatch=None, epochs=2, skim=skim, entropy_coefficient=0.1)
+        agent = lamp_agent(settings)
+        learn(agent, lamp_rollout(agent, [8] * 4), settings, np.random.default_rng(0), 1.0)
+        found.append(torch.cat([part.flatten() for part in agent.actor.parameters()]))
+        found[-1] = torch.cat([found[-1], agent.value(Lamps(torch.eye(2)))]).detach()
+    assert torch.allclose(*found, atol=1e-6)
+
+
+def test_an_agent_learns_with_skim() -> None:
+    """Learning goes on although most decisions become almost certain and are left out."""
+    settings = TrainingSettings(learning_rate=0.1, discount=0.0, epochs=2, skim=8)
+    agent = lamp_agent(settings)
+    for turn in range(30):
+        rollout = lamp_rollout(agent, [8] * 8, turn)
+        learn(agent, rollout, settings, np.random.default_rng(turn), 1.0)
+    assert chance_of_right(agent) > 0.95
 
 
 def test_an_actor_clones_demonstrations() -> None:

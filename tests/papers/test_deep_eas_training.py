@@ -24,7 +24,14 @@ from hpcosim_gym.learning.curve import read_curve
 from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_gym.learning.rollout import Rollout, collect
 from hpcosim_gym.learning.update import Agent, discounted_returns, learn, policy_gradient
-from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, load_deep_eas, save_deep_eas
+from hpcosim_papers.deep_eas.agent.network import (
+    DeepEasMetadata,
+    Scene,
+    load_deep_eas,
+    pairs,
+    queues,
+    save_deep_eas,
+)
 from hpcosim_papers.deep_eas.agent.policy import deep_eas
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, Sees
 from hpcosim_papers.deep_eas.agent.step_runs import StepRuns, costs_to_go, mean_edp, normalised_edps
@@ -32,6 +39,7 @@ from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorE
 from hpcosim_papers.deep_eas.environments.step_machines import machines_of, model_of, step_jobs
 from hpcosim_papers.deep_eas.learners.networks import (
     Network,
+    PairsNetwork,
     SceneBatch,
     initialise,
     join,
@@ -227,6 +235,49 @@ def test_decisions_have_the_probabilities_of_what_was_chosen() -> None:
     logits = torch.from_numpy(logits_of(agent.actor, rollout.observations.scene))
     logs = torch.log_softmax(logits, dim=1).gather(1, rollout.actions[:, None])
     assert torch.allclose(rollout.log_probabilities, logs, atol=1e-5)
+
+
+def dense_logits(network: PairsNetwork, scene: Scene) -> torch.Tensor:
+    """Return the logits of a network that evaluates all pairs in all layers: the reference."""
+    of_pairs = torch.from_numpy(pairs(network.settings, scene))
+    of_queue = torch.from_numpy(queues(network.settings, scene))
+    each = network.pair(of_pairs)
+    total = (each * of_pairs[:, :, :1]).mean(dim=1)
+    mean = network.all(torch.cat([total, of_queue], dim=1))
+    beside = mean[:, None].expand(-1, each.shape[1], -1)
+    both = network.both(torch.cat([each, beside], dim=2))
+    return torch.cat([network.last(both)[:, :, 0], network.hold(mean)], dim=1)
+
+
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("sees", ["pairs", "queue"])
+def test_the_network_evaluates_only_pairs_that_count(sees: Sees, masked: bool) -> None:
+    """Logits of valid actions, and gradients, are those of a network that evaluates all pairs."""
+    training = training_of(sees)
+    settings = msgspec.structs.replace(training.settings, masked=masked)
+    training = dataclasses.replace(training, settings=settings)
+    agent = new_agent(training, 2)
+    network = agent.actor
+    assert isinstance(network, PairsNetwork)
+    with torch.no_grad():
+        network.last.weight *= 100.0
+    env = runs_of(drawn_jobs(0), drawn_jobs(1), settings=settings)
+    rollout = explored(agent, env)
+    scene, found = rollout.observations.scene, []
+    for logits in (network(scene), dense_logits(network, scene)):
+        if masked:
+            logits = logits.masked_fill(torch.from_numpy(~scene.possible()), -torch.inf)
+        logs = torch.log_softmax(logits, dim=1)
+        network.zero_grad()
+        loss = (logs.gather(1, rollout.actions[:, None]) ** 2).mean()
+        loss.backward()  # type: ignore[no-untyped-call]
+        slopes = [
+            weight.grad.flatten() for weight in network.parameters() if weight.grad is not None
+        ]
+        found.append((logs.detach(), torch.cat(slopes).clone()))
+    assert (~scene.possible()).any()
+    for ours, reference in zip(*found, strict=True):
+        assert torch.allclose(ours, reference, rtol=1e-4, atol=1e-5)
 
 
 def test_the_gradient_is_equation_5() -> None:

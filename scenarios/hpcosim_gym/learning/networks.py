@@ -59,7 +59,8 @@ class Evaluation(NamedTuple):
     Attributes:
         log_probabilities: float32[decisions, parts], of the actions, nats.
         entropies: float32[decisions, parts], of the distributions, nats.
-        counted: bool[decisions, parts]; False where only one action is allowed.
+        counted: bool[decisions, parts]; False where only one action is allowed. Or their weights,
+            float32.
     """
 
     log_probabilities: Tensor
@@ -68,7 +69,7 @@ class Evaluation(NamedTuple):
 
 
 def mean_where(values: Tensor, counted: Tensor) -> Tensor:
-    """Return the mean of the counted values; 0 if there are none."""
+    """Return the mean of the counted values, or with these weights; 0 if there are none."""
     return (values * counted).sum() / counted.sum().clamp(min=1)
 
 

@@ -50,6 +50,8 @@ class TrainingSettings:
         normalise_advantages: scale the advantages of an update to mean 0, standard deviation 1.
         epochs: number of passes of an update over the rollout.
         minibatch: decisions of an optimiser step; None: the whole rollout.
+        skim: of the decisions that were almost certain, an update with PPO or A2C uses one in this
+            number, with this number as its weight, see `update.skim_weights`; 1: all.
         clip: epsilon of PPO, the clip range of the probability ratio around 1.
         entropy_coefficient: weight of the entropy in the policy loss.
         max_grad_norm: gradients of a network are clipped to this norm.
@@ -78,6 +80,7 @@ class TrainingSettings:
     normalise_advantages: bool = True
     epochs: Positive = 4
     minibatch: Positive | None = 64
+    skim: Positive = 1
     clip: PositiveNumber = 0.2
     entropy_coefficient: NotNegativeNumber = 0.0
     max_grad_norm: PositiveNumber = 1.0

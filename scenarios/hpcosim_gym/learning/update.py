@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hpcosim_client.job import Floats, Ints
@@ -110,6 +111,7 @@ def loss_of(settings: TrainingSettings) -> Loss:
 
 Obs = TypeVar("Obs", bound=Observations)
 
+CERTAIN = 0.99  # least probability of an action whose decision may be left out
 MAX_FORWARD_BATCH = 1024  # decisions in one forward pass; bounds the memory
 CLONING_MINIBATCH = 64
 
@@ -149,9 +151,30 @@ def learn(
     if settings.anneal:
         entropy_coefficient = remaining * settings.entropy_coefficient
         settings = replace(settings, entropy_coefficient=entropy_coefficient)
-    loss = loss_of(settings)
-    steps = _update(agent, rollout, _tensor(advantages), _tensor(targets), loss, settings, rng)
-    return mean_losses(list(steps))
+    weights = None
+    if settings.skim > 1:
+        weights = skim_weights(rollout.log_probabilities.numpy(), settings.skim, rng)
+    parts = _tensor(advantages), _tensor(targets), weights, loss_of(settings)
+    return mean_losses(list(_update(agent, rollout, *parts, settings, rng)))
+
+
+def skim_weights(logs: NDArray[np.float32], skim: int, rng: np.random.Generator) -> Tensor:
+    """Return weights of decisions for an update without most of the almost certain ones.
+
+    A decision whose action had a probability above `CERTAIN` hardly changes the policy: the
+    gradient of its log-probability vanishes with the rest of the probability. One in `skim` of
+    these, drawn at random, stands for all: the expected sums are those of all decisions.
+
+    Args:
+        logs: float32[D, P], log-probabilities at sampling time.
+        skim: see `TrainingSettings`.
+
+    Returns:
+        float32[D, 1]: 1, `skim`, or 0 for those that are left out.
+    """
+    is_certain = logs.sum(axis=1, keepdims=True) > np.log(CERTAIN)
+    stands = skim * (rng.random(is_certain.shape) < 1.0 / skim)
+    return _tensor(np.where(is_certain, stands, 1.0))
 
 
 def behaviour_cloning(
@@ -179,7 +202,7 @@ def behaviour_cloning(
         settings, epochs=epochs, minibatch=CLONING_MINIBATCH, entropy_coefficient=0.0, max_kl=None
     )
     targets = _tensor(returns)
-    steps = list(_update(agent, demonstrations, same, targets, policy_gradient, cloning, rng))
+    steps = list(_update(agent, demonstrations, same, targets, None, policy_gradient, cloning, rng))
     return mean_losses(steps[-(len(steps) // epochs) :])
 
 
@@ -193,17 +216,30 @@ def _update(
     rollout: Rollout[Obs],
     advantages: Tensor,
     targets: Tensor,
+    weights: Tensor | None,
     loss: Loss,
     settings: TrainingSettings,
     rng: np.random.Generator,
 ) -> Iterator[Losses]:
-    """Run the epochs, and yield the losses of each optimiser step."""
+    """Run the epochs, and yield the losses of each optimiser step.
+
+    Args:
+        weights: float32[D, 1], of the decisions, see `skim_weights`; None: all are 1.
+    """
+    every = torch.arange(len(rollout)) if weights is None else weights[:, 0].nonzero()[:, 0]
     for _ in range(settings.epochs):
-        order = torch.from_numpy(rng.permutation(len(rollout)))
+        order = every[torch.from_numpy(rng.permutation(len(every)))]
         kls = []
-        for rows in torch.split(order, settings.minibatch or len(rollout)):
+        for rows in torch.split(order, settings.minibatch or len(every)):
             losses, kl = _step(
-                agent, rollout, advantages, targets, rows, loss, settings.entropy_coefficient
+                agent,
+                rollout,
+                advantages,
+                targets,
+                weights,
+                rows,
+                loss,
+                settings.entropy_coefficient,
             )
             kls.append(kl)
             yield losses
@@ -216,6 +252,7 @@ def _step(
     rollout: Rollout[Obs],
     advantages: Tensor,
     targets: Tensor,
+    weights: Tensor | None,
     rows: Tensor,
     loss: Loss,
     entropy_coefficient: float,
@@ -227,12 +264,15 @@ def _step(
         observations = rollout.observations.take(some)
         before = rollout.log_probabilities[some]
         evaluation = agent.evaluate(observations, rollout.actions[some])
+        if weights is not None:
+            evaluation = evaluation._replace(counted=evaluation.counted * weights[some])
         policy = loss(evaluation, before, advantages[some])
         entropy = mean_where(evaluation.entropies, evaluation.counted)
         (share * (policy - entropy_coefficient * entropy)).backward()  # type: ignore[no-untyped-call]
         value = torch.tensor(torch.nan)
         if agent.critic is not None:
-            value = nn.functional.mse_loss(agent.value(observations), targets[some])
+            errors = (agent.value(observations) - targets[some]) ** 2
+            value = errors.mean() if weights is None else mean_where(errors, weights[some][:, 0])
             (share * value).backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             moved = mean_where(before - evaluation.log_probabilities, evaluation.counted)

@@ -399,7 +399,7 @@ def costs_to_go(runs: StepRuns) -> Floats:
     """
     rates, every = cost_rates(runs), np.arange(len(runs.now))
     last = last_end(runs) + 1
-    costs = [accrued_cost(runs, rates, every, np.full(len(every), at)) for at in range(last + 1)]
+    costs = [runs.accrued_cost(rates, every, np.full(len(every), at)) for at in range(last + 1)]
     return costs[-1][:, None] - np.stack(costs, axis=1)
 
 
