@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from operator import attrgetter, itemgetter
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -62,6 +63,9 @@ class Profile(Protocol):
 
     def start_each(self, view: View, jobs: Sequence[Job]) -> None:
         """Start those of some waiting jobs that `start` would start, in this order."""
+
+    def copy(self) -> Profile:
+        """Return a profile of its own with the same reservations, to try others."""
 
 
 F = TypeVar("F")
@@ -230,6 +234,13 @@ class NodeProfile:
             if job.cores <= view.nodes.free_cores:
                 self.start(view, job)
 
+    def copy(self) -> NodeProfile:
+        """See `Profile`."""
+        other = copy(self)  # the arrays of `_free` are never changed in place
+        other._kept, other._times_s = self._kept.copy(), self._times_s.copy()
+        other._free, other._total = self._free.copy(), self._total.copy()
+        return other
+
     def _least_free(self, start_s: float, end_s: float) -> Ints:
         first = bisect_right(self._times_s, start_s) - 1
         least = self._free[first]
@@ -372,6 +383,13 @@ class CountProfile:
             if fits and view.start(job):
                 self.reserve(job, Reservation(now_s, None))
                 lows = self._lows()
+
+    def copy(self) -> CountProfile:
+        """See `Profile`."""
+        other = copy(self)
+        other._kept, other._times_s = self._kept.copy(), self._times_s.copy()
+        other._free = self._free.copy()
+        return other
 
     def _lows(self) -> list[tuple[float, int]]:
         """Return the time and the count of the first step, and of each step with a new least."""

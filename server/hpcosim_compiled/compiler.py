@@ -20,7 +20,7 @@ import platformdirs
 from hpcosim_compiled.linking import InnerCompiler
 from hpcosim_protocol import platform
 from hpcosim_schedulers.agents.batch import scene
-from hpcosim_schedulers.heuristics import list_scheduling
+from hpcosim_schedulers.heuristics import list_scheduling, look_ahead
 from hpcosim_schedulers.power import timeout
 from hpcosim_sim.record import metrics, recording
 from hpcosim_workloads import table
@@ -55,8 +55,8 @@ def cache_folder(uses: tuple[ModuleType, ...] = ()) -> Path | None:
         uses: modules of other packages whose functions and constants are compiled too.
     """
     content = hashlib.sha256(numba.__version__.encode())
-    modules = (list_scheduling, metrics, platform, recording, scene, table, timeout, *uses)
-    others = [Path(module.__file__ or "") for module in modules]
+    modules = (list_scheduling, look_ahead, metrics, platform, recording, scene, table, timeout)
+    others = [Path(module.__file__ or "") for module in (*modules, *uses)]
     others += sorted((Path(list_scheduling.__file__).parents[1] / "slurm").glob("*.py"))
     for file in (*sorted(Path(__file__).parent.rglob("*.py")), *others):
         content.update(file.read_bytes())

@@ -13,6 +13,7 @@ from hpcosim_compiled.conservative import conservative
 from hpcosim_compiled.easy import easy, easy_by_rule
 from hpcosim_compiled.energy import settle_all
 from hpcosim_compiled.job_node import job_node
+from hpcosim_compiled.look_ahead import look_ahead
 from hpcosim_compiled.node_power import is_short, next_power_s, see_if_on_first
 from hpcosim_compiled.orders import by_key_now, by_rank, first_come_first_served, push_by_rank
 from hpcosim_compiled.policies import AWARE, KINDS, PolicyCode
@@ -187,6 +188,11 @@ def _conservative(state: State, policy: PolicyCode) -> None:
 
 
 @compiled
+def _look_ahead(state: State, policy: PolicyCode) -> None:
+    look_ahead(state, state.ahead, policy.window_jobs)
+
+
+@compiled
 def _job_node(state: State, policy: PolicyCode) -> None:
     job_node(state, state.processors, policy)
 
@@ -227,6 +233,12 @@ def advance_conservative(state: State, policy: PolicyCode, instants: int) -> int
 
 
 @entry
+def advance_look_ahead(state: State, policy: PolicyCode, instants: int) -> int:
+    """Advance with the best of some plans; see `advance_with`."""
+    return advance_with(state, policy, _look_ahead, instants)
+
+
+@entry
 def advance_job_node(state: State, policy: PolicyCode, instants: int) -> int:
     """Advance with a rule that pairs jobs and nodes; see `advance_with`."""
     return advance_with(state, policy, _job_node, instants, True)
@@ -242,6 +254,7 @@ DECIDE = {
     "lists": _lists,
     "easy": _easy,
     "conservative": _conservative,
+    "look-ahead": _look_ahead,
     "job-node": _job_node,
     "aware": _aware,
 }
@@ -251,6 +264,7 @@ ADVANCE = {
     "lists": advance_lists,
     "easy": advance_easy,
     "conservative": advance_conservative,
+    "look-ahead": advance_look_ahead,
     "job-node": advance_job_node,
     "aware": advance_aware,
 }

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FAMILIES = {
     **dict.fromkeys(("fcfs", "by-rank", "by-key-now"), "lists"),
     **dict.fromkeys(("easy", "easy-by-rule"), "easy"),
-    **{name: name for name in ("conservative", "job-node", "slurm")},
+    **{name: name for name in ("conservative", "look-ahead", "job-node", "slurm")},
     **dict.fromkeys(("easy-aware", "conservative-aware"), "aware"),
 }
 """The family of each kind of policy; the policies of a family are compiled together."""
@@ -38,7 +38,7 @@ KINDS = tuple(FAMILIES)
 AWARE = ("aware", "planned")
 """Kinds of awareness of `easy-aware` and `conservative-aware`."""
 
-BACKFILLING = ("easy", "conservative")
+BACKFILLING = ("easy", "conservative", "look-ahead")
 """Families that count free cores or nodes in future."""
 
 KEYS = ("", *CHANGING)
@@ -110,7 +110,7 @@ def policy_code(scheduler: str, awareness: Awareness = "unaware") -> PolicyCode 
         return PolicyCode(KINDS.index(f"{scheduler}-aware"), awareness=AWARE.index(awareness))
     if awareness != "unaware" and not puts_on_first(scheduler, awareness):
         return None
-    if scheduler in ("fcfs", "easy", "conservative", "slurm"):
+    if scheduler in ("fcfs", "easy", "conservative", "look-ahead", "slurm"):
         return PolicyCode(KINDS.index(scheduler))
     if (parts := parse_job_node(scheduler)) is not None:
         return PolicyCode(
@@ -245,7 +245,7 @@ def part_of(
 
 def jobs_alike(scheduler: str) -> int:
     """Return how many jobs of `easy` take the reference about as long as one of a scheduler."""
-    return 10 if scheduler in ("conservative", "slurm") else 1
+    return 10 if scheduler in ("conservative", "look-ahead", "slurm") else 1
 
 
 def unsupported_power(platform: Platform, power: PowerSettings) -> str:

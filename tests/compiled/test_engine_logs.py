@@ -66,6 +66,7 @@ def test_easy_on_whole_logs(traces: Path, log: str) -> None:
     [
         *("fcfs", "saf", "wfp3", "easy-saf-aged"),
         pytest.param("conservative", marks=pytest.mark.compiles),
+        pytest.param("look-ahead", marks=pytest.mark.compiles),
         pytest.param("slurm", marks=pytest.mark.compiles),
     ],
 )

@@ -35,7 +35,8 @@ NODE_RULES = (
     *STAY_ON,
 )
 LISTS = ("fcfs", "sjf", "ljf", "smallest", "saf", "snf", "f1", "f2", "f3", "f4", "wfp3", "unicep")
-BACKFILLING = ("easy", "conservative", "easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
+BY_RULE = ("easy-sjf", "easy-f1-aged", "easy-lxf", "easy-snf")
+BACKFILLING = ("easy", "conservative", "look-ahead", *BY_RULE)
 AWARE = ("easy", "conservative")
 
 MEMORIES = (

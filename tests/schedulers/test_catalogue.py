@@ -66,7 +66,7 @@ def test_an_awareness_that_there_is_not() -> None:
 
 def test_every_name_makes_a_new_policy() -> None:
     """A policy keeps state, so no two simulations share one that does."""
-    shared = {"fcfs", "easy", "minmin", "maxmin", "duplex"}
+    shared = {"fcfs", "easy", "look-ahead", "minmin", "maxmin", "duplex"}
     for name in scheduler_names():
         assert (make_policy(name) is make_policy(name)) == (name in shared)
 

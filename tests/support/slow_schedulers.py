@@ -187,3 +187,41 @@ def shadow_s(simulation: Simulation, table: JobTable, head: int, now_s: float) -
         if fits(placement, int(table.cores[head]), free, simulation.cluster.capacity):
             return time_s
     raise AssertionError("an empty cluster has no room for the job")
+
+
+def look_ahead(machine: Machine) -> None:
+    """Look-ahead, as in the docstring of `heuristics/look_ahead.py`."""
+    now_s = machine.now_s
+
+    def starts_of(jobs: list[Job]) -> list[float]:
+        """Return the starts of jobs by reservations in this order."""
+        taken = [(now_s, job.expected_end_s(now_s), job.need) for job in machine.running]
+        found = []
+        for job in jobs:
+            for start_s in sorted({now_s, *(end_s for _, end_s, _ in taken)}):
+                until_s = start_s + job.requested_s
+                steps = [start_s, *(a for a, _, _ in taken if start_s < a < until_s)]
+                used = [sum(need for a, b, need in taken if a <= step < b) for step in steps]
+                if max(used) + job.need <= machine.capacity:
+                    break
+            found.append(start_s)
+            taken.append((start_s, start_s + job.requested_s, job.need))
+        return found
+
+    def cost_of(jobs: list[Job]) -> float:
+        cost = 0.0
+        for job, start_s in zip(jobs, starts_of(jobs), strict=True):
+            delay_s, waited_days = start_s - now_s, (now_s - job.submit_s) / 86_400
+            cost += (1 + 0.05 * waited_days) * delay_s / (1 + delay_s / 43_200)
+        return round(cost, 6)
+
+    while any(job.need <= machine.free() for job in machine.queue):
+        by_area = sorted(machine.queue, key=lambda job: job.requested_s * job.need)
+        plans = [[job, *(one for one in by_area if one is not job)] for job in by_area[:8]]
+        best = min(plans, key=cost_of)
+        if best[0].need > machine.free():
+            for job, start_s in zip(best, starts_of(best), strict=True):
+                if start_s == now_s and job.need <= machine.free():
+                    machine.start(job)
+            return
+        machine.start(best[0])

@@ -102,6 +102,11 @@ BY_RULE = tuple(f"easy-{name}" for name in HEAD_RULES)
 
 RULES = ("minmin", "maxmin", "duplex")
 
+PLAIN: Mapping[str, Callable[[], Policy]] = {
+    "look-ahead": lambda: heuristic("look_ahead", "look_ahead"),
+}
+"""Factories of other schedulers that ignore power states."""
+
 PLACING: Mapping[str, Callable[[], Policy]] = {
     "esjf": _later("esjf", "esjf"),
     "esjf-now": _later("esjf", "esjf", now_only=True),
@@ -147,7 +152,8 @@ def scheduler_names() -> list[str]:
 
 def _own_names() -> list[str]:
     """Return the names of this package's schedulers without a file."""
-    return [*LISTS, *BACKFILLING, *BY_RULE, *SITES, *SETTINGS, *PLACING, *job_node_names()]
+    names = (LISTS, BACKFILLING, PLAIN, BY_RULE, SITES, SETTINGS, PLACING, job_node_names())
+    return [name for some in names for name in some]
 
 
 def canonical_name(name: str) -> str:
@@ -292,6 +298,8 @@ def make_policy(
         )
     if name in PLACING:
         return PLACING[name]()
+    if name in PLAIN:
+        return PLAIN[name]()
     if name in BY_RULE:
         return easy_by_rule(HEAD_RULES[name.removeprefix("easy-")])
     if name in registered(SCHEDULERS):

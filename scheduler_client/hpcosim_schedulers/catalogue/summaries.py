@@ -28,6 +28,7 @@ EVERYDAY: Mapping[str, str] = {
     "lxf": "largest (w + r) / r (expansion factor) first",
     "easy": "EASY backfilling: a reservation for the head of the queue",
     "conservative": "conservative backfilling: a reservation for every job",
+    "look-ahead": "the best of eight plans for the queue: the least waits by requested times",
     "slurm": "main scheduler, backfilling, limits and preemption of Slurm, at Slurm's times; "
     "settings: scheduler.settings",
     "multifactor": "easy in the order of Slurm's multifactor priority, within the limits of "

@@ -152,7 +152,7 @@ class ChosenHead:
 
     def look(self, view: View) -> list[Job] | None:
         """Return the visible jobs of the next round; None: no round until the next event."""
-        while self._head is None and _some_job_fits(view):
+        while self._head is None and some_job_fits(view):
             if len(view.queue) > 1:
                 return view.queue.first_jobs(self.window_jobs)
             self.take(view, view.queue.first())
@@ -170,7 +170,8 @@ class ChosenHead:
             self._reservation = backfill_behind(view, job)
 
 
-def _some_job_fits(view: View) -> bool:
+def some_job_fits(view: View) -> bool:
+    """Return whether a waiting job requests at most the free cores."""
     free_cores = view.nodes.free_cores
     return free_cores > 0 and any(job.cores <= free_cores for job in dict.values(view.queue))
 
