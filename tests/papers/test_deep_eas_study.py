@@ -18,18 +18,20 @@ from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines
 from hpcosim_papers.deep_eas.agent.step_runs import weights
 from hpcosim_papers.deep_eas.bound import optimum
 from hpcosim_papers.deep_eas.environments.step_machines import step_jobs
-from hpcosim_papers.deep_eas.study import optima, sweep
+from hpcosim_papers.deep_eas.study import lengths, optima, sweep
 from hpcosim_papers.deep_eas.study.cases import (
     BUSIEST,
     COLUMNS,
     CURVES,
     EVERY_LENGTH,
+    LENGTH_SEEDS,
     MEASURE,
     SEEDS,
     SWEEPS,
     Case,
     DeepEasTask,
     Sweep,
+    every_length_of,
     model_name,
     normalised_edp,
     trainings,
@@ -47,6 +49,8 @@ from support.step_machines import Drawn, machines, table
 
 FOLDER = papers_folder() / "deep_eas"
 CORES = 4
+SCORES = {0: 56.60, 1: 55.80}
+"""Mean normalised energy-delay products of the seeds of `queue` on sequences of 13 steps."""
 ALL = list(dict.fromkeys(task for study in (*SWEEPS, CURVES) for task in trainings(study)))
 
 
@@ -239,3 +243,36 @@ def test_no_schedule_is_below_the_optimum(tmp_path: Path) -> None:
     assert min(row["edp"] for row in searched) >= found[0]["least"] * (1 - 1e-9)
     assert "| 3 |" in (text := optima.summary(found[:1], searched))
     assert all(f"| {row['agent']} | {row['knows']} |" in text for row in searched)
+
+
+def test_the_shipped_agent_for_all_lengths_is_one_of_the_seeds() -> None:
+    """The network for all lengths is that of one of its seeds."""
+    networks = [(FOLDER / every_length_of(seed)).read_bytes() for seed in LENGTH_SEEDS]
+    assert len(set(networks)) == len(LENGTH_SEEDS)
+    assert (FOLDER / EVERY_LENGTH).read_bytes() in networks
+
+
+@pytest.mark.slow
+def test_agents_of_all_seeds_are_compared() -> None:
+    """The quotient is that of the mean of the seeds; none of them is below the optimum."""
+    pytest.importorskip("scipy")
+    case = Case(BUSIEST, BUSIEST)
+    few = lengths.SequenceSet(4, 0.9, 3, "esjf")
+    (row,) = lengths.compare(case, FOLDER, [few])
+    means = [row[f"mean seed {seed}"] for seed in LENGTH_SEEDS]
+    quotient = np.mean(means) / row["mean heuristic"]
+    assert row[f"quotient {lengths.SEEDS}"] == pytest.approx(quotient)
+    gaps = lengths.find_gaps(case, FOLDER, sequences=1)
+    assert min(gaps[f"mean seed {seed}"] for seed in LENGTH_SEEDS) >= gaps["least"] * (1 - 1e-9)
+    text = lengths.summary([row], [], gaps)
+    assert f"{np.mean(means):.1f} (sd {np.std(means, ddof=1):.1f})" in text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "expected"), SCORES.items())
+def test_shipped_seeds_have_their_scores(seed: int, expected: float) -> None:
+    """A network has its mean on the sequences of 13 steps that choose, to 0.1 %."""
+    (value, _) = lengths.score(
+        Case(BUSIEST, BUSIEST), FOLDER / every_length_of(seed), lengths.CHOICE[1:2]
+    ).values()
+    assert value == pytest.approx(expected, rel=1e-3)

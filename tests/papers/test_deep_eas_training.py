@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_client import View
+from hpcosim_client.errors import PolicyError
 from hpcosim_experiments.executors import Local, parallel_map
 from hpcosim_gym.learning.curve import read_curve
 from hpcosim_gym.learning.networks import arrays_of
@@ -359,6 +360,23 @@ def test_a_training_goes_on_from_its_checkpoint(form: str, tmp_path: Path) -> No
         for folder in (whole.parent, parts.parent)
     ]
     assert repr(curves[0]) == repr(curves[1])
+
+
+def test_a_training_begins_with_a_network(tmp_path: Path) -> None:
+    """`start` sets the weights of the actor; a network of another observation is an error."""
+    training = dataclasses.replace(FORMS["pairs"], **QUICK | {"iterations": 0})
+    other = dataclasses.replace(training, seed=9)
+    first = train_deep_eas(SCENARIO, tmp_path / "first", other, overrides=SHORT)
+    again = dataclasses.replace(training, start=str(first))
+    weights, about = load_deep_eas(
+        train_deep_eas(SCENARIO, tmp_path / "again", again, overrides=SHORT)
+    )
+    for name, values in load_deep_eas(first)[0].items():
+        assert np.array_equal(weights[name], values)
+    assert "start" not in about.training
+    queue = dataclasses.replace(again, settings=FORMS["queue"].settings)
+    with pytest.raises(PolicyError, match="observation pairs"):
+        train_deep_eas(SCENARIO, tmp_path / "queue", queue, overrides=SHORT)
 
 
 def test_a_training_draws_sequences_of_all_lengths() -> None:

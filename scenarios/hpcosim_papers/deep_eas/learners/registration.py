@@ -34,7 +34,7 @@ DEEP_EAS = Trainer(
     algorithms=("ppo", "reinforce"),
     environment=(
         *("sees", "queue", "horizon", "backlog", "since_arrival", "step_s", "masked"),
-        *("lengths", "arrivals", "validation_sequences"),
+        *("lengths", "arrivals", "validation_sequences", "start"),
     ),
     budget=(
         *("iterations", "pool", "sequences", "trajectories"),

@@ -26,6 +26,8 @@ class DeepEasTraining(TrainingSettings):
             that of the scenario.
         validation_sequences: number of sequences that rate the networks, the same for a seed.
         together: number of sequences in a task of a worker.
+        start: file of a network with the same observation, whose weights the actor begins with;
+            None: random ones.
     """
 
     settings: DeepEas = PAIRS_SETTINGS
@@ -36,6 +38,7 @@ class DeepEasTraining(TrainingSettings):
     arrivals: tuple[float, float] | None = None
     validation_sequences: int = 100
     together: int = 8
+    start: str | None = None
     iterations: int = 50
     discount: float = 1.0
     gae_lambda: float = 0.97
@@ -52,12 +55,14 @@ FORMS: Mapping[str, DeepEasTraining] = {
     "pairs": DeepEasTraining(),
     "queue": DeepEasTraining(
         settings=DeepEas(sees="queue", masked=True, queue=15),
-        lengths=(4, 120),
+        lengths=(4, 240),
         arrivals=(0.1, 1.0),
         sequences=40,
         validation_sequences=40,
         together=40,
         learning_rate=2e-3,
+        minibatch=512,
+        skim=8,
         iterations=60,
         validate_every=5,
     ),

@@ -16,6 +16,7 @@ import torch
 from numpy.typing import NDArray
 from safetensors.torch import load, save
 
+from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats, Ints
 from hpcosim_compiled.policies import missing_package
 from hpcosim_experiments.executors import ParallelMap, parallel_map
@@ -40,6 +41,7 @@ from hpcosim_papers.deep_eas.learners.networks import (
     SceneBatch,
     critic_features,
     join,
+    load_network,
     logits_of,
     network_of,
     new_agent,
@@ -124,6 +126,12 @@ class DeepEasLearner(Learner):
         pool = self._sequences(training.pool, POOL, 0)
         self._pool = self._in_steps(pool) if pool else None
         self.agent = new_agent(training, len(machines.watts))
+        if training.start is not None:
+            network, about = load_network(Path(training.start))
+            if about.settings.sees != training.settings.sees:
+                sees = about.settings.sees
+                raise PolicyError(f"{training.start}: a network for the observation {sees}")
+            self.agent.actor.load_state_dict(network.state_dict())
         self._is_compiled = is_compiled(training)
         more = {"compiled": True} if self._is_compiled else {}
         self.description = description(
@@ -317,6 +325,7 @@ def train_deep_eas(
             no node, or a time is not a whole number of steps.
         WorkloadError: the model draws sequences without jobs.
         CheckpointError: the checkpoint to resume from is missing or of a different training.
+        PolicyError: the network to start from is invalid.
         OSError: the folder cannot be written.
     """
     scenario = Library([path], overrides).first
@@ -328,7 +337,7 @@ def train_deep_eas(
         session.run(on_iteration)
     settings = learner.settings.settings
     about = DeepEasMetadata(
-        settings=settings, training=flat_settings(training, {"settings"}) | session.about()
+        settings=settings, training=flat_settings(training, {"settings", "start"}) | session.about()
     )
     save_deep_eas(out / NETWORK, arrays_of(session.weights()), about)
     return out / NETWORK

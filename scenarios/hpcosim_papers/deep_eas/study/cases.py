@@ -112,7 +112,11 @@ HELD = "deep-eas-fig5"
 OPTIMUM = "deep-eas-optimum"
 LENGTHS = "deep-eas-lengths"
 EVERY_LENGTH = "every_length.safetensors"
-"""The file of the agent of the form `queue`, trained on many lengths and loads."""
+"""The file of the agent of the form `queue`, trained on many lengths and loads: the best of its
+seeds on the sequences that choose."""
+
+LENGTH_SEEDS = (0, 1)
+"""Seeds of the trainings of the form `queue`."""
 
 BUSIEST = "lambda_0.9"
 PAPERS_CURVE = "lambda_0.7"
@@ -143,6 +147,11 @@ class DeepEasTask(NamedTuple):
 def model_name(scenario: str, form: str) -> str:
     """Return the name of the file of the best agent of a form on a scenario."""
     return f"{scenario}.safetensors" if form == "pairs" else f"{scenario}-{form}.safetensors"
+
+
+def every_length_of(seed: int) -> str:
+    """Return the name of the file of the agent of the form `queue` with a seed."""
+    return f"every_length-{seed}.safetensors"
 
 
 def trained_on(scenario: str) -> list[DeepEasTask]:

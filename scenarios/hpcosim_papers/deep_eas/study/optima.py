@@ -78,10 +78,10 @@ def find_one(case: Case, model: Path, every: Path, sequences: int, steps: int) -
     solver, which knows all jobs in advance, and their lower bound `least`.
     """
     scenario = Library([case.path]).first
-    tables = _draw(case, scenario, steps, sequences)
+    tables = draw_sequences(case, scenario, steps, sequences, scenario.seed)
     network, machines, jobs = _agent(model, case, scenario, tables)
     other, others_machines, others_jobs = _agent(every, case, scenario, tables)
-    bounds = [_bound(machines, jobs, one) for one in range(sequences)]
+    bounds = bounds_of(machines, jobs)
     count = int(jobs.valid.sum())
     return {
         "steps": steps,
@@ -103,7 +103,7 @@ def find_searches(
     mean normalised energy-delay product.
     """
     scenario = Library([case.path]).first
-    tables = _draw(case, scenario, steps, sequences)
+    tables = draw_sequences(case, scenario, steps, sequences, scenario.seed)
     agents = {PAIRS: model, QUEUE: every}
     rows: list[Row] = []
     for agent, knows, foresight in SEARCHES:
@@ -113,8 +113,11 @@ def find_searches(
     return rows
 
 
-def _draw(case: Case, scenario: Scenario, steps: int, sequences: int) -> list[JobTable]:
-    rng = np.random.default_rng([scenario.seed, steps])
+def draw_sequences(
+    case: Case, scenario: Scenario, steps: int, sequences: int, seed: int
+) -> list[JobTable]:
+    """Draw sequences of a length from the scenario's model."""
+    rng = np.random.default_rng([seed, steps])
     short = msgspec.structs.replace(step_machines.model_of(scenario, case.path), steps=steps)
     return [step_machines.sequence(short, rng) for _ in range(sequences)]
 
@@ -132,6 +135,11 @@ def _run(machines: Machines, jobs: StepJobs, play: Callable[[StepBindingVectorEn
     env = StepBindingVectorEnv(machines=machines, jobs=jobs)
     play(env)
     return mean_edp(env.runs)
+
+
+def bounds_of(machines: Machines, jobs: StepJobs) -> list[SequenceBound]:
+    """Return the optimum of each sequence."""
+    return [_bound(machines, jobs, one) for one in range(len(jobs.valid))]
 
 
 def _bound(machines: Machines, jobs: StepJobs, one: int) -> SequenceBound:

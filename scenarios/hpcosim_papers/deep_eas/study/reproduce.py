@@ -37,7 +37,7 @@ def reproduce(request: Request) -> None:
         held_jobs.draw(figure, found)
     elif name == cases.LENGTHS:
         rows, searched = lengths.compare(busiest, source), lengths.compare_search(busiest, source)
-        text = lengths.summary(rows, searched)
+        text = lengths.summary(rows, searched, lengths.find_gaps(busiest, source))
     else:
         small = optima.find_optima(busiest, ours, source / cases.EVERY_LENGTH)
         searched = optima.find_searches(busiest, ours, source / cases.EVERY_LENGTH)
