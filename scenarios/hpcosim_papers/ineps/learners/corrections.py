@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpcosim_client.errors import PolicyError
 from hpcosim_client.job import Floats
 from hpcosim_compiled.policies import missing_package
 from hpcosim_compiled.state import BEGIN
@@ -40,6 +41,7 @@ from hpcosim_papers.ineps.agent.policy import (
     PairingMetadata,
     Rule,
     corrections_of,
+    load_pairing,
     save_pairing,
 )
 from hpcosim_papers.ineps.agent.settings import Objective, Pairing
@@ -47,7 +49,7 @@ from hpcosim_papers.ineps.environments.job_node_pairing import JobNodePairingEnv
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask, task_of
 from hpcosim_papers.ineps.environments.pairing_vector import compiled_episodes
 from hpcosim_papers.ineps.learners.settings import with_workload_scales
-from hpcosim_scenarios.model.scenario import Scalar
+from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.agents.networks import Weights
 from hpcosim_workloads.table import JobTable
@@ -144,6 +146,31 @@ class CorrectedRule(NamedTuple):
     parameters: Floats
 
 
+def uncorrected(rule: Rule) -> CorrectedRule:
+    """Return a rule with a network that changes nothing."""
+    return CorrectedRule(rule, np.zeros(SHAPE))
+
+
+def read_corrected_rule(path: Path) -> CorrectedRule:
+    """Return the agent of a file.
+
+    Raises:
+        PolicyError: the file is missing, invalid, or of an agent that corrects no rule.
+    """
+    weights, about = load_pairing(path)
+    if about.rule is None:
+        raise PolicyError(f"{path}: the agent corrects no rule; expected one of pairing-rule")
+    weight, bias = (weights[f"{CORRECTION}.{name}"] for name in ("weight", "bias"))
+    parameters = np.concatenate([weight, bias[:, None]], axis=1).astype(np.float64)
+    return CorrectedRule(about.rule, parameters)
+
+
+def pairing_task(objective: Objective, scenario: Scenario, jobs: JobTable) -> PairingTask:
+    """Return the environment of a scenario's agents; the scales of features are its jobs'."""
+    pairing = with_workload_scales(Pairing(objective=objective), scenario, jobs)
+    return task_of(pairing, "foreseen", scenario)
+
+
 def train_corrections(
     path: Path,
     out: Path,
@@ -181,8 +208,8 @@ def train_corrections(
     library = Library([path], overrides)
     scenario, jobs = library.first, library.first_jobs
     check_power(scenario.platform, path)
-    pairing = with_workload_scales(Pairing(objective=training.objective), scenario, jobs)
-    strategy = Strategy(task_of(pairing, "foreseen", scenario), jobs, training)
+    task = pairing_task(training.objective, scenario, jobs)
+    strategy = Strategy(task, jobs, training)
     about = description(training, inputs=checksum(scenario.platform, [jobs]))
     if resume:
         strategy.restore(*read_checkpoint(out, CorrectionProgress, about))
@@ -201,7 +228,7 @@ def train_corrections(
     save_pairing(
         out / ACTOR,
         weights_of(agent.parameters),
-        PairingMetadata(pairing=pairing, rule=agent.rule, training=about_agent),
+        PairingMetadata(pairing=task.settings, rule=agent.rule, training=about_agent),
     )
     return out / ACTOR
 
@@ -226,7 +253,7 @@ class Strategy:
 
     def __init__(self, task: PairingTask, jobs: JobTable, training: CorrectionTraining) -> None:
         self._task, self._jobs, self._training = task, jobs, training
-        self._base = CorrectedRule(BEST[training.objective], np.zeros(SHAPE))
+        self._base = uncorrected(BEST[training.objective])
         objectives_of(task, [jobs], [self._base])  # compiles, if this machine has not yet
         self._rule, self._parameters = self.best = self._start()
         self._adam = Adam(SHAPE)
