@@ -390,6 +390,18 @@ def test_a_training_draws_sequences_of_all_lengths() -> None:
     assert 2 <= sizes[0] <= 4 <= sizes[1] <= 8 <= sizes[2] <= 16
 
 
+def test_an_agent_with_more_slots_than_esjf_is_trained_on_long_sequences(tmp_path: Path) -> None:
+    """The check against the simulator is of ESJF with its own ten slots."""
+    training = dataclasses.replace(
+        FORMS["queue"],
+        iterations=0,
+        lengths=(120, 121),
+        arrivals=(1.0, 1.0),
+        validation_sequences=1,
+    )
+    assert train_deep_eas(SCENARIO, tmp_path / "out", training).exists()
+
+
 def test_sequences_in_which_hardly_a_job_comes_are_refused(tmp_path: Path) -> None:
     """A model that draws no jobs is an error that names the field; no folder is created."""
     overrides: dict[str, Scalar] = {

@@ -33,7 +33,7 @@ from hpcosim_gym.learning.update import Losses, learn, weights_of
 from hpcosim_papers.deep_eas.agent import step_runs
 from hpcosim_papers.deep_eas.agent.look_ahead import LookAhead, improved_actions, known_part
 from hpcosim_papers.deep_eas.agent.network import DeepEasMetadata, save_deep_eas
-from hpcosim_papers.deep_eas.agent.step_jobs import Machines, StepJobs
+from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas, Machines, StepJobs
 from hpcosim_papers.deep_eas.environments import step_machines
 from hpcosim_papers.deep_eas.environments.step_binding import StepBindingVectorEnv
 from hpcosim_papers.deep_eas.learners.networks import (
@@ -358,9 +358,18 @@ def _learner(
 
 
 def _check_against_simulator(scenario: Scenario, learner: DeepEasLearner, path: Path) -> None:
-    """Check that ESJF has the same costs in the step-based environment as in the simulator."""
-    found = step_runs.normalised_edps(learner.esjf_runs).sum(axis=1)
-    for table, total in zip(learner.tables[:CHECKED_SEQUENCES], found.tolist(), strict=False):
+    """Check that ESJF has the same costs in the step-based environment as in the simulator.
+
+    There it considers the paper's number of waiting jobs, whatever the agent observes.
+    """
+    tables, paper = learner.tables[:CHECKED_SEQUENCES], DeepEas()
+    slots = msgspec.structs.replace(learner.settings.settings, sees=paper.sees, queue=paper.queue)
+    machines = step_machines.machines_of(scenario, slots, path)
+    jobs = step_machines.step_jobs(machines.settings, machines.scale, tables)
+    env = StepBindingVectorEnv(machines=machines, jobs=jobs)
+    play_esjf(env)
+    found = step_runs.normalised_edps(env.runs).sum(axis=1)
+    for table, total in zip(tables, found.tolist(), strict=True):
         opened = open_scenario(scenario, table, "esjf")
         judged = run_in_process(opened, make_policy("esjf"))["mean_normalised_edp"]
         if not math.isclose(judged, total / len(table), rel_tol=TOLERANCE):
