@@ -456,7 +456,7 @@ def test_a_session_resumes_where_it_was(tmp_path: Path, checkpoint_every: int, l
     for name, weights in whole.weights().items():
         assert torch.equal(weights, resumed.weights()[name])
     curves = [
-        [done._replace(seconds=0.0) for done in read_curve(tmp_path / name)]
+        [done._replace(seconds=0.0, environment_s=0.0) for done in read_curve(tmp_path / name)]
         for name in ("whole", "parts")
     ]
     assert repr(curves[0]) == repr(curves[1])

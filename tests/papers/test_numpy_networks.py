@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hpcosim_client import PolicyError
 from hpcosim_client.safetensors_file import read_safetensors
-from hpcosim_papers.deep_eas.agent.network import Scene, load_deep_eas, network_shapes
+from hpcosim_papers.deep_eas.agent.network import NEVER, Scene, load_deep_eas, network_shapes
 from hpcosim_papers.deep_eas.agent.network import network_of as deep_eas_of
 from hpcosim_papers.deep_eas.agent.step_jobs import DeepEas
 from hpcosim_papers.ineps.agent import policy as pairing
@@ -33,19 +33,20 @@ def shipped(paper: str) -> list[Path]:
 
 
 def scene_of(settings: DeepEas, moments: int, rng: np.random.Generator) -> Scene:
-    """Return arbitrary observations."""
+    """Return arbitrary observations; no job fits into an empty slot."""
     machines, queue = settings.machines, settings.queue
 
     def drawn(most: int, *shape: int) -> Any:
         return rng.integers(0, most + 1, shape).astype(np.int16)
 
+    watts = rng.uniform(1.0, 3.0, machines)
+    used = drawn(settings.cores, moments, machines, settings.horizon)
+    cores, waited = drawn(settings.cores, moments, queue), drawn(50, moments, queue)
+    steps = drawn(settings.horizon, moments, machines, queue)
+    rows = drawn(settings.horizon, moments, machines, queue) - np.int16(1)
     return Scene(
-        rng.uniform(1.0, 3.0, machines),
-        drawn(settings.cores, moments, machines, settings.horizon),
-        drawn(settings.cores, moments, queue),
-        drawn(50, moments, queue),
-        drawn(settings.horizon, moments, machines, queue),
-        drawn(settings.horizon, moments, machines, queue) - np.int16(1),
+        *(watts, used, cores, waited, steps),
+        np.where(cores[:, None] == 0, np.int16(NEVER), rows),
         drawn(settings.backlog, moments),
         drawn(settings.since_arrival, moments),
         rng.integers(0, 500, (moments, queue)).astype(np.int32),
@@ -55,7 +56,9 @@ def scene_of(settings: DeepEas, moments: int, rng: np.random.Generator) -> Scene
 
 
 @pytest.mark.parametrize(
-    "path", shipped("ineps"), ids=lambda path: f"{path.parent.name}-{path.stem}"
+    "path",
+    [path for path in shipped("ineps") if load_pairing(path)[1].rule is None],
+    ids=lambda path: f"{path.parent.name}-{path.stem}",
 )
 def test_pairing_logits_equal_those_of_torch(path: Path) -> None:
     """For any rows, few or many."""
@@ -76,7 +79,7 @@ def test_pairing_logits_equal_those_of_torch(path: Path) -> None:
 
 @pytest.mark.parametrize("path", shipped("deep_eas"), ids=lambda path: path.stem)
 def test_deep_eas_logits_equal_those_of_torch(path: Path) -> None:
-    """For one and several moments."""
+    """For one and several moments, where a network with masked actions may choose."""
     pytest.importorskip("torch")
     from hpcosim_papers.deep_eas.learners.networks import load_network, logits_of
 
@@ -88,7 +91,8 @@ def test_deep_eas_logits_equal_those_of_torch(path: Path) -> None:
         expected = logits_of(network, scene)
         found = deep_eas_of(about.settings, weights)(scene)
         assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE)
+        shown = scene.possible() if about.settings.masked else np.ones_like(found, dtype=bool)
+        np.testing.assert_allclose(found[shown], expected[shown], rtol=CLOSE, atol=CLOSE)
 
 
 @pytest.mark.parametrize("path", sorted((PAPERS / "power" / "models").glob("a2c*")), ids=str)
