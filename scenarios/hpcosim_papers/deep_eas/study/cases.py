@@ -115,7 +115,7 @@ EVERY_LENGTH = "every_length.safetensors"
 """The file of the agent of the form `queue`, trained on many lengths and loads: the best of its
 seeds on the sequences that choose."""
 
-LENGTH_SEEDS = (0, 1)
+LENGTH_SEEDS = (0, 1, 2, 3, 4)
 """Seeds of the trainings of the form `queue`."""
 
 BUSIEST = "lambda_0.9"
