@@ -146,16 +146,18 @@ def train_one(task: AgentTraining, folder: Path) -> list[Row]:
 
 # Evaluation.
 
-HEURISTIC, TUNED, RULE, START, AGENT, IMITATED, SEARCH, BOUND = (
+HEURISTIC, TUNED, RULE, START, AGENT, PPO, SEARCH, BOUND = (
     *("best heuristic", "best rule", "rule", "untrained", "agent"),
     *("agent of the given workload", "search", "lower bound"),
 )
+"""Policies; `PPO` is the agent that was trained on the experiment's own workload."""
+
 COMPILED = (RULE, TUNED, START, AGENT)
-"""Policies that the compiled engine plays."""
+"""Those that the compiled engine plays."""
 
 INTERPRETED: Mapping[Objective, Sequence[str]] = {
-    "energy": (HEURISTIC, IMITATED, SEARCH, BOUND),
-    "edp": (IMITATED, SEARCH),
+    "energy": (HEURISTIC, PPO, SEARCH, BOUND),
+    "edp": (PPO, SEARCH),
 }
 NO_BOUND = ("exp4_mixed",)  # too many combinations of six kinds of jobs on a node
 
@@ -185,7 +187,7 @@ BEST_RULES: Mapping[tuple[str, Objective], Rule] = {
 }
 """The best of the 36 rules on the 20 validation workloads of each experiment."""
 
-COLUMNS = (*("experiment", "objective", "number", "load", "resampled", "policy", "seed", "value"),)
+COLUMNS = ("experiment", "objective", "number", "load", "resampled", "policy", "seed", "value")
 """Columns of `results.csv`; `seed` is that of the training, empty for other policies."""
 
 
@@ -289,10 +291,10 @@ def _interpreted(task: Evaluation, library: Library, jobs: JobTable) -> float:
     """Return the objective of a run that the compiled engine does not have."""
     if task.policy == BOUND:
         return lower_bound(Instance(library.first, jobs), task.objective)
-    imitated = papers_folder() / "ineps" / f"pairing-{task.kind.partition('_')[0]}"
+    trained = papers_folder() / "ineps" / f"pairing-{task.kind.partition('_')[0]}"
     names = {
         HEURISTIC: BEST_HEURISTICS[task.kind],
-        IMITATED: f"pairing:{imitated / task.objective}.safetensors",
+        PPO: f"pairing:{trained / task.objective}.safetensors",
         SEARCH: f"pairing-search-{task.objective}",
     }
     name = names[task.policy]
@@ -304,7 +306,7 @@ PAIRS = (
     (AGENT, RULE),
     (START, RULE),
     (TUNED, RULE),
-    (IMITATED, RULE),
+    (PPO, RULE),
     (SEARCH, RULE),
     (HEURISTIC, RULE),
     (BOUND, RULE),
