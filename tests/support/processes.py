@@ -213,7 +213,8 @@ class Server:
 
     def _read(self) -> None:
         assert self.process.stderr is not None
-        self.lines.extend(self.process.stderr)
+        with suppress(ValueError):  # `Processes.end` has closed it
+            self.lines.extend(self.process.stderr)
 
     def log(self, event: str) -> list[dict[str, Any]]:
         """Return the log entries of an event so far."""
