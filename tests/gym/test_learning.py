@@ -334,14 +334,19 @@ def test_an_update_ends_early_where_probabilities_fell_too_far() -> None:
     assert moved[0] > moved[1] > 0.5
 
 
-def test_many_decisions_have_the_gradient_of_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Splitting a minibatch into several forward passes gives the same weights."""
+@pytest.mark.parametrize("skim", [1, 8])
+def test_many_decisions_have_the_gradient_of_all_at_once(
+    skim: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Splitting a minibatch into several forward passes gives the same weights, also with skim."""
     weights = []
     for at_a_time in (1024, 7):
         monkeypatch.setattr("hpcosim_gym.learning.update.MAX_FORWARD_BATCH", at_a_time)
-        settings = TrainingSettings(minibatch=None, epochs=2)
+        settings = TrainingSettings(minibatch=None, epochs=2, skim=skim)
         agent = lamp_agent(settings)
-        learn(agent, lamp_rollout(agent, [8] * 4), settings, np.random.default_rng(0), 1.0)
+        rollout = lamp_rollout(agent, [8] * 8)
+        rollout.log_probabilities[:24] = np.log(0.995)  # almost certain, beside uncertain ones
+        learn(agent, rollout, settings, np.random.default_rng(0), 1.0)
         weights.append(agent.actor.weight.detach().clone())
     assert torch.allclose(*weights, atol=1e-6)
 

@@ -261,6 +261,8 @@ def _step(
     sums, kl = np.zeros(3), 0.0
     for some in torch.split(rows, MAX_FORWARD_BATCH):
         share = len(some) / len(rows)
+        if weights is not None:
+            share = float(weights[some].sum() / weights[rows].sum())
         observations = rollout.observations.take(some)
         before = rollout.log_probabilities[some]
         evaluation = agent.evaluate(observations, rollout.actions[some])
