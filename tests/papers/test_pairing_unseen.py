@@ -8,6 +8,7 @@ import pytest
 pytest.importorskip("torch", reason="the extra rl is not installed")
 
 from hpcosim_experiments.statistics.rows import read_rows
+from hpcosim_papers.ineps.agent.policy import load_pairing
 from hpcosim_papers.ineps.agent.settings import Objective
 from hpcosim_papers.ineps.study.unseen import (
     AGENT,
@@ -24,7 +25,6 @@ from hpcosim_papers.ineps.study.unseen import (
     summary,
     unseen,
 )
-from hpcosim_papers.studies.agents import TABLE
 from hpcosim_papers.studies.study import papers_folder, scenario_path
 from hpcosim_scenarios.running.in_process import run_in_process
 from hpcosim_scenarios.running.library import Library, open_scenario
@@ -80,14 +80,8 @@ def test_differences_are_means_of_relative_differences() -> None:
 def test_a_shipped_agent_plays_as_in_the_table(objective: Objective) -> None:
     """The scheduler of the file has the value that the compiled engine found, as `results.csv`."""
     name = f"pairing:{SHIPPED / model_name('exp2', objective)}.safetensors"
-    seed = min(
-        (
-            row
-            for row in read_rows(SHIPPED / TABLE)
-            if row["experiment"] == "exp2" and row["objective"] == objective
-        ),
-        key=lambda row: row["validation"],
-    )["seed"]
+    _, about = load_pairing(SHIPPED / f"{model_name('exp2', objective)}.safetensors")
+    seed = about.training["seed"]
     expected = {
         row["number"]: row["value"]
         for row in read_rows(SHIPPED / "results.csv")

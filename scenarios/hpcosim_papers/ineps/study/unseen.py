@@ -16,8 +16,8 @@ import numpy as np
 from hpcosim_client.job import Floats
 from hpcosim_experiments.report.markup import document, table
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, Estimate, estimate, mean
-from hpcosim_experiments.statistics.rows import Row, Rows, read_rows, where, write_rows
-from hpcosim_papers.ineps.agent.policy import BEST, Rule
+from hpcosim_experiments.statistics.rows import Row, Rows, where, write_rows
+from hpcosim_papers.ineps.agent.policy import BEST, Rule, load_pairing
 from hpcosim_papers.ineps.agent.settings import Objective
 from hpcosim_papers.ineps.environments.pairing_task import PairingTask
 from hpcosim_papers.ineps.learners.corrections import (
@@ -32,7 +32,8 @@ from hpcosim_papers.ineps.learners.corrections import (
     uncorrected,
     variant,
 )
-from hpcosim_papers.studies.agents import TABLE, in_parallel, train_all
+from hpcosim_papers.ineps.study.pairing import validation_of
+from hpcosim_papers.studies.agents import in_parallel, keep_best, train_all
 from hpcosim_papers.studies.study import Request, papers_folder, scenario_path
 from hpcosim_scenarios.planning.instance import Instance
 from hpcosim_scenarios.planning.lower_bound import lower_bound
@@ -209,10 +210,8 @@ def reproduce(request: Request) -> None:
     if request.train:
         agents = _train(request)
     else:
-        trained = read_rows(shipped / TABLE)
         agents = {
-            cell: {_best_seed(trained, *cell): shipped / f"{model_name(*cell)}.safetensors"}
-            for cell in TRAININGS
+            cell: _shipped(shipped / f"{model_name(*cell)}.safetensors") for cell in TRAININGS
         }
     tasks = [
         Evaluation(kind, objective, policy, agents.get((kind, objective), {}))
@@ -232,22 +231,21 @@ def _train(request: Request) -> dict[tuple[str, Objective], dict[int, Path]]:
     """Train all agents, and copy the best of each cell; return all of them."""
     out = request.out
     tasks = [AgentTraining(*cell, seed) for cell in TRAININGS for seed in TRAINED_SEEDS]
-    trained = train_all(
-        tasks, out, train_one, TRAINED_COLUMNS, workers=request.workers, title=request.name
-    )
+    train_all(tasks, out, train_one, TRAINED_COLUMNS, workers=request.workers, title=request.name)
     agents = {
         cell: {seed: out / AgentTraining(*cell, seed).name / ACTOR for seed in TRAINED_SEEDS}
         for cell in TRAININGS
     }
     for cell, models in agents.items():
-        kept = models[_best_seed(trained, *cell)].read_bytes()
-        (out / f"{model_name(*cell)}.safetensors").write_bytes(kept)
+        folders = [path.parent for path in models.values()]
+        keep_best(folders, ACTOR, out / f"{model_name(*cell)}.safetensors", validation_of)
     return agents
 
 
-def _best_seed(trained: Rows, kind: str, objective: Objective) -> int:
-    rows = where(trained, experiment=kind, objective=objective)
-    return int(min(rows, key=lambda row: (row["validation"], row["seed"]))["seed"])
+def _shipped(path: Path) -> dict[int, Path]:
+    """Return an agent by the seed of its training."""
+    _, about = load_pairing(path)
+    return {int(about.training["seed"]): path}
 
 
 def evaluate(task: Evaluation) -> list[Row]:
