@@ -54,13 +54,13 @@ def invoke(*arguments: str | Path) -> CommandResult:
     return CommandResult(result.exit_code, result.stdout, result.stderr)
 
 
-def command(*arguments: str | Path, **options: Any) -> CommandResult:
+def command(*arguments: str | Path, timeout_s: float = SOON_S, **options: Any) -> CommandResult:
     """Run the command in a new process."""
     process = subprocess.run(
         [*HPCOSIM, *map(str, arguments)],
         capture_output=True,
         text=True,
-        timeout=SOON_S,
+        timeout=timeout_s,
         check=False,
         **options,
     )
