@@ -84,6 +84,18 @@ def test_a_recipe_changes_the_settings_of_its_preset(tmp_path: Path) -> None:
     assert (recipe.seeds, recipe.inputs.scenarios) == ((4, 2), (EXPERIMENT_1,))
 
 
+def test_a_file_that_a_setting_names_is_relative_to_the_recipe(tmp_path: Path) -> None:
+    """As a scenario, also if an option names it; an absolute path stays."""
+    scenario = SCENARIOS / "papers" / "deep_eas" / "lambda_0.9.yaml"
+    path = write_recipe(
+        tmp_path, "deep-eas", scenario, environment={"start": "first/a.safetensors"}
+    )
+    assert load_recipe(path).settings.start == str(tmp_path / "first" / "a.safetensors")
+    for given, start in (("b", tmp_path / "b"), ("/c", "/c")):
+        assert load_recipe(path, {"environment.start": given}).settings.start == str(start)
+    assert load_recipe(path, {"environment.start": None}).settings.start is None
+
+
 @pytest.mark.parametrize(
     ("sections", "message"),
     [

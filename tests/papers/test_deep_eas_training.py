@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hpcosim_client import View
 from hpcosim_client.errors import PolicyError
 from hpcosim_experiments.executors import Local, parallel_map
+from hpcosim_gym.errors import CheckpointError
 from hpcosim_gym.learning.curve import read_curve
 from hpcosim_gym.learning.networks import arrays_of
 from hpcosim_gym.learning.rollout import Rollout, collect
@@ -377,6 +378,34 @@ def test_a_training_begins_with_a_network(tmp_path: Path) -> None:
     queue = dataclasses.replace(again, settings=FORMS["queue"].settings)
     with pytest.raises(PolicyError, match="observation pairs"):
         train_deep_eas(SCENARIO, tmp_path / "queue", queue, overrides=SHORT)
+
+
+@pytest.mark.filterwarnings("default:.*training is complete")
+def test_a_resumed_training_has_the_network_it_began_with(tmp_path: Path) -> None:
+    """The file may move; another network in it is an error."""
+    training = dataclasses.replace(FORMS["pairs"], **QUICK | {"iterations": 0})
+    one, other = (
+        train_deep_eas(
+            SCENARIO,
+            tmp_path / str(seed),
+            dataclasses.replace(training, seed=seed),
+            overrides=SHORT,
+        )
+        for seed in (8, 9)
+    )
+
+    def begun_with(start: Path, *, resume: bool) -> Path:
+        settings = dataclasses.replace(training, start=str(start))
+        out = tmp_path / "begun"
+        return train_deep_eas(SCENARIO, out, settings, overrides=SHORT, resume=resume)
+
+    begun = begun_with(one, resume=False).read_bytes()
+    moved = one.rename(tmp_path / one.name)
+    assert begun_with(moved, resume=True).read_bytes() == begun
+    with pytest.raises(
+        CheckpointError, match=r"has start deep-eas.safetensors with SHA-256 .*, the"
+    ):
+        begun_with(other, resume=True)
 
 
 def test_a_training_draws_sequences_of_all_lengths() -> None:

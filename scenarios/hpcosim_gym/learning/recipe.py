@@ -205,7 +205,7 @@ def _recipe(tree: Any, path: Path, overrides: Mapping[str, Any]) -> Recipe:
         trainer,
         trained,
         _inputs(train.environment, path.parent),
-        _with(settings, train),
+        _with(settings, train, dict.fromkeys(trainer.files, path.parent)),
         _seeds(train.seeds),
         train.evaluation,
         train.search,
@@ -259,8 +259,12 @@ def _converted(tree: Any, kind: Any, kinds: Sequence[type[Struct]]) -> Any:
         raise scenario_error(error, tree, kinds) from None
 
 
-def _with(settings: Any, train: Any) -> Any:
-    """Return settings with the values of a recipe."""
+def _with(settings: Any, train: Any, folders: Mapping[str, Path]) -> Any:
+    """Return settings with the values of a recipe.
+
+    Args:
+        folders: folders of the settings that are a path relative to one, by name.
+    """
     known = settings_of(type(settings))
     for place in ("environment", "algorithm", "budget"):
         section = getattr(train, place)
@@ -268,6 +272,8 @@ def _with(settings: Any, train: Any) -> Any:
             value = getattr(section, name)
             if name not in known or value is UNSET:
                 continue
+            if name in folders and value is not None:
+                value = str(folders[name] / value)
             try:
                 settings = _replaced(settings, known[name].path, value)
             except ValueError as error:

@@ -112,7 +112,7 @@ def description(settings: Any, **more: Any) -> str:
 
     Args:
         settings: the settings; `EXECUTION_SETTINGS` are left out.
-        **more: additional inputs.
+        **more: additional inputs, or in place of settings of the same name.
     """
     return json.dumps(flat_settings(settings) | msgspec.to_builtins(more), sort_keys=True)
 

@@ -61,6 +61,8 @@ class Trainer(NamedTuple):
         train: trains with `Inputs` into a folder with settings, and returns the file of the result.
             It takes the arguments `resume`, bool, and `report`, a `Report`.
         use: returns the values to set in a scenario, by dotted path, so that it uses a file.
+        files: names of the settings that name an input file; a path is relative to the folder of
+            the recipe.
         several: whether it learns from several scenarios.
         validates: whether it can validate on another scenario.
     """
@@ -72,6 +74,7 @@ class Trainer(NamedTuple):
     budget: tuple[str, ...]
     train: Callable[..., Path]
     use: Callable[[Path], Mapping[str, Any]]
+    files: tuple[str, ...] = ()
     several: bool = False
     validates: bool = False
 

@@ -42,4 +42,5 @@ DEEP_EAS = Trainer(
     ),
     train=_train,
     use=lambda file: {"scheduler.name": f"deep-eas:{file}"},
+    files=("start",),
 )

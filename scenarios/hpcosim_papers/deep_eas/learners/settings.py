@@ -27,7 +27,7 @@ class DeepEasTraining(TrainingSettings):
         validation_sequences: number of sequences that rate the networks, the same for a seed.
         together: number of sequences in a task of a worker.
         start: file of a network with the same observation, whose weights the actor begins with;
-            None: random ones.
+            a recipe names it relative to its folder; None: random ones.
     """
 
     settings: DeepEas = PAIRS_SETTINGS

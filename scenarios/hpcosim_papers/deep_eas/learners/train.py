@@ -48,6 +48,7 @@ from hpcosim_papers.deep_eas.learners.networks import (
 )
 from hpcosim_papers.deep_eas.learners.settings import DeepEasTraining
 from hpcosim_scenarios.errors import ScenarioError, ScenariosError
+from hpcosim_scenarios.model.logs import sha256_of
 from hpcosim_scenarios.model.scenario import Scalar, Scenario
 from hpcosim_scenarios.model.workload import Bernoulli
 from hpcosim_scenarios.running.in_process import run_in_process
@@ -126,14 +127,16 @@ class DeepEasLearner(Learner):
         pool = self._sequences(training.pool, POOL, 0)
         self._pool = self._in_steps(pool) if pool else None
         self.agent = new_agent(training, len(machines.watts))
+        self._is_compiled = is_compiled(training)
+        more: dict[str, object] = {"compiled": True} if self._is_compiled else {}
         if training.start is not None:
-            network, about = load_network(Path(training.start))
+            start = Path(training.start)
+            network, about = load_network(start)
             if about.settings.sees != training.settings.sees:
                 sees = about.settings.sees
                 raise PolicyError(f"{training.start}: a network for the observation {sees}")
             self.agent.actor.load_state_dict(network.state_dict())
-        self._is_compiled = is_compiled(training)
-        more = {"compiled": True} if self._is_compiled else {}
+            more["start"] = f"{start.name} with SHA-256 {sha256_of(start)}"
         self.description = description(
             training,
             model=model,
