@@ -38,17 +38,19 @@ def test_a_case_of_a_shipped_table_is_replayed(network: Path, tmp_path: Path) ->
     table = read_evaluation(network)
     assert table is not None
     path = shipped_recipes()[table.recipe]
-    asked = load_recipe(path).evaluation
+    asked = load_recipe(path, table.changes).evaluation
     assert asked is not None
     case = next(case for case in table.cases if case.load == 1.0 and case.size == 1.0)
     named = asked.scenarios if isinstance(asked.scenarios, dict) else {}
-    whole = next(name for name in asked.scenarios if Path(name).stem == case.scenario)
+    labels = {name if named else Path(name).stem: name for name in asked.scenarios}
+    whole = labels[case.scenario]
     scenarios = {case.scenario: named[whole]} if named else [whole]
     _skip_without_log(path.parent, named[whole]["scenario"] if named else whole)
     rules = asked.rules if isinstance(asked.rules, dict) else {}
     changed = load_recipe(
         path,
         {
+            **table.changes,
             "evaluation.scenarios": scenarios,
             "evaluation.loads": [1.0],
             "evaluation.sizes": [1.0],

@@ -76,6 +76,7 @@ def evaluate(
     return {
         label: EvaluationTable(
             recipe=recipe.name,
+            changes=dict(recipe.overrides),
             metric=_named(asked.metric),
             cases=[
                 _case(cluster, load, asked, label, trained, values)
@@ -124,7 +125,7 @@ def _clusters(recipe: Recipe, asked: Evaluation) -> list[_Cluster]:
             raise RecipeError("expected the key scenario", field=f'{field}["{label}"]')
         file = scenario_in(folder, name, f'{field}["{label}"]')
         own = {path: value for path, value in values.items() if path != "scenario"}
-        groups = load_scenario(file, own).platform.nodes
+        groups = load_scenario(file, {**asked.set, **own}).platform.nodes
         trained = not own and file.resolve() in {each.resolve() for each in recipe.inputs.scenarios}
         for size in asked.sizes:
             counts = {
@@ -154,6 +155,7 @@ def _experiment(
         axes["window"] = {"path": "workload.jobs", "values": [list(each) for each in asked.windows]}
     return {
         "name": f"{recipe.name}-evaluation",
+        "set": asked.set,
         "axes": axes,
         "report": {"metrics": list(_weights(asked.metric))},
     }

@@ -42,6 +42,7 @@ class Evaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         sizes: factors on the number of nodes of each group, rounded up.
         windows: numbers of the first job of a window of each scenario and of the one after its
             last; empty: all jobs.
+        set: values to set in all runs, such as `{workload.synthetic.sequences: 20}`.
         beside: values to set with the network, such as `{scheduler.power.wait_price_w: 500}`.
     """
 
@@ -51,6 +52,7 @@ class Evaluation(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     loads: Annotated[tuple[Positive, ...], AtLeastOne] = (0.5, 0.8, 1.0, 1.2)
     sizes: Annotated[tuple[Positive, ...], AtLeastOne] = (0.5, 1.0, 2.0)
     windows: list[tuple[int, int]] = []
+    set: dict[str, Any] = {}
     beside: dict[str, Any] = {}
 
 

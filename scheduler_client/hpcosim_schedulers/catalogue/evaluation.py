@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -68,11 +69,13 @@ class EvaluationTable(Struct, frozen=True, kw_only=True):
         recipe: name of the recipe that says what was evaluated.
         metric: the metric that is compared.
         cases: the results.
+        changes: values that replaced those of the recipe, by dotted path.
     """
 
     recipe: str
     metric: str
     cases: list[Case]
+    changes: dict[str, Any] = {}
 
 
 def table_of(model: Path) -> Path:
