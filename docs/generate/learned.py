@@ -54,19 +54,26 @@ def _mean(cases: Sequence[Case]) -> str:
 
 
 def details() -> str:
-    """Return the cases of each network."""
+    """Return the differences of each network to the best rules, by scenario and size."""
     return "\n\n".join("\n".join(_details(*each)) for each in networks())
 
 
 def _details(name: str, table: EvaluationTable) -> Iterator[str]:
+    sizes = sorted({case.size for case in table.cases})
     yield f'??? note "{name}"'
     yield ""
-    yield f"    | Scenario | Nodes | Load | Network | Best rule | Its {table.metric} | Difference |"
-    yield "    |---|---|---|---|---|---|---|"
-    for case in table.cases:
-        scenario = f"{case.scenario} (trained on)" if case.trained else case.scenario
-        cells = [
-            *(scenario, f"x {case.size:g}", f"{case.load:g}", f"{case.network:.5g}"),
-            *(case.rule, f"{case.rule_value:.5g}", f"{case.difference:+.1%}"),
-        ]
-        yield f"    | {' | '.join(cells)} |"
+    yield f"    | Scenario | {' | '.join(f'x {size:g}' for size in sizes)} |"
+    yield f"    |---{'|---' * len(sizes)}|"
+    for scenario in dict.fromkeys(case.scenario for case in table.cases):
+        of = [case for case in table.cases if case.scenario == scenario]
+        label = f"{scenario} (trained on)" if of[0].trained else scenario
+        cells = [_range([case for case in of if case.size == size]) for size in sizes]
+        yield f"    | {' | '.join([label, *cells])} |"
+
+
+def _range(cases: Sequence[Case]) -> str:
+    """Return the mean difference to the best rule of each case, and the least and the most."""
+    if len(cases) == 1:
+        return _mean(cases)
+    differences = [case.difference for case in cases]
+    return f"{_mean(cases)} ({min(differences):+.1%} to {max(differences):+.1%})"

@@ -276,6 +276,7 @@ def test_an_evaluation_compares_networks_with_rules(tmp_path: Path) -> None:
 def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
     """The table is beside it and names the changes of the recipe; `set` holds in all runs.
 
+    Another network in the same folder uses the stored runs of the rules.
     A recipe without evaluation and a missing file are errors.
     """
     model = tmp_path / "energy.safetensors"
@@ -290,10 +291,8 @@ def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
     }
     recipe = write_recipe(tmp_path, "pairing", EXPERIMENT_1, evaluation=evaluation)
     assert "no such file" in invoke("train", recipe, "--network", tmp_path / "none").error
-    done = invoke(
-        *("train", recipe, "--network", model, "--out", tmp_path / "out", "-j", "1"),
-        *("--set", "evaluation.loads=[0.5]"),
-    )
+    options = ("--set", "evaluation.loads=[0.5]", "--out", tmp_path / "out", "-j", "1")
+    done = invoke("train", recipe, "--network", model, *options)
     assert done.status == 0, done.err
     table = read_evaluation(model)
     assert table is not None
@@ -302,6 +301,10 @@ def test_a_network_is_evaluated_without_a_training(tmp_path: Path) -> None:
         {"evaluation.loads": [0.5]},
     )
     assert [case.network <= case.rule_value < 1000.0 for case in table.cases] == [True]
+    other = tmp_path / "edp.safetensors"
+    shutil.copy(SCENARIOS / "papers" / "ineps" / "pairing-exp1" / "edp.safetensors", other)
+    done = invoke("train", recipe, "--network", other, *options)
+    assert "1 stored result" in done.err  # of the rule
     bare = write_recipe(tmp_path, "pairing", EXPERIMENT_1)
     assert "has no evaluation" in invoke("train", bare, "--network", model).error
 
@@ -319,9 +322,11 @@ def case(network: float, **values: object) -> Case:
 
 
 def test_a_network_that_is_worse_than_a_rule_is_warned_of(tmp_path: Path) -> None:
-    """The worst cases and their number; no warning where it is as good, or without a table."""
+    """The worst cases and their number; no warning where it is as good; one without a table."""
     model = tmp_path / "agent.safetensors"
     assert evaluation_warning(model) == ""
+    model.touch()
+    assert "has no table agent.evaluation.json" in evaluation_warning(model)
     file = tmp_path / "agent.evaluation.json"
 
     def write(*cases: Case) -> None:

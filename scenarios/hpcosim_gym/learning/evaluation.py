@@ -63,9 +63,7 @@ def evaluate(
     path = out / EXPERIMENT
     clusters = _clusters(recipe, asked)
     path.write_text(json.dumps(_experiment(recipe, asked, networks, clusters), indent=1))
-    done = run_experiment(
-        path, out=out / "results", executor=executor, table_format="csv", force=True, say=say
-    )
+    done = run_experiment(path, out=out / "results", executor=executor, table_format="csv", say=say)
     if failed := done.failed:
         first = done.results[failed[0].key].error
         raise EvaluationError(
@@ -89,9 +87,10 @@ def evaluate(
 
 
 def write_evaluation(table: EvaluationTable, network: Path) -> None:
-    """Write the table of an evaluation beside a network."""
-    text = msgspec.json.format(msgspec.json.encode(table), indent=1)
-    table_of(network).write_bytes(text + b"\n")
+    """Write the table of an evaluation beside a network, a case in each line."""
+    head = msgspec.json.encode(msgspec.structs.replace(table, cases=[])).removesuffix(b"]}")
+    cases = b",\n".join(map(msgspec.json.encode, table.cases))
+    table_of(network).write_bytes(b"%b\n%b\n]}\n" % (head, cases))
 
 
 class _Cluster(msgspec.Struct, frozen=True):

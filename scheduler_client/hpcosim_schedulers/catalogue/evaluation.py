@@ -19,7 +19,7 @@ TOLERANCE = 0.01
 MOST_SHOWN = 3
 
 
-class Case(Struct, frozen=True, kw_only=True):
+class Case(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The results on one cluster at one load. Values are means over windows; less is better.
 
     Attributes:
@@ -62,20 +62,20 @@ class Case(Struct, frozen=True, kw_only=True):
         return f"{self.scenario}{size} at load {self.load:g}"
 
 
-class EvaluationTable(Struct, frozen=True, kw_only=True):
+class EvaluationTable(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The results of an evaluation.
 
     Attributes:
         recipe: name of the recipe that says what was evaluated.
         metric: the metric that is compared.
-        cases: the results.
         changes: values that replaced those of the recipe, by dotted path.
+        cases: the results.
     """
 
     recipe: str
     metric: str
-    cases: list[Case]
     changes: dict[str, Any] = {}
+    cases: list[Case]
 
 
 def table_of(model: Path) -> Path:
@@ -103,12 +103,19 @@ def read_evaluation(model: Path) -> EvaluationTable | None:
 def evaluation_warning(model: Path) -> str:
     """Return where a network is worse than a rule, by the table beside it; empty: nowhere.
 
+    Without a table the warning is that this is unknown. A network that does not exist has none.
+
     Raises:
         PolicyError: the table cannot be read.
     """
     table = read_evaluation(model)
-    if table is None:
+    if table is None and not model.is_file():
         return ""
+    if table is None:
+        return (
+            f"{model.name} has no table {table_of(model).name}, so it is unknown where rules are "
+            f"better; `hpcosim train RECIPE --network {model.name}` makes it"
+        )
     worse = sorted(
         (case for case in table.cases if case.difference > TOLERANCE),
         key=lambda case: -case.difference,
