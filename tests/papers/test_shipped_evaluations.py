@@ -22,14 +22,9 @@ TABLES = sorted(SCENARIOS.rglob(f"*{SUFFIX}"))
 NETWORKS = [path.with_name(path.name.removesuffix(SUFFIX) + ".safetensors") for path in TABLES]
 
 
-WITHOUT_TABLE = {"adaptive-400-2", "adaptive-400-3"}
-"""Networks that are not evaluated; `hpcosim schedule` says so."""
-
-
 def test_networks_have_tables() -> None:
     """All that are shipped; each table is of a shipped recipe."""
-    shipped = set(SCENARIOS.rglob("*.safetensors"))
-    assert {path.stem for path in shipped - set(NETWORKS)} == WITHOUT_TABLE
+    assert set(SCENARIOS.rglob("*.safetensors")) == set(NETWORKS)
     recipes = {table.recipe for path in NETWORKS if (table := read_evaluation(path)) is not None}
     assert recipes <= set(shipped_recipes())
 
