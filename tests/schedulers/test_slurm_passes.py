@@ -18,7 +18,13 @@ from hpcosim_schedulers.slurm.future import mask_of, set_of, set_of_mask
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
-from hpcosim_schedulers.slurm.timers import BackfillTimer, LimitTimer, MainTimer, SiteClock
+from hpcosim_schedulers.slurm.timers import (
+    BackfillTimer,
+    LimitTimer,
+    MainTimer,
+    NodePings,
+    SiteClock,
+)
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_sim.engine.site_events import NodeChange, SiteEvents
 from hpcosim_sim.record.recording import STATES
@@ -146,7 +152,8 @@ def test_main_scheduler_covers_the_whole_queue_each_minute() -> None:
 
 def test_backfill_scheduler_sleeps_between_passes_and_looks_each_second_when_idle() -> None:
     """A change wakes the backfill scheduler at its next look, at the earliest after a sleep."""
-    timer = BackfillTimer(site_clock(), parse_site({}).scheduler)
+    clock = site_clock()
+    timer = BackfillTimer(clock, parse_site({}).scheduler, NodePings(clock, 0.0, 1))
     timer.skip_to(40.2, 0)
     timer.changed(40.2)
     assert timer.next_s() == 60.83
@@ -154,6 +161,37 @@ def test_backfill_scheduler_sleeps_between_passes_and_looks_each_second_when_idl
     timer.skip_to(100.1, 0)
     timer.changed(100.1)
     assert math.isclose(timer.next_s(), 100.83)
+
+
+def test_idle_nodes_are_pinged_in_every_second_round() -> None:
+    """Nodes that have responded within a third of SlurmdTimeout are left out, as observed."""
+    clock = SiteClock(parse_site({"scheduler": {"loop_begin_s": 0.11, "loop_s": 1.003}}))
+    pings, answered = NodePings(clock, 300.0, 10), []
+    while pings.next_s < 600.0:
+        at_s = pings.next_s
+        if pings.answer():
+            answered.append(int(at_s))
+    assert answered == [104, 304, 504]
+
+
+def test_node_that_responds_otherwise_is_not_pinged() -> None:
+    """A node whose job ended within a third of SlurmdTimeout is left out of a round."""
+    clock = site_clock()
+    pings = NodePings(clock, 300.0, 2)
+    pings.responded(np.array([0]), 50.0)
+    assert [pings.answer() for _ in range(4)] == [False, True, True, True]
+    pings = NodePings(clock, 300.0, 2)
+    pings.responded(np.array([0, 1]), 50.0)
+    assert [pings.answer() for _ in range(4)] == [False, False, True, False]
+
+
+def test_answer_to_a_ping_wakes_the_idle_backfill_scheduler() -> None:
+    """After its first pass an idle backfill scheduler looks each second until nodes answer."""
+    clock = site_clock()
+    timer = BackfillTimer(clock, parse_site({}).scheduler, NodePings(clock, 300.0, 1))
+    timer.skip_to(130.0, 0)
+    timer.changed(130.0)
+    assert timer.next_s() == pytest.approx(105.83 + 30.0)
 
 
 def test_time_limits_are_checked_each_half_minute() -> None:

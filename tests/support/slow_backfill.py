@@ -23,6 +23,7 @@ from hpcosim_schedulers.slurm.future import (
     Found,
     Future,
     NodeSet,
+    RunningEnd,
     set_of,
 )
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes, usable_cores
@@ -86,18 +87,28 @@ def _alone(
     if found is not None:
         yield now, found
         return
-    window = FIRST_WINDOW_S
-    ends = [each for each in free.ends if each.nodes & nodes]
-    while ends:
-        group = [each for each in ends if each.end <= ends[0].end + window]
-        group = group[: MOST_TOGETHER + 1]
-        for each in group:
+    window, barrier, left = FIRST_WINDOW_S, 0, list(free.ends)
+    while left:
+        group: list[RunningEnd] = []
+        while left:
+            each = left.pop(0)
+            if not each.nodes & nodes:
+                continue
+            barrier = barrier or each.end + FIRST_WINDOW_S - each.end % FIRST_WINDOW_S
+            group.append(each)
             amounts = amounts.copy()
             amounts[each.allocation.nodes] += each.allocation.cores_per_node
             if each.allocation.held is not None:
                 amounts[each.allocation.held.slots] += each.allocation.held.amounts
-        ends = ends[len(group) :]
+            if left and (left[0].end > barrier + window or len(group) > MOST_TOGETHER):
+                break
+        if not group:
+            return
+        if left and left[0].end <= barrier + window:
+            continue  # too many to be tested together
         window *= 2
+        while left and left[0].end > barrier + window:
+            window *= 2
         found = _find(candidate, nodes, amounts, slots, order)
         if found is not None:
             end = group[-1].end

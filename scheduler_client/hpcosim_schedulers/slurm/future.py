@@ -213,11 +213,11 @@ def _chosen(placing: Placing, cores: Ints, order: NodeOrder, count: int) -> Ints
 
 
 FIRST_WINDOW_S = 30
-"""Running jobs whose ends are this close are taken away together; doubled each time (`_will_run_
-test` of select/cons_tres). It is the time within which planned starts are imprecise."""
+"""Running jobs are taken away together that end up to so long after a multiple of it, the next one
+after the first end; doubled for each group. Planned starts are imprecise by this time."""
 
-MOST_TOGETHER = 200
-"""Maximum number of running jobs that are taken away together."""
+MOST_TOGETHER = 201
+"""Number of running jobs that are taken away together; of more, the next ones follow untested."""
 
 
 class RunningEnd(Struct, frozen=True, eq=False, gc=False):
@@ -225,9 +225,11 @@ class RunningEnd(Struct, frozen=True, eq=False, gc=False):
 
     Attributes:
         end: end by the time limit, seconds of the site's clock.
+        number: the number of the job. Of jobs with one end, the first submitted ends first.
     """
 
     end: int
+    number: int
     nodes: NodeSet
     allocation: Allocation
 
@@ -264,7 +266,7 @@ class Future:
     def ends(self) -> list[RunningEnd]:
         """The running jobs in the order of their ends."""
         if self._ends is None:
-            self._ends = sorted(self._running, key=_end)
+            self._ends = sorted(self._running, key=_end_and_number)
         return self._ends
 
     @cached_property
@@ -406,36 +408,33 @@ class Future:
             return None
         if not counts_only and not self.fits(candidate, nodes, len(ends)):
             return None
-        window, at = FIRST_WINDOW_S, 0
-        while at < len(ends):
-            at, last = self._next_group(nodes, at, window)
-            if last is None:
-                return None
-            window *= 2
+        for end, at in self._groups(nodes):
             if at >= needed and (counts_only or self.fits(candidate, nodes, at)):
-                start = last.end if last.end > now else max(last.end + kill_wait, now + 1)
-                return start, at
+                return (end if end > now else max(end + kill_wait, now + 1)), at
         return None
 
-    def _next_group(self, nodes: NodeSet, at: int, window: int) -> tuple[int, RunningEnd | None]:
-        """Return the number of ended jobs after the next group, and its last job on the nodes."""
-        ends = self.ends
-        first = last = None
-        removed = 0
-        while at < len(ends):
-            each = ends[at]
-            at += 1
+    def _groups(self, nodes: NodeSet) -> Iterator[tuple[int, int]]:
+        """Yield the last end of each group of jobs on some nodes, and the number of ended jobs.
+
+        A job on other nodes is passed without a look at its end, so that the one after it belongs
+        to the group, whenever it ends.
+        """
+        ends, last, latest, window, removed = self.ends, 0, 0, FIRST_WINDOW_S, 0
+        for at, each in enumerate(ends, 1):
             if not each.nodes & nodes:
                 continue
-            first = first or each
-            last = each
-            removed += 1
-            following = ends[at] if at < len(ends) else None
-            if removed > MOST_TOGETHER or (
-                following is not None and following.end > first.end + window
-            ):
-                break
-        return at, last
+            if not latest:
+                latest = (each.end // FIRST_WINDOW_S + 1) * FIRST_WINDOW_S
+            last, removed = each.end, removed + 1
+            if at < len(ends) and ends[at].end > latest + window:
+                yield last, at
+                window, removed = 2 * window, 0
+                while ends[at].end > latest + window:
+                    window *= 2
+            elif removed > MOST_TOGETHER:
+                removed = 0
+        if removed:
+            yield last, len(ends)
 
     def fits(self, candidate: Candidate, nodes: NodeSet, ended: int = 0) -> bool:
         """Return whether `find` finds nodes."""
@@ -497,6 +496,10 @@ def _one_each(choice: NodeChoice, nodes: NodeSet, count: int) -> Found:
 
 def _end(running: RunningEnd) -> int:
     return running.end
+
+
+def _end_and_number(running: RunningEnd) -> tuple[int, int]:
+    return running.end, running.number
 
 
 def add(amounts: Ints, allocation: Allocation, sign: int) -> None:

@@ -67,9 +67,6 @@ class SwitchWaits:
 
 # Nodes that an administrator resumed, which jobs get only after they have responded.
 
-PING_S = 0.004
-"""Time from the begin of the iteration to the response of the node, s; measured."""
-
 
 class NodeResponses:
     """The nodes that are unavailable because they failed, are drained, or have yet to respond."""
@@ -86,7 +83,7 @@ class NodeResponses:
         if out == self._out and not self._responses_s:
             return False
         resumed = set(self._out).difference(out)
-        responds_s = self._clock.tick_from(now_s) + PING_S
+        responds_s = self._clock.tick_from(now_s) + timers.PING_S
         due_s = self._responses_s | dict.fromkeys(resumed, responds_s)
         waited = {node: at_s for node, at_s in due_s.items() if at_s > now_s + timers.ROUNDING_S}
         changed = out != self._out or len(waited) < len(due_s)
@@ -271,7 +268,9 @@ class SlurmPolicy:
         site, parameters = self._site, self._site.scheduler
         self._clock = timers.SiteClock(site)
         self._main = timers.MainTimer(self._clock, parameters)
-        self._backfill = timers.BackfillTimer(self._clock, parameters)
+        count = view.nodes.slots.nodes
+        self._pings = timers.NodePings(self._clock, site.slurmd_timeout_s, count)
+        self._backfill = timers.BackfillTimer(self._clock, parameters, self._pings)
         self._running = timers.TimeLimits(self._clock, site.over_time_limit_s)
         self._priorities = Priorities(site, view.platform, counted_tres(site))
         self._limits = Limits(site, view.platform, self._priorities.charges)
@@ -304,6 +303,9 @@ class SlurmPolicy:
         self._preemptor.suspensions.resume(view)
         self._main.skip_to(now_s)
         self._backfill.skip_to(now_s, self._waiting)
+        for job in view.left:
+            if job.allocation is not None:
+                self._pings.responded(job.allocation.nodes, now_s)
         if self._running.note(view):
             self._immediate_s = now_s + EPILOG_S
         self._requeues.note(view)
@@ -446,6 +448,7 @@ class SlurmPolicy:
         if not view.start(job, found.nodes.tolist(), cores=tasks.tolist()):
             return False
         self._running.started(job)
+        self._pings.responded(found.nodes.min(keepdims=True), view.now_s)
         self._limits.start(job)
         self._backfill.changed(view.now_s)
         self._candidates.forget([job])

@@ -86,7 +86,9 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             switches (`JobRequest.switches`), s; also that of jobs whose `switches_wait_s` is 0.
         loop_s: time of an iteration of slurmctld's main loop, in which passes of the main scheduler
             begin, s; a real one takes slightly more than 1 s.
-        loop_begin_s: time from the start of slurmctld to the first iteration of its main loop, s.
+        loop_begin_s: time from the start of slurmctld to its main loop, s; the first iteration is
+            `loop_s` later.
+        bf_begin_s: time from the start of slurmctld to that of its backfill scheduler, s.
         bf_job_cost_s: real time that the backfill scheduler needs for each job that it considers,
             s; it delays the next pass.
         pack_serial_at_end: whether jobs of one core get the nodes at the end of the list.
@@ -123,6 +125,7 @@ class SchedulerParameters(Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     max_switch_wait_s: Seconds = 300.0
     loop_s: Annotated[float, Meta(ge=0.1, le=60)] = 1.0
     loop_begin_s: Seconds = 1.15
+    bf_begin_s: Seconds = 0.83
     bf_job_cost_s: Seconds = 0.0
     pack_serial_at_end: bool = False
 
@@ -390,6 +393,8 @@ class SiteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             partitions, or is rejected at submission; `any`: of one of them; `no`: it waits.
         kill_wait_s: KillWait, s.
         over_time_limit_s: OverTimeLimit, time beyond the limit before a job is killed, s.
+        slurmd_timeout_s: SlurmdTimeout, s. Nodes are pinged every third of it, and an answer wakes
+            the backfill scheduler; 0: nodes that respond are not pinged.
         job_requeue: JobRequeue, whether jobs may be requeued unless they say otherwise.
         dtstart_s: time from the start of slurmctld to simulated second 0, s. It sets the phase of
             all periodic work.
@@ -406,6 +411,7 @@ class SiteSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     enforce_part_limits: Literal["all", "any", "no"] = "no"
     kill_wait_s: Seconds = 30.0
     over_time_limit_s: Seconds = 0.0
+    slurmd_timeout_s: Seconds = 300.0
     job_requeue: bool = True
     dtstart_s: Seconds = 0.0
 

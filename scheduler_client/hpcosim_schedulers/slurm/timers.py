@@ -6,7 +6,9 @@ import math
 from datetime import datetime
 from heapq import heappop, heappush
 
-from hpcosim_client.job import Job
+import numpy as np
+
+from hpcosim_client.job import Ints, Job
 from hpcosim_client.view import View
 from hpcosim_schedulers.slurm.future import RunningEnd, set_of
 from hpcosim_schedulers.slurm.settings import SchedulerParameters, SiteSettings
@@ -14,12 +16,16 @@ from hpcosim_schedulers.slurm.settings import SchedulerParameters, SiteSettings
 TIME_LIMITS_PERIOD = 30
 """Time between two checks of time limits, s (`PERIODIC_TIMEOUT` of slurmctld)."""
 
-SHORT_SLEEP_S = 1.0
-"""Time after which the backfill scheduler looks again whether something has changed, s."""
+SHORT_SLEEP_S = 1.0002
+"""Time after which the backfill scheduler looks again whether something has changed, s; measured:
+it sleeps for 1 s."""
 
 
-BACKFILL_BEGIN_S = 0.83
-"""Time from the start of slurmctld to that of the backfill scheduler's thread, s; measured."""
+FIRST_PINGS = 3
+"""Time from the first iteration of the main loop to the first pings, s (`MIN_CHECKIN_TIME`)."""
+
+PING_S = 0.004
+"""Time from the begin of an iteration to the response of a pinged node, s; measured."""
 
 ROUNDING_S = 1e-6
 
@@ -93,6 +99,44 @@ class MainTimer:
         return max(second, self._full_done + self._period)
 
 
+class NodePings:
+    """When slurmctld pings nodes, whose answers count as changes of nodes (`ping_nodes.c`).
+
+    A round of pings is due every third of `SlurmdTimeout`. It leaves out the nodes that have
+    responded within this time, so that an idle node is pinged in every second round. The node
+    of lowest number of a job responds at its start, and all of its nodes at its end.
+
+    Args:
+        clock: the site's clock.
+        timeout_s: SlurmdTimeout, s; 0: nodes that respond are not pinged.
+        nodes: number of nodes. All respond when slurmctld starts.
+
+    Attributes:
+        next_s: time of the answers to the next round, simulated seconds; infinity: never.
+    """
+
+    def __init__(self, clock: SiteClock, timeout_s: float, nodes: int) -> None:
+        self._clock = clock
+        self._period = int(timeout_s) // 3
+        self._responses = np.full(nodes, clock.begin)  # last one, seconds of the clock
+        self.next_s = self._answers_s(clock.first + FIRST_PINGS) if timeout_s else math.inf
+
+    def responded(self, nodes: Ints, at_s: float) -> None:
+        """Note that nodes responded at a time."""
+        self._responses[nodes] = self._clock.second(at_s)
+
+    def answer(self) -> bool:
+        """Carry out the next round; return whether a node was pinged."""
+        second = self._clock.second(self.next_s - PING_S)
+        pinged = self._responses < second - self._period
+        self._responses[pinged] = self._clock.second(self.next_s)
+        self.next_s = self._answers_s(second + max(self._period, 1))
+        return bool(pinged.any())
+
+    def _answers_s(self, second: int) -> float:
+        return self._clock.first_tick_of(second) + PING_S
+
+
 class BackfillTimer:
     """When the backfill scheduler runs.
 
@@ -103,8 +147,8 @@ class BackfillTimer:
         clock: the site's clock.
     """
 
-    def __init__(self, clock: SiteClock, parameters: SchedulerParameters) -> None:
-        self._clock = clock
+    def __init__(self, clock: SiteClock, parameters: SchedulerParameters, pings: NodePings) -> None:
+        self._clock, self._pings = clock, pings
         self._interval_s = parameters.bf_interval_s
         self._job_cost_s = parameters.bf_job_cost_s
         self._check_s = clock.backfill_begin_s + self._interval_s
@@ -127,16 +171,20 @@ class BackfillTimer:
             self._changed = self._last
 
     def skip_to(self, now_s: float, jobs: int) -> None:
-        """Note the passes before `now_s`, which started no job."""
-        late_s = now_s - ROUNDING_S
-        while self._check_s < late_s:
-            if self._changed < self._last:
-                looks = math.ceil((late_s - self._check_s) / SHORT_SLEEP_S)
+        """Note the passes before `now_s`, which started no job, and the pings."""
+        late_s, pings = now_s - ROUNDING_S, self._pings
+        while min(self._check_s, pings.next_s) < late_s:
+            if pings.next_s <= self._check_s:
+                answered = self._clock.second(pings.next_s)
+                if pings.answer():
+                    self._changed = max(self._changed, answered)
+            elif self._changed < self._last:
+                looks = math.ceil((min(late_s, pings.next_s) - self._check_s) / SHORT_SLEEP_S)
                 self._check_s += looks * SHORT_SLEEP_S
-                return
-            period_s = self._interval_s + jobs * self._job_cost_s
-            passes = math.ceil((late_s - self._check_s) / period_s) if jobs else 1
-            self.ran(self._check_s + (passes - 1) * period_s, jobs)
+            else:
+                period_s = self._interval_s + jobs * self._job_cost_s
+                passes = math.ceil((late_s - self._check_s) / period_s) if jobs else 1
+                self.ran(self._check_s + (passes - 1) * period_s, jobs)
 
 
 class LimitTimer:
@@ -160,6 +208,8 @@ class SiteClock:
 
     Attributes:
         backfill_begin_s: start of the backfill scheduler, simulated seconds.
+        begin: second in which the main loop begins. It sleeps before each iteration.
+        first: second of its first iteration.
     """
 
     def __init__(self, site: SiteSettings) -> None:
@@ -168,8 +218,9 @@ class SiteClock:
         self._origin_s = since.total_seconds()
         self._loop_s = site.scheduler.loop_begin_s - site.dtstart_s
         self._tick_s = site.scheduler.loop_s
-        self.backfill_begin_s = BACKFILL_BEGIN_S - site.dtstart_s
+        self.backfill_begin_s = site.scheduler.bf_begin_s - site.dtstart_s
         self.begin = self.second(self._loop_s)
+        self.first = self.second(self._loop_s + self._tick_s)
 
     def second(self, at_s: float) -> int:
         """Return the whole second of the clock at a simulated time."""
@@ -221,7 +272,7 @@ class TimeLimits:
         """Note that a job runs."""
         assert job.allocation is not None
         nodes = set_of(job.allocation.nodes.tolist())
-        self._ends[job.job_id] = RunningEnd(self._end(job), nodes, job.allocation)
+        self._ends[job.job_id] = RunningEnd(self._end(job), job.job_id, nodes, job.allocation)
         self._look_at(job, 0)
 
     def suspended(self, job: Job) -> None:

@@ -34,6 +34,7 @@ from hpcosim_compiled.slurm.state import (
     NONE,
     OFFERED,
     ORDER,
+    RESPONSE,
     SLOT,
     TESTED,
     TRIED,
@@ -110,26 +111,35 @@ def _start(state: State, own: Site, candidate: Records) -> None:
     job, first, mine = state.jobs[row], state.g[0].places, own.jobs[row]
     drop(own, ORDER, s.queued, row)
     s.queued -= 1
-    rest = job.cores - s.chosen * mine.task_cores
+    rest, lowest = job.cores - s.chosen * mine.task_cores, places.nodes[CHOSEN, 0]
     for number in range(s.chosen):  # a task on each, the others fill nodes in order
         node = places.nodes[CHOSEN, number]
         more = min(rest, places.nodes[OFFERED, node] - mine.task_cores)
         rest -= more
+        lowest = min(lowest, node)
         state.places[first + number].node = node
         state.places[first + number].tasks = mine.task_cores + more
     begin(state, row, s.chosen)
     mine.whole = own.choices[s.choice].whole
     take(state, own, row)
     s.changed = second_of(own, g.now_s)
+    places.nodes[RESPONSE, lowest] = s.changed
     mine.end = s.changed + math.ceil(job.requested_s - ROUNDING_S)
     at = s.running
-    while at > 0 and own.jobs[own.lists[ENDS, at - 1]].end > mine.end:
+    while at > 0 and _ends_before(mine, own.jobs[own.lists[ENDS, at - 1]]):
         own.lists[ENDS, at] = own.lists[ENDS, at - 1]
         at -= 1
     own.lists[ENDS, at] = row
     s.running += 1
     look_at(state, own, row, 0)
     charge(state, own, own.rules, row)
+
+
+@compiled
+def _ends_before(one: Records, other: Records) -> bool:
+    if one.end != other.end:
+        return one.end < other.end
+    return one.job_id < other.job_id
 
 
 # The main scheduler; see `backfill.main_pass`.

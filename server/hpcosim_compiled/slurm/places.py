@@ -413,28 +413,26 @@ def earliest_alone(
         return NEVER, 0
     if not counts and not fits(state, own, candidate, s.running):
         return NEVER, 0
-    at, window = 0, FIRST_WINDOW_S
-    while at < s.running:
-        first = last = -1
-        removed = 0
-        while at < s.running:
-            row = own.lists[ENDS, at]
-            at += 1
-            if not _has_node_to_try(state, own, row):
-                continue
-            last = own.jobs[row].end
-            if removed == 0:
-                first = last
-            removed += 1
-            if removed > MOST_TOGETHER:
-                break
-            if at < s.running and own.jobs[own.lists[ENDS, at]].end > first + window:
-                break
-        if removed == 0:
-            return NEVER, 0
-        window *= 2
-        if at >= needed and (counts or fits(state, own, candidate, at)):
-            return last if last > now else max(last + s.kill_wait, now + 1), at
+    last = latest = removed = 0  # see `future.Future._groups`
+    window = FIRST_WINDOW_S
+    for at in range(1, s.running + 1):
+        row = own.lists[ENDS, at - 1]
+        if not _has_node_to_try(state, own, row):
+            continue
+        last, removed = own.jobs[row].end, removed + 1
+        if latest == 0:
+            latest = (last // FIRST_WINDOW_S + 1) * FIRST_WINDOW_S
+        following = own.jobs[own.lists[ENDS, at]].end if at < s.running else latest
+        if following > latest + window:
+            if at >= needed and (counts or fits(state, own, candidate, at)):
+                return last if last > now else max(last + s.kill_wait, now + 1), at
+            window, removed = 2 * window, 0
+            while following > latest + window:
+                window *= 2
+        elif removed > MOST_TOGETHER:
+            removed = 0
+    if removed > 0 and (counts or fits(state, own, candidate, s.running)):
+        return last if last > now else max(last + s.kill_wait, now + 1), s.running
     return NEVER, 0
 
 

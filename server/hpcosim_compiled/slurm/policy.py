@@ -20,6 +20,7 @@ from hpcosim_compiled.slurm.timers import (
     main_due_s,
     next_backfill_s,
     next_look_s,
+    note_responses,
     second_of,
     skip_backfill,
     skip_main,
@@ -261,6 +262,7 @@ def _rise(own: Site, place: int) -> None:
 def _leave(state: State, own: Site, row: int) -> None:
     """Free what a job held that is over."""
     s = own.s[0]
+    note_responses(state, own, row)
     give_back(state, own, row)
     discharge(state, own, own.rules, row)
     drop(own, ENDS, s.running, row)

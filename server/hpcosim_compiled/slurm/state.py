@@ -48,6 +48,8 @@ GLOBAL = np.dtype(
         ("check_s", "f8"),
         ("bf_last", "i8"),
         ("changed", "i8"),
+        ("pings_s", "f8"),  # next answers of nodes, see `timers.NodePings`
+        ("ping_period", "i8"),
         ("window", "i8"),
         ("resolution", "i8"),
         ("most_tests", "i8"),
@@ -218,10 +220,11 @@ CAPACITY, FREE, AHEAD = range(3)
 TRIED, AVAILABLE, FIRST_MASK = range(3)
 """Rows of `Places.masks`: nodes to try, those for which no other job waits, and fixed sets."""
 
-IS_TRIED, OFFERED, LEFT, WEIGHTS, LEAF, CHOSEN, RUN, RUN_NODES, RUN_CORES = range(9)
+IS_TRIED, OFFERED, LEFT, WEIGHTS, LEAF, CHOSEN, RUN, RUN_NODES, RUN_CORES, RESPONSE = range(10)
 """Rows of `Places.nodes`: whether to try a node; the cores that it offers to the job, and without
 those that are left out; the rank of its weight; its leaf switch or -1; the nodes that a job gets in
-the order in which it fills them; first node, number and cores of runs of consecutive nodes."""
+the order in which it fills them; first node, number and cores of runs of consecutive nodes; the
+second of the clock in which it last responded."""
 
 LEFT_THERE, IS_BEGUN = range(2)
 """Rows of `Places.leaves`: nodes that are left there, and whether the job has any."""
@@ -233,7 +236,7 @@ class Places(NamedTuple):
     Attributes:
         amounts: int64[3, slots], see `hpcosim_client.demand.Slots`.
         masks: uint64[sets, words], sets of nodes.
-        nodes: int64[9, nodes].
+        nodes: int64[10, nodes].
         leaves: int64[2, leaf switches].
         tables: int64[tables, nodes, devices], slots of the devices that meet a request.
         devices: a `DEVICES` for each request of each kind of jobs.

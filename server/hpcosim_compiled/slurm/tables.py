@@ -41,6 +41,7 @@ from hpcosim_compiled.slurm.state import (
     OF_NODE,
     OFFER,
     OWNER,
+    RESPONSE,
     TERM,
     TRES,
     WEIGHT,
@@ -63,7 +64,7 @@ from hpcosim_schedulers.slurm.multifactor import ConstantFactors
 from hpcosim_schedulers.slurm.policy import Admission
 from hpcosim_schedulers.slurm.select import NodeOrder
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_schedulers.slurm.timers import ROUNDING_S, SiteClock
+from hpcosim_schedulers.slurm.timers import ROUNDING_S, NodePings, SiteClock
 from hpcosim_schedulers.slurm.tres import GLOBAL as GLOBAL_TRES
 from hpcosim_schedulers.slurm.tres import NO_REQUEST
 from hpcosim_workloads.table import JobTable
@@ -416,6 +417,8 @@ def _globals(tables: _Tables, jobs: Records) -> Records:
     s.job_cost_s = parameters.bf_job_cost_s
     s.check_s = clock.backfill_begin_s + parameters.bf_interval_s
     s.bf_last, s.changed = clock.begin - 1, clock.begin
+    s.pings_s = NodePings(clock, site.slurmd_timeout_s, 0).next_s
+    s.ping_period = int(site.slurmd_timeout_s) // 3
     s.window, s.resolution = int(parameters.bf_window_s), max(int(parameters.bf_resolution_s), 1)
     s.most_tests, s.most_bf_starts = parameters.bf_max_job_test, parameters.bf_max_job_start
     s.most_reserved = parameters.bf_job_part_count_reserve
@@ -462,7 +465,8 @@ def _places(tables: _Tables) -> Places:
     held = records(HELD, _most_held(tables))
     held.after = np.arange(1, len(held) + 1)
     held.after[-1:] = -1
-    by_node = np.zeros((9, nodes), np.int64)
+    by_node = np.zeros((10, nodes), np.int64)
+    by_node[RESPONSE] = SiteClock(tables.site).begin
     by_node[LEAF] = -1 if order.leaf is None else order.leaf
     if order.weight is not None:
         by_node[WEIGHTS] = np.unique(order.weight, return_inverse=True)[1].reshape(-1)

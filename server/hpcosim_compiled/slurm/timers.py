@@ -11,9 +11,14 @@ import numpy as np
 
 from hpcosim_compiled.cluster import kill
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm.state import ENDS, Site
+from hpcosim_compiled.slurm.state import ENDS, RESPONSE, Site
 from hpcosim_compiled.state import Records, State
-from hpcosim_schedulers.slurm.timers import ROUNDING_S, SHORT_SLEEP_S, TIME_LIMITS_PERIOD
+from hpcosim_schedulers.slurm.timers import (
+    PING_S,
+    ROUNDING_S,
+    SHORT_SLEEP_S,
+    TIME_LIMITS_PERIOD,
+)
 
 # The clock; see `timers.SiteClock`.
 
@@ -107,15 +112,43 @@ def backfill_ran(own: Site, now_s: float, jobs: int) -> None:
 
 @compiled
 def skip_backfill(own: Site, now_s: float) -> None:
-    """Note the passes of the backfill scheduler before now, which started no job."""
+    """Note the passes of the backfill scheduler before now, which started no job, and the pings."""
     s, jobs, late_s = own.s[0], own.s[0].waiting, now_s - ROUNDING_S
-    while s.check_s < late_s:
-        if s.changed < s.bf_last:
-            s.check_s += math.ceil((late_s - s.check_s) / SHORT_SLEEP_S) * SHORT_SLEEP_S
-            return
-        period_s = s.interval_s + jobs * s.job_cost_s
-        passes = math.ceil((late_s - s.check_s) / period_s) if jobs > 0 else 1
-        backfill_ran(own, s.check_s + (passes - 1) * period_s, jobs)
+    while min(s.check_s, s.pings_s) < late_s:
+        if s.pings_s <= s.check_s:
+            answered = second_of(own, s.pings_s)
+            if _answer_pings(own):
+                s.changed = max(s.changed, answered)
+        elif s.changed < s.bf_last:
+            looks = math.ceil((min(late_s, s.pings_s) - s.check_s) / SHORT_SLEEP_S)
+            s.check_s += looks * SHORT_SLEEP_S
+        else:
+            period_s = s.interval_s + jobs * s.job_cost_s
+            passes = math.ceil((late_s - s.check_s) / period_s) if jobs > 0 else 1
+            backfill_ran(own, s.check_s + (passes - 1) * period_s, jobs)
+
+
+# Pings; see `timers.NodePings`.
+
+
+@compiled
+def _answer_pings(own: Site) -> bool:
+    """Carry out the next round of pings; return whether a node was pinged."""
+    s, responses, pinged = own.s[0], own.places.nodes[RESPONSE], False
+    second, answered = second_of(own, s.pings_s - PING_S), second_of(own, s.pings_s)
+    for node in range(len(responses)):
+        if responses[node] < second - s.ping_period:
+            responses[node], pinged = answered, True
+    s.pings_s = _first_tick_of(own, second + max(s.ping_period, 1)) + PING_S
+    return pinged
+
+
+@compiled
+def note_responses(state: State, own: Site, row: int) -> None:
+    """Note that the nodes of a job that is over respond now."""
+    period = state.periods[state.jobs[row].period]
+    for at in range(period.first_place, period.first_place + period.places):
+        own.places.nodes[RESPONSE, state.places[at].node] = second_of(own, state.g[0].now_s)
 
 
 # Time limits; see `timers.TimeLimits`.

@@ -62,7 +62,7 @@ WITHOUT_EFFECT = frozenset(
         *("slurmctldpidfile", "slurmctldplugstack", "slurmctldport", "slurmctldprimaryoffprog"),
         *("slurmctldprimaryonprog", "slurmctldsyslogdebug", "slurmctldtimeout", "slurmddebug"),
         *("slurmdlogfile", "slurmdparameters", "slurmdpidfile", "slurmdport", "slurmdspooldir"),
-        *("slurmdsyslogdebug", "slurmdtimeout", "slurmduser", "slurmschedlogfile"),
+        *("slurmdsyslogdebug", "slurmduser", "slurmschedlogfile"),
         *("slurmschedloglevel", "slurmuser", "srunepilog", "srunportrange", "srunprolog"),
         *("statesavelocation", "switchparameters", "switchtype", "taskepilog"),
         *("taskplugin", "taskpluginparam", "taskprolog", "tcptimeout", "tmpfs", "topologyparam"),

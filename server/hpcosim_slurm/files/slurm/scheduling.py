@@ -74,6 +74,7 @@ SITE: Mapping[str, tuple[str, Read]] = {
     "accountingstorageenforce": ("enforce", _enforced),
     "enforcepartlimits": ("enforce_part_limits", _part_limits),
     "killwait": ("kill_wait_s", _seconds),
+    "slurmdtimeout": ("slurmd_timeout_s", _seconds),
     "overtimelimit": ("over_time_limit_s", texts.minutes),
     "jobrequeue": ("job_requeue", texts.truth),
     "schedulertype": ("scheduler.backfill", lambda text: text.lower() != "sched/builtin"),
