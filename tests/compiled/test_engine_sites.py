@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
@@ -43,6 +44,38 @@ def test_a_job_waits_for_a_device_although_cores_are_free(tmp_path: Path) -> Non
     rows = jobs(tmp_path, [{"gres_per_node": {"gpu": 1}, "partition": "gpu"}] * 3)
     starts_s = [float(row["start_s"]) for row in rows]
     assert max(starts_s[:2]) < 100 < starts_s[2]
+
+
+def test_jobs_are_placed_alike_in_a_network_of_two_levels(tmp_path: Path) -> None:
+    """Both engines place jobs of many sizes on four leaf switches below two others."""
+    generator, inline = np.random.default_rng(5), []
+    for number in range(1, 201):
+        run_s = int(generator.integers(10, 900))
+        tasks = int(generator.choice([0, 2, 4]))
+        cores = int(generator.choice([1, 2, 4, 8, 12, 16, 20, 24])) if tasks != 4 else 16
+        inline.append(
+            {
+                "job_id": number,
+                "submit_s": 20 * number,
+                "cores": max(cores, tasks),
+                "run_s": run_s,
+                "requested_s": run_s + 60,
+                "tasks_per_node": tasks,
+            }
+        )
+    leaves = [{"name": f"l{k}", "nodes": [[3 * k, 3 * k + 2]]} for k in range(4)]
+    upper = [("a", ["l0", "l1"]), ("b", ["l2", "l3"]), ("top", ["a", "b"])]
+    weights = [{"count": 5, "processors": [PROCESSOR]}]
+    weights += [{"count": 7, "processors": [PROCESSOR], "weight": 2}]
+    platform = {
+        "nodes": weights,
+        "consumable": ["cores"],
+        "switches": [*leaves, *({"name": name, "switches": below} for name, below in upper)],
+    }
+    content = {"name": "tree", "platform": platform, "workload": {"inline": inline}}
+    path = tmp_path / "tree.yaml"
+    path.write_text(json.dumps({**content, "scheduler": {"name": "slurm"}}))
+    both(path, tmp_path)
 
 
 def test_jobs_go_where_memory_is_free(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
 from hpcosim_schedulers.slurm.timers import (
+    SHORT_SLEEP_S,
     BackfillTimer,
     LimitTimer,
     MainTimer,
@@ -126,6 +127,29 @@ def test_nodes_of_small_weight_come_first() -> None:
     assert chosen([4] * 4, 12, platform) == [0, 2, 3]
 
 
+def two_levels() -> Platform:
+    """Return 12 nodes on four leaf switches, two of them below each of two switches."""
+    names = ("l1", "l2", "l3", "l4")
+    leaves = [Switch(name=n, nodes=((3 * k, 3 * k + 2),)) for k, n in enumerate(names)]
+    middle = [Switch(name="a", switches=("l1", "l2")), Switch(name="b", switches=("l3", "l4"))]
+    top = Switch(name="top", switches=("a", "b"))
+    nodes = (NodeGroup(12, (Processor(12),)),)
+    return Platform(nodes, switches=(top, *middle, *leaves))
+
+
+def test_leaf_below_the_tightest_switch_comes_first() -> None:
+    """A job that fits on no leaf switch gets those below the switch with the fewest nodes."""
+    cores = [12, 12, 0, 12, 12, 0, 12, 12, 12, 12, 12, 12]
+    assert chosen(cores, 48, two_levels(), tasks_per_node=12) == [0, 1, 3, 4]
+    assert chosen(cores, 60, two_levels(), tasks_per_node=12) == [0, 1, 6, 7, 8]
+
+
+def test_closest_leaf_comes_next_if_leaves_fit_alike() -> None:
+    """The rest of a job goes to a leaf below the same switch as its first nodes."""
+    cores = [12, 0, 0, 12, 0, 0, 12, 12, 12, 12, 0, 0]
+    assert chosen(cores, 48, two_levels(), tasks_per_node=12) == [6, 7, 8, 9]
+
+
 def site_clock() -> SiteClock:
     """Return the clock of a site whose main loop begins 1 s after simulated second 0."""
     return SiteClock(parse_site({"scheduler": {"loop_begin_s": 1.0}}))
@@ -160,7 +184,7 @@ def test_backfill_scheduler_sleeps_between_passes_and_looks_each_second_when_idl
     timer.ran(60.83, 0)
     timer.skip_to(100.1, 0)
     timer.changed(100.1)
-    assert math.isclose(timer.next_s(), 100.83)
+    assert timer.next_s() == pytest.approx(60.83 + 30.0 + 10 * SHORT_SLEEP_S)
 
 
 def test_idle_nodes_are_pinged_in_every_second_round() -> None:
@@ -191,7 +215,8 @@ def test_answer_to_a_ping_wakes_the_idle_backfill_scheduler() -> None:
     timer = BackfillTimer(clock, parse_site({}).scheduler, NodePings(clock, 300.0, 1))
     timer.skip_to(130.0, 0)
     timer.changed(130.0)
-    assert timer.next_s() == pytest.approx(105.83 + 30.0)
+    pass_s = 30.83 + 30.0 + 45 * SHORT_SLEEP_S
+    assert timer.next_s() == pytest.approx(pass_s + 30.0)
 
 
 def test_time_limits_are_checked_each_half_minute() -> None:

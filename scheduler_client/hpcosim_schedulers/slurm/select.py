@@ -72,7 +72,7 @@ def _choose(
     for alike in _by_weight(candidates, order):
         if need.met:
             break
-        begun = order.leaves_of(np.concatenate(parts))
+        begun = None if order.leaf is None else order.leaf[np.concatenate(parts)]
         parts += take_alike(alike, left, order, need, begun)
     nodes: Ints = np.concatenate(parts)
     return nodes if need.cores <= 0 and len(nodes) >= least else None
@@ -161,6 +161,7 @@ class NodeOrder:
         capacity: int64[nodes], cores.
         largest: cores of the largest node.
         least_loaded: whether the least loaded nodes come first (`CR_LLN`).
+        tree: the switches above the leaves; None: they are alike for all leaves.
     """
 
     leaf: Ints | None
@@ -169,6 +170,7 @@ class NodeOrder:
     capacity: Ints
     largest: int
     least_loaded: bool = False
+    tree: SwitchTree | None = None
 
     @property
     def plain(self) -> bool:
@@ -190,12 +192,13 @@ class NodeOrder:
         count = platform.node_count
         groups = platform.nodes
         weight = np.repeat([group.weight for group in groups], [group.count for group in groups])
-        leaf = None
+        leaf = tree = None
         switches = [switch for switch in platform.switches if switch.nodes]
         if switches and not selection.ignore_topology:
             leaf = np.full(count, -1, dtype=np.int64)
             for number, switch in enumerate(switches):
                 leaf[in_ranges(switch.nodes, count)] = number
+            tree = SwitchTree.of(platform)
         return cls(
             leaf,
             len(switches),
@@ -203,7 +206,50 @@ class NodeOrder:
             np.array(platform.cores_by_node(), dtype=np.int64),
             max(group.cores for group in groups),
             selection.lln,
+            tree,
         )
+
+
+@dataclass(frozen=True)
+class SwitchTree:
+    """The switches of a network with several levels above the leaves.
+
+    Attributes:
+        above: int64[switches], the switch above each, or itself; the leaves are the first ones.
+        distance: int64[leaves, leaves], number of links between two leaf switches.
+    """
+
+    above: Ints
+    distance: Ints
+
+    @classmethod
+    def of(cls, platform: Platform) -> SwitchTree | None:
+        """Return the tree of a platform; None: the leaves are alike, or not all connected."""
+        switches = sorted(platform.switches, key=lambda switch: not switch.nodes)
+        number = {switch.name: at for at, switch in enumerate(switches)}
+        above = list(range(len(switches)))
+        for at, switch in enumerate(switches):
+            for name in switch.switches:
+                above[number[name]] = at
+        leaves = sum(bool(switch.nodes) for switch in switches)
+        if len({above[leaf] for leaf in range(leaves)}) == 1:
+            return None
+        paths = [list(_path(above, leaf)) for leaf in range(leaves)]
+        if len({path[-1] for path in paths}) > 1:
+            return None
+        distance = [
+            [len(one) + len(other) - 2 * len(set(one) & set(other)) for other in paths]
+            for one in paths
+        ]
+        return cls(np.array(above), np.array(distance))
+
+
+def _path(above: list[int], switch: int) -> Iterator[int]:
+    """Yield a switch and those above it."""
+    yield switch
+    while above[switch] != switch:
+        switch = above[switch]
+        yield switch
 
 
 @dataclass(slots=True)
@@ -240,40 +286,107 @@ def take_alike(
     Args:
         nodes: int64[n], numbers of free nodes.
         cores: int64[nodes of the cluster], cores offered.
-        begun: leaf switches of which the job has nodes; None: none.
+        begun: int64[m], leaf switches of the nodes that the job has; None: no topology.
     """
     if order.least_loaded:
         by_load = np.argsort(-cores[nodes] / order.capacity[nodes], kind="stable")
         return [need.take(nodes[by_load], cores)]
     if order.leaf is None:
         return _consecutive(nodes, cores, need)
-    return _of_leaves(nodes, cores, order.leaf[nodes], order.leaves, need, begun)
+    return _of_leaves(nodes, cores, order, need, order.leaf[:0] if begun is None else begun)
 
 
-def _of_leaves(
-    nodes: Ints, cores: Ints, leaf: Ints, leaves: int, need: Need, begun: Ints | None
-) -> list[Ints]:
+def _of_leaves(nodes: Ints, cores: Ints, order: NodeOrder, need: Need, begun: Ints) -> list[Ints]:
     """Take nodes switch by switch (`topology/tree`).
 
     Leaf switches of which the job has nodes come first. The next one is that with the fewest free
     nodes among those with as many as the job needs, or else the one with most. Of equal ones it is
-    the first. Only the number of nodes counts, not their cores: observed with Slurm 22.05.
+    the first. Only the number of nodes counts, not their cores: observed with Slurm 22.05. In a
+    network of several levels see `_best_leaf`.
     """
-    parts = []
-    counts = np.bincount(leaf[leaf >= 0], minlength=leaves)
-    for switch in () if begun is None else begun.tolist():
-        if switch >= 0:
-            parts.append(need.take(nodes[leaf == switch], cores))
-            counts[switch] = 0
+    assert order.leaf is not None
+    leaf, parts = order.leaf[nodes], []
+    counts = np.bincount(leaf[leaf >= 0], minlength=order.leaves)
+    used = np.unique(begun[begun >= 0]).tolist()
+    below = None if order.tree is None else _below(order.tree, counts, begun)
+    for switch in used:
+        parts.append(need.take(nodes[leaf == switch], cores))
+        counts[switch] = 0
     while not need.met and need.most > 0 and counts.any():
         sufficient = counts >= max(need.nodes, 1)
-        if sufficient.any():
+        if order.tree is not None and below is not None:
+            best = _best_leaf(order.tree, counts.tolist(), below, need.nodes, used)
+        elif sufficient.any():
             best = int(np.where(sufficient, counts, len(cores) + 1).argmin())
         else:
             best = int(counts.argmax())
         parts.append(need.take(nodes[leaf == best], cores))
         counts[best] = 0
+        used.append(best)
     return parts
+
+
+def _below(tree: SwitchTree, counts: Ints, begun: Ints) -> list[int]:
+    """Return the numbers of nodes below each switch: those to choose from, and those of the job."""
+    leaves = len(tree.distance)
+    found = [*(counts + np.bincount(begun[begun >= 0], minlength=leaves)).tolist()]
+    found += [0] * (len(tree.above) - leaves)
+    for leaf in range(leaves):
+        for switch in list(_path(tree.above.tolist(), leaf))[1:]:
+            found[switch] += found[leaf]
+    return found
+
+
+def _best_leaf(
+    tree: SwitchTree, counts: list[int], below: list[int], nodes: int, used: list[int]
+) -> int:
+    """Return the next leaf switch in a network of several levels (`_topo_choose_best_switch`).
+
+    A leaf is better than the best before it if it is closer to the leaves in use and fits as
+    well, or if it is as close and fits better.
+
+    Args:
+        counts: nodes that are left on each leaf; one has some.
+        below: nodes below each switch; only those above leaves are used.
+        nodes: number of nodes that the job still needs.
+        used: leaf switches in use.
+    """
+    distance = tree.distance[used].sum(axis=0).tolist()
+    best = -1
+    for leaf, count in enumerate(counts):
+        if count == 0:
+            continue
+        if best < 0:
+            best = leaf
+            continue
+        better = _fits_better(tree.above, counts, below, nodes, leaf, best)
+        closer = distance[best] - distance[leaf]
+        if (closer > 0 and better >= 0) or (closer == 0 and better > 0):
+            best = leaf
+    return best
+
+
+def _fits_better(
+    above: Ints, counts: list[int], below: list[int], nodes: int, one: int, other: int
+) -> int:
+    """Return 1 if a leaf switch fits a job better than another, -1 if worse, else 0.
+
+    Of two that have enough nodes that with fewer is better. If neither has, the switches above
+    them are compared. If those are the same one, or have as many nodes, it is the one with more.
+    """
+    first, second = counts[one], counts[other]
+    while True:
+        if first >= nodes and second >= nodes:
+            if first != second:
+                return 1 if first < second else -1
+            break
+        if first >= nodes or second >= nodes:
+            return 1 if first >= nodes else -1
+        if above[one] == above[other]:
+            break
+        one, other = int(above[one]), int(above[other])
+        first, second = below[one], below[other]
+    return (first > second) - (first < second)
 
 
 def _consecutive(nodes: Ints, cores: Ints, need: Need) -> list[Ints]:

@@ -11,12 +11,14 @@ import numpy as np
 
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.state import (
+    ABOVE,
     AHEAD,
+    BELOW,
     CAPACITY,
     CHOSEN,
+    DISTANCE,
     ENDS,
     FREE,
-    IS_BEGUN,
     IS_TRIED,
     LEAF,
     LEFT,
@@ -31,12 +33,13 @@ from hpcosim_compiled.slurm.state import (
     RUN,
     RUN_CORES,
     RUN_NODES,
+    TAKEN,
     TRIED,
     WEIGHTS,
     WORD,
     Site,
 )
-from hpcosim_compiled.state import Records, State
+from hpcosim_compiled.state import Ints, Records, State
 from hpcosim_schedulers.slurm.future import FIRST_WINDOW_S, MOST_TOGETHER
 
 NOT_MADE = -1
@@ -485,10 +488,10 @@ def _choose(own: Site, candidate: Records) -> bool:
             _take_runs(own, weight)
         else:
             for leaf in range(s.leaves):
-                places.leaves[IS_BEGUN, leaf] = False
+                places.leaves[TAKEN, leaf] = 0
             for number in range(s.chosen):
                 if nodes[LEAF, nodes[CHOSEN, number]] >= 0:
-                    places.leaves[IS_BEGUN, nodes[LEAF, nodes[CHOSEN, number]]] = True
+                    places.leaves[TAKEN, nodes[LEAF, nodes[CHOSEN, number]]] += 1
             _take_leaves(own, weight)
     return s.cores <= 0 and s.chosen >= candidate.least
 
@@ -545,10 +548,19 @@ def _take_leaves(own: Site, weight: int) -> None:
     for node in range(nodes.shape[1]):
         if nodes[LEFT, node] > 0 and nodes[WEIGHTS, node] == weight and nodes[LEAF, node] >= 0:
             places.leaves[LEFT_THERE, nodes[LEAF, node]] += 1
+    if s.has_tree:
+        _count_below(own)
     for leaf in range(s.leaves):
-        if places.leaves[IS_BEGUN, leaf]:
+        if places.leaves[TAKEN, leaf] > 0:
             _take_leaf(own, weight, leaf)
     while (s.cores > 0 or s.nodes > 0) and s.most > 0:
+        if s.has_tree:
+            best = _best_leaf(own)
+            if best < 0:
+                return
+            _take_leaf(own, weight, best)
+            places.leaves[TAKEN, best] += 1
+            continue
         best, largest = -1, 0
         for leaf in range(s.leaves):
             if places.leaves[LEFT_THERE, leaf] >= max(s.nodes, 1) and (
@@ -561,6 +573,54 @@ def _take_leaves(own: Site, weight: int) -> None:
         if places.leaves[LEFT_THERE, best] == 0:
             return
         _take_leaf(own, weight, best)
+
+
+@compiled
+def _count_below(own: Site) -> None:
+    """Count the nodes below each switch; see `select._below`."""
+    leaves = own.places.leaves
+    for switch in range(leaves.shape[1]):
+        leaves[BELOW, switch] = 0
+    for leaf in range(own.s[0].leaves):
+        switch = leaf
+        while leaves[ABOVE, switch] != switch:
+            switch = leaves[ABOVE, switch]
+            leaves[BELOW, switch] += leaves[LEFT_THERE, leaf] + leaves[TAKEN, leaf]
+
+
+@compiled
+def _best_leaf(own: Site) -> int:
+    """Return the next leaf switch; -1: none has nodes left. See `select._best_leaf`."""
+    leaves, best, least = own.places.leaves, -1, 0
+    for leaf in range(own.s[0].leaves):
+        if leaves[LEFT_THERE, leaf] == 0:
+            continue
+        distance = 0
+        for used in range(own.s[0].leaves):
+            distance += leaves[DISTANCE + used, leaf] if leaves[TAKEN, used] > 0 else 0
+        better = 1 if best < 0 else _fits_better(leaves, own.s[0].nodes, leaf, best)
+        is_closer = distance < least and better >= 0
+        if best < 0 or is_closer or (distance == least and better > 0):
+            best, least = leaf, distance
+    return best
+
+
+@compiled
+def _fits_better(leaves: Ints, nodes: int, one: int, other: int) -> int:
+    """Return what `select._fits_better` does."""
+    first, second = leaves[LEFT_THERE, one], leaves[LEFT_THERE, other]
+    while True:
+        if first >= nodes and second >= nodes:
+            if first != second:
+                return 1 if first < second else -1
+            break
+        if first >= nodes or second >= nodes:
+            return 1 if first >= nodes else -1
+        if leaves[ABOVE, one] == leaves[ABOVE, other]:
+            break
+        one, other = leaves[ABOVE, one], leaves[ABOVE, other]
+        first, second = leaves[BELOW, one], leaves[BELOW, other]
+    return int(first > second) - int(first < second)
 
 
 @compiled

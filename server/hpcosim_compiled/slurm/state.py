@@ -87,6 +87,7 @@ GLOBAL = np.dtype(
         ("memory", "i8"),  # slot of the memory of node 0; -1: jobs hold no memory
         ("weights", "i8"),  # number of different weights of nodes
         ("leaves", "i8"),  # number of leaf switches; 0: the topology has no effect
+        ("has_tree", "?"),  # whether the switches above them have
         ("unused", "i8"),  # first unused entry of `Places.held`; -1: none
         ("pass_", "i8"),  # number of passes of the backfill scheduler
         ("limits", "i8", 4),  # jobs that the backfill scheduler tests at most, `bf_max_job_...`
@@ -226,8 +227,9 @@ those that are left out; the rank of its weight; its leaf switch or -1; the node
 the order in which it fills them; first node, number and cores of runs of consecutive nodes; the
 second of the clock in which it last responded."""
 
-LEFT_THERE, IS_BEGUN = range(2)
-"""Rows of `Places.leaves`: nodes that are left there, and whether the job has any."""
+LEFT_THERE, TAKEN, ABOVE, BELOW, DISTANCE = range(5)
+"""Rows of `Places.leaves`: nodes that are left there, those of the job, the switch above, nodes
+below, and the first of the distances from each leaf switch."""
 
 
 class Places(NamedTuple):
@@ -237,7 +239,8 @@ class Places(NamedTuple):
         amounts: int64[3, slots], see `hpcosim_client.demand.Slots`.
         masks: uint64[sets, words], sets of nodes.
         nodes: int64[10, nodes].
-        leaves: int64[2, leaf switches].
+        leaves: int64[4 + leaf switches, switches], see `select.SwitchTree`; without a tree, only
+            the first two rows and the leaf switches have a meaning.
         tables: int64[tables, nodes, devices], slots of the devices that meet a request.
         devices: a `DEVICES` for each request of each kind of jobs.
         held: a `HELD` for each part of a device.

@@ -18,6 +18,7 @@ from hpcosim_client.free_resources import FreeResources
 from hpcosim_client.job import Job
 from hpcosim_compiled.job_kinds import kinds_of
 from hpcosim_compiled.slurm.state import (
+    ABOVE,
     ALL_MEMORY,
     AMOUNTS,
     ASSOCIATION,
@@ -29,6 +30,7 @@ from hpcosim_compiled.slurm.state import (
     CHECK,
     CHOICE,
     DEVICES,
+    DISTANCE,
     FIRST_MASK,
     GAIN,
     GLOBAL,
@@ -62,7 +64,7 @@ from hpcosim_schedulers.slurm.future import Candidate, Future, NodeSet, set_of_m
 from hpcosim_schedulers.slurm.limits import Check, GroupKey, Limits, counted_tres
 from hpcosim_schedulers.slurm.multifactor import ConstantFactors
 from hpcosim_schedulers.slurm.policy import Admission
-from hpcosim_schedulers.slurm.select import NodeOrder
+from hpcosim_schedulers.slurm.select import NodeOrder, SwitchTree
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_schedulers.slurm.timers import ROUNDING_S, NodePings, SiteClock
 from hpcosim_schedulers.slurm.tres import GLOBAL as GLOBAL_TRES
@@ -436,6 +438,7 @@ def _globals(tables: _Tables, jobs: Records) -> Records:
     s.memory = -1 if memory is None else memory
     s.weights = 1 if order.weight is None else len(np.unique(order.weight))
     s.leaves = 0 if order.leaf is None else order.leaves
+    s.has_tree = order.tree is not None
     s.unused = -1 if _most_held(tables) == 0 else 0
     s.limits = [getattr(parameters, name) for name in COUNTED]
     usage, priority = tables.charges.usage, site.priority
@@ -453,6 +456,15 @@ def _most_held(tables: _Tables) -> int:
     least = min(each.part for each in tables.devices)
     count = sum(group.count * sum(group.gres.values()) for group in tables.platform.nodes)
     return count * (WHOLE_DEVICE // least)
+
+
+def _leaves(leaves: int, tree: SwitchTree | None) -> Ints:
+    """Return `Places.leaves`."""
+    found = np.zeros((DISTANCE + leaves, leaves if tree is None else len(tree.above)), np.int64)
+    if tree is not None:
+        found[ABOVE] = tree.above
+        found[DISTANCE:, :leaves] = tree.distance
+    return found
 
 
 def _places(tables: _Tables) -> Places:
@@ -478,7 +490,7 @@ def _places(tables: _Tables) -> Places:
         amounts=np.array([capacity, capacity, capacity]),
         masks=np.frombuffer(b"".join(masks), np.uint64).reshape(-1, words).copy(),
         nodes=by_node,
-        leaves=np.zeros((2, leaves), np.int64),
+        leaves=_leaves(leaves, order.tree),
         tables=by_name,
         devices=_together(tables.devices, DEVICES),
         held=held,
