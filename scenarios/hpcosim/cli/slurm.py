@@ -280,6 +280,17 @@ def forecast(
             "should have been. Give the option several times for several files.",
         ),
     ] = None,
+    job: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="OPTIONS",
+            help="Say when a job with these options of sbatch would start and end if it was "
+            "submitted now. Give it several times to compare ways to ask for the same work.",
+        ),
+    ] = None,
+    user: Annotated[
+        str, typer.Option(metavar="NAME", help="User of --job, whose earlier jobs are its history.")
+    ] = "",
     samples: Annotated[
         int, typer.Option(min=1, max=10_000, help="Number of simulations with drawn run times.")
     ] = 20,
@@ -308,20 +319,32 @@ def forecast(
         from hpcosim.cli.printing import print_warning
         from hpcosim_experiments.executors import Local, parallel_map
         from hpcosim_sim.record.results import to_json
+        from hpcosim_slurm.starts.asked import answers_of, asked_job
         from hpcosim_slurm.starts.calibration import margins, past_ranges, widened
         from hpcosim_slurm.starts.forecast import forecast_starts
         from hpcosim_slurm.starts.observation import write_observation
         from hpcosim_slurm.starts.queue_state import adopted
+        from hpcosim_slurm.starts.table import answer_data, answer_table, table_of
         from hpcosim_slurm.starts.table import as_json as data_of
-        from hpcosim_slurm.starts.table import table_of
 
         seen = _observation(state, scenario, history)
         if record is not None:
             write_observation(seen, record)
+        asked = [asked_job(options, seen, user) for options in job or []]
         by = margins(past_ranges(earlier or [], seen), seen.state.at_s)
         found = adopted(seen, print_warning)
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
+            if asked:
+                answers = answers_of(asked, seen, found, seen.history, samples, seed, parallel)
+                if as_json:
+                    each = [answer_data(answer, found) for answer in answers]
+                    data = {"at_s": seen.state.at_s, "samples": samples, "seed": seed, "jobs": each}
+                    sys.stdout.write(to_json(data))
+                    return
+                for line in answer_table(answers, found):
+                    typer.echo(line)
+                return
             drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
         starts = widened(drawn, by, found.state.now_s)
         if as_json:

@@ -307,6 +307,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim forecast --samples 100 --workers 0 --json",
         "hpcosim forecast --record queue.json",
         "hpcosim forecast --state queue.json --history sacct.psv",
+        "hpcosim forecast --job '-n 16 -t 2:00:00' --job '-n 32 -t 1:00:00' --samples 200",
     ),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",

@@ -51,6 +51,7 @@ def starts_of(
     run_s: Mapping[int, float],
     generator: Generator,
     future: Sequence[QueuedJob] = (),
+    asked: QueuedJob | None = None,
 ) -> dict[int, float]:
     """Return when the waiting jobs start, s.
 
@@ -60,27 +61,30 @@ def starts_of(
     Args:
         run_s: the run time of each job, by number, s; infinity: until the scheduler ends it.
         generator: draws what is not known of the scheduler.
+        asked: a further job that is submitted at the instant; None: there is none.
 
     Returns:
         The start of each waiting job, by number; without those that do not start within
-        `HORIZON_S`.
+        `HORIZON_S`. With `asked`, only its start.
 
     Raises:
         ForecastError: the jobs that run do not fit the cluster.
     """
-    simulation = Simulation(state.platform, _table([*state.jobs, *future], run_s))
+    added = [*future] if asked is None else [*future, asked]
+    simulation = Simulation(state.platform, _table([*state.jobs, *added], run_s))
     _relive(simulation, state)
     for node in state.unavailable:
         change_node(simulation, "drain", node)
     snapshot = (simulation.now_s, simulation.snapshot())
     policy = state.new_policy(generator)
 
-    waiting = {job.spec.job_id for job in state.waiting}
+    watched = [job.spec.job_id for job in (state.waiting if asked is None else [asked])]
+    waiting = set(watched)
     with suppress(SimulationStuck):  # the jobs that are left never start
         play(policy, state.platform, _Link(simulation, waiting), snapshot)
     recording = simulation.recording
     started = dict(zip(recording.job_id, recording.start_s, strict=True))
-    found = {job.spec.job_id: float(started[job.spec.job_id]) for job in state.waiting}
+    found = {number: float(started[number]) for number in watched}
     return {number: start_s for number, start_s in found.items() if start_s == start_s}
 
 
@@ -159,9 +163,10 @@ class Submissions:
 
     Args:
         state: the cluster; all that has been submitted is taken from it.
+        beside: number of jobs, submitted now, that get the first numbers.
     """
 
-    def __init__(self, state: QueueState) -> None:
+    def __init__(self, state: QueueState, beside: int = 0) -> None:
         self._now_s = state.now_s
         self._arrivals = Arrivals()
         self._copies: dict[tuple[str | None, float, float], deque[JobSpec]]
@@ -175,7 +180,7 @@ class Submissions:
             for user in (job.user, None):
                 self._copies[user, float(job.cores), job.requested_s].append(job)
         self._goes_on = (1.0 - END) * math.exp(-self._arrivals.missed(state.now_s))
-        self._first = 1 + max((job.job_id for job in every), default=0)
+        self._first = 1 + beside + max((job.job_id for job in every), default=0)
         self._copies.default_factory = None  # which could not be sent to other processes
 
     def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:
@@ -260,18 +265,26 @@ def forecast_starts(
     if not waiting:
         return []
     first, *seeds = np.random.SeedSequence(seed).spawn(samples + 1)
-    at_limit = dict.fromkeys((job.spec.job_id for job in state.jobs), math.inf)
-    at_limits = starts_of(state, at_limit, np.random.default_rng(first))
-    latest_s = max(at_limits.values(), default=state.now_s)
+    limits = at_limits(state, np.random.default_rng(first))
+    latest_s = max(limits.values(), default=state.now_s)
     knowledge = Knowledge(state, learned(history), Submissions(state), latest_s - state.now_s)
-    mapped = parallel or _one_after_another
+    mapped = parallel or one_after_another
     found = mapped(partial(drawn_starts, knowledge), seeds)
     drawn = np.array([[starts.get(number, math.inf) for number in waiting] for starts in found])
     median, low, high = np.quantile(drawn, (0.5, LOW, HIGH), axis=0, method="inverted_cdf").tolist()
     return [
-        StartForecast(number, median[at], low[at], high[at], at_limits.get(number, math.inf))
+        StartForecast(number, median[at], low[at], high[at], limits.get(number, math.inf))
         for at, number in enumerate(waiting)
     ]
+
+
+def at_limits(
+    state: QueueState, generator: Generator, asked: QueuedJob | None = None
+) -> dict[int, float]:
+    """Return the starts if each job runs until its limit and none is submitted, as `starts_of`."""
+    jobs = state.jobs if asked is None else (*state.jobs, asked)
+    run_s = dict.fromkeys((job.spec.job_id for job in jobs), math.inf)
+    return starts_of(state, run_s, generator, asked=asked)
 
 
 class Knowledge(NamedTuple):
@@ -280,27 +293,56 @@ class Knowledge(NamedTuple):
     Attributes:
         horizon_s: duration for which submissions matter, s: the latest start if all jobs run until
             their limits and no job is submitted.
+        asked: a job that is not submitted, whose start is of interest; None: all others' are.
     """
 
     state: QueueState
     run_times: RunTimes
     submissions: Submissions
     horizon_s: float
+    asked: QueuedJob | None = None
 
 
 def drawn_starts(knowledge: Knowledge, seed: np.random.SeedSequence) -> dict[int, float]:
     """Return the starts of one simulation with drawn submissions and run times, as `starts_of`."""
+    return _drawn(knowledge, seed)[0]
+
+
+class StartedRun(NamedTuple):
+    """A run of the asked job in a simulation, s; infinity: it does not start."""
+
+    start_s: float
+    end_s: float
+
+
+def drawn_run(knowledge: Knowledge, seed: np.random.SeedSequence) -> StartedRun:
+    """Return the run of the asked job in one simulation, whose draws do not depend on that job."""
+    assert knowledge.asked is not None
+    starts, run_s = _drawn(knowledge, seed)
+    spec = knowledge.asked.spec
+    start_s = starts.get(spec.job_id, math.inf)
+    return StartedRun(start_s, start_s + min(run_s[spec.job_id], spec.requested_s))
+
+
+def _drawn(
+    knowledge: Knowledge, seed: np.random.SeedSequence
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the starts of one simulation, and the run time of each job, by number."""
     generator = np.random.default_rng(seed)
     state, run_times = knowledge.state, DrawnRunTimes(knowledge.run_times, generator)
     future = knowledge.submissions.drawn(knowledge.horizon_s, generator)
+    asked, of_policy = [], generator
+    if knowledge.asked is not None:  # draws of the policy do not depend on the job
+        asked, of_policy = [knowledge.asked], np.random.default_rng(generator.integers(1 << 62))
     run_s = {
         job.spec.job_id: run_times.of(
             job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
         )
-        for job in (*state.jobs, *future)
+        for job in (*state.jobs, *future, *asked)
     }
-    return starts_of(state, run_s, generator, future)
+    return starts_of(state, run_s, of_policy, future, knowledge.asked), run_s
 
 
-def _one_after_another(function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:
+def one_after_another(function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:
+    """Return the result of a function for each item."""
     return [function(each) for each in items]

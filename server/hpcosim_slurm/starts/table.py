@@ -1,4 +1,4 @@
-"""Forecasts as a table and as JSON."""
+"""Forecasts and answers as tables and as JSON."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
+import numpy as np
+
+from hpcosim_client.arrays import Floats
+from hpcosim_slurm.starts.asked import Answer
 from hpcosim_slurm.starts.forecast import StartForecast
 from hpcosim_slurm.starts.observation import Observation
 from hpcosim_slurm.starts.queue_state import AdoptedState
@@ -31,9 +35,7 @@ def table_of(
                 _local(observation.slurm_s.get(each.job_id, math.inf)),
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+    yield from _aligned(rows)
 
 
 def as_json(
@@ -72,6 +74,66 @@ def as_json(
         "history_jobs": len(observation.history),
         "jobs": rows,
     }
+
+
+RANGES = (0.5, 0.8, 0.95)
+"""Probabilities of the ranges of an answer, each between quantiles of equal tails."""
+SOON_S = 3600.0
+"""Time for which an answer has the chance to start, s."""
+
+
+def answer_table(answers: Sequence[Answer], adopted: AdoptedState) -> Iterator[str]:
+    """Yield the lines of a table of answers; the one that most probably ends first is the first."""
+    rows: list[tuple[str, ...]] = [("JOB", "START", "10 %", "90 %", "END", "IN 1 H", "ENDS FIRST")]
+    for each in sorted(answers, key=lambda answer: -answer.first):
+        times = (each.start_s, 0.5), (each.start_s, 0.1), (each.start_s, 0.9), (each.end_s, 0.5)
+        first = [100 * share for share in (each.first, each.first_low, each.first_high)]
+        rows.append(
+            (
+                _plain(each.asked.options),
+                *(_local(adopted.origin_s + _quantile(*time)) for time in times),
+                f"{100 * _soon(each, adopted):.0f} %",
+                "{:.0f} % ({:.0f} to {:.0f})".format(*first),
+            )
+        )
+    if len(answers) == 1:
+        rows = [row[:-1] for row in rows]
+    yield from _aligned(rows)
+
+
+def answer_data(answer: Answer, adopted: AdoptedState) -> dict[str, Any]:
+    """Return an answer as plain data: Unix times, s; None: never."""
+    return {
+        "options": answer.asked.options,
+        "start": _quantiles(answer.start_s, adopted.origin_s),
+        "end": _quantiles(answer.end_s, adopted.origin_s),
+        "chance_to_start_within_1_h": _soon(answer, adopted),
+        "chance_to_end_first": answer.first,
+        "chance_to_end_first_95": [answer.first_low, answer.first_high],
+    }
+
+
+def _soon(answer: Answer, adopted: AdoptedState) -> float:
+    return float((answer.start_s <= adopted.state.now_s + SOON_S).mean())
+
+
+def _quantile(times_s: Floats, share: float) -> float:
+    return float(np.quantile(times_s, share, method="inverted_cdf"))
+
+
+def _quantiles(times_s: Floats, origin_s: float) -> dict[str, Any]:
+    def unix(share: float) -> float | None:
+        value = _quantile(times_s, share)
+        return origin_s + value if math.isfinite(value) else None
+
+    ranges = {str(each): [unix((1 - each) / 2), unix((1 + each) / 2)] for each in RANGES}
+    return {"median_s": unix(0.5), "ranges": ranges}
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _local(unix_s: float) -> str:

@@ -1,0 +1,157 @@
+"""Forecasts of jobs that are not submitted: `hpcosim forecast --job`."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpcosim_protocol import Platform
+from hpcosim_slurm.starts.asked import asked_job
+from hpcosim_slurm.starts.observation import (
+    EndedJob,
+    ForecastError,
+    Observation,
+    write_observation,
+)
+from hpcosim_slurm.state import LivePartition
+from support.commands import invoke
+from support.fake_cluster import EPOCH_S, FakeCluster
+
+PROCESSORS = [{"cores": 4, "static_w": 5, "dynamic_w": 5}]
+PLATFORM = {
+    "nodes": [{"names": "node[0-1]", "count": 2, "processors": PROCESSORS, "memory_mb": 8000}],
+    "consumable": ["cores", "memory"],
+    "partitions": [
+        {"name": "main", "nodes": [[0, 1]], "default": True, "default_memory_per_core_mb": 100},
+        {"name": "one", "nodes": [[0, 0]]},
+    ],
+}
+HISTORY = tuple(EndedJob("ann", 600.0, float(run_s)) for run_s in range(100, 300, 10))
+
+
+def observed(busy_cpus: int = 0) -> Observation:
+    """Return two nodes of four CPUs, some of which are busy for ten minutes at most."""
+    cluster = FakeCluster(nodes=2, cpus=4)
+    if busy_cpus:
+        cluster.submit(cpus=busy_cpus, run_s=1000.0, limit_s=600.0, memory_mb=100)
+    cluster.now_s += 5.0
+    names = tuple(cluster.names)
+    partitions = {
+        "main": LivePartition("main", names, is_up=True, is_default=True, time_limit_s=3600.0),
+        "one": LivePartition("one", names[:1], is_up=True, time_limit_s=900.0),
+    }
+    live = cluster.state()
+    return Observation(
+        state=type(live)(live.at_s, live.jobs, live.nodes, partitions),
+        platform=msgspec.convert(PLATFORM, Platform),
+        settings={},
+        history=HISTORY,
+    )
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Path:
+    """Return a recorded queue in which all CPUs are busy."""
+    path = tmp_path / "queue.json"
+    write_observation(observed(8), path)
+    return path
+
+
+def answers(path: Path, *options: str) -> list[dict[str, Any]]:
+    """Return the answers of the command."""
+    result = invoke("forecast", "--state", path, "--samples", "40", "--json", *options)
+    assert result.status == 0, result.err
+    found: list[dict[str, Any]] = json.loads(result.out)["jobs"]
+    return found
+
+
+def test_a_job_that_fits_starts_within_an_hour_for_certain(tmp_path: Path) -> None:
+    """On an idle cluster each range is some seconds wide."""
+    path = tmp_path / "queue.json"
+    write_observation(observed(), path)
+    (found,) = answers(path, "--job", "-n 2 -t 10:00")
+    assert found["chance_to_start_within_1_h"] == 1.0
+    low, high = found["start"]["ranges"]["0.95"]
+    assert EPOCH_S <= low <= high <= EPOCH_S + 120.0
+
+
+def test_a_job_waits_for_what_runs(busy: Path) -> None:
+    """Its start follows from the history of the user whose job runs, and not from its limit."""
+    (found,) = answers(busy, "--job", "-n 8 -t 10:00")
+    assert EPOCH_S + 100.0 < found["start"]["median_s"] < EPOCH_S + 400.0
+    ranges = found["start"]["ranges"]
+    widths = [ranges[each][1] - ranges[each][0] for each in ("0.5", "0.8", "0.95")]
+    assert widths == sorted(widths)
+    assert found["end"]["median_s"] > found["start"]["median_s"]
+
+
+def test_a_job_that_can_never_start_has_no_time(busy: Path) -> None:
+    """More CPUs than there are never become free."""
+    (found,) = answers(busy, "--job", "-n 9")
+    assert found["start"]["median_s"] is None
+    assert found["chance_to_start_within_1_h"] == found["chance_to_end_first"] == 0.0
+
+
+def test_the_way_that_ends_first_is_told_with_its_certainty(busy: Path) -> None:
+    """Of two jobs of one user with the same limit, neither is better; chances add up to one."""
+    same = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 8 -t 10:00", "--user", "ann")
+    assert [each["chance_to_end_first"] for each in same] == [0.5, 0.5]
+    assert same[0]["start"] == same[1]["start"]
+    two = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 9", "--user", "ann")
+    assert [each["chance_to_end_first"] for each in two] == [1.0, 0.0]
+    low, high = two[0]["chance_to_end_first_95"]
+    assert 0.8 < low < 1.0
+    assert high == pytest.approx(1.0)
+
+
+def test_other_questions_change_no_answer(busy: Path) -> None:
+    """An answer is the same whatever else is asked, if all are planned for the same time."""
+    alone = answers(busy, "--job", "-n 8 -t 10:00")
+    beside = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 8 -t 5:00")
+    assert alone[0]["start"] == beside[0]["start"]
+
+
+def test_answers_are_shown_as_a_table(busy: Path) -> None:
+    """A line for each job, with local times and the chances."""
+    result = invoke("forecast", "--state", busy, "--job", "-n 8 -t 10:00", "--job", "-n 9")
+    head, first, second = result.out.splitlines()
+    assert head.split("  ")[0] == "JOB"
+    assert first.startswith("-n 8 -t 10:00")
+    assert datetime.fromisoformat(first.split()[4]).year == 2027
+    assert "100 %" in first
+    assert second.split()[:4] == ["-n", "9", "-", "-"]
+
+
+def test_options_of_sbatch_describe_the_job() -> None:
+    """Tasks, nodes, memory and the limit are those that Slurm would take."""
+    seen = observed()
+    job = asked_job("-n 6 --ntasks-per-node=4 -c 1 -t 1:00:00 --gres=gpu:2", seen, "ann").job
+    assert (job.cpus, job.nodes_min, job.time_limit_s, job.devices) == (6, 2, 3600.0, {"gpu": 2})
+    assert job.memory_mb == 300  # 100 for each CPU, three of which are on a node
+    whole = asked_job("-N 2 --exclusive --mem=4G -p one", seen).job
+    assert (whole.nodes_min, whole.nodes_max, whole.memory_mb) == (2, 2, 4096)
+    assert (whole.is_exclusive, whole.partition, whole.time_limit_s) == (True, "one", 900.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ("-n x", "invalid int value"),
+        ("--frobnicate", "unrecognized arguments"),
+        ("-p nowhere", "no partition 'nowhere'; the cluster has main, one"),
+        ("-n -1", "--ntasks: expected"),
+        ("-t soon", "soon"),
+        ("-n '1", "No closing quotation"),
+        ("--mem lots", "lots"),
+    ],
+)
+def test_wrong_options_are_named(options: str, error: str) -> None:
+    """An error says which --job it is about, and what is wrong."""
+    with pytest.raises(ForecastError, match="--job") as caught:
+        asked_job(options, observed())
+    assert error in str(caught.value)
