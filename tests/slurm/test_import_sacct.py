@@ -18,8 +18,9 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_scenarios.running.policies import chosen_by
 from hpcosim_scenarios.running.run import opened_with
 from hpcosim_slurm.files.output import InputError
+from hpcosim_slurm.files.record_jobs import RecordOptions
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct import SacctOptions, import_sacct
+from hpcosim_slurm.files.sacct import import_sacct
 from hpcosim_slurm.files.slurm.convert import import_slurm
 from hpcosim_workloads.logs.job_lines import read_jsonl
 from support.paths import SHARED
@@ -47,7 +48,7 @@ def read(
 ) -> tuple[Jobs, list[dict[str, str]], ImportReport]:
     """Return the jobs, the recorded runs and the report of a file."""
     out = tmp_path / "jobs.jsonl"
-    report = import_sacct(path, out, SacctOptions(**options))
+    report = import_sacct(path, out, RecordOptions(**options))
     jobs = [json.loads(line) for line in out.read_text().splitlines()]
     with (tmp_path / "jobs.recorded.csv").open(newline="") as file:
         return jobs, list(csv.DictReader(file)), report
@@ -126,7 +127,7 @@ def test_a_number_that_is_used_again_is_another_job(tmp_path: Path) -> None:
     )
     assert [job["job_id"] for job in jobs] == [101, 102]
     assert report.count("dropped", "repeated records") == 1
-    assert report.count("guessed", "job numbers that Slurm used again: new numbers") == 1
+    assert report.count("guessed", "job numbers that were used again: new numbers") == 1
 
 
 def test_tasks_of_an_array_keep_index_and_limit(tmp_path: Path) -> None:
@@ -369,7 +370,7 @@ def test_truncated_and_damaged_files_give_a_report_or_a_message(tmp_path: Path) 
         path.write_bytes(content)
         out.unlink(missing_ok=True)
         with suppress(InputError):
-            import_sacct(path, out, SacctOptions(force=True))
+            import_sacct(path, out, RecordOptions(force=True))
         assert not out.exists() or len(read_jsonl(out, nodes_of=lambda text: ()))
 
 

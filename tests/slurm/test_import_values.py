@@ -10,12 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcosim_slurm.files.output import InputError
+from hpcosim_slurm.files.record_jobs import dependency_of
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct import dependency_of
-from hpcosim_slurm.files.sacct_records import JobId, job_id_of, options_of
+from hpcosim_slurm.files.sacct_records import job_id_of, options_of
 from hpcosim_slurm.files.slurm.statements import tres_limits, tres_weights
 from hpcosim_slurm.files.tables import read_table
 from hpcosim_slurm.texts import consistent, moments_of, zone_of
+from hpcosim_workloads.accounting.record import JobId
 from hpcosim_workloads.logs.quantities import (
     FieldError,
     Memory,

@@ -145,9 +145,10 @@ def sacct(
     The report lists what was dropped and what was guessed.
     """
     with _importing(names, anonymize=anonymize):
-        from hpcosim_slurm.files.sacct import SacctOptions, import_sacct
+        from hpcosim_slurm.files.record_jobs import RecordOptions
+        from hpcosim_slurm.files.sacct import import_sacct
 
-        options = SacctOptions(
+        options = RecordOptions(
             time_zone=time_zone,
             start=start,
             requeue=requeue,

@@ -62,7 +62,7 @@ class KubernetesOptions:
 
     Attributes:
         columns: texts `FIELD=COLUMN` for fields with another column than those of `COLUMNS`.
-        time_zone, start, anonymize, names, force: see `sacct.convert.SacctOptions`.
+        time_zone, start, anonymize, names, force: see `record_jobs.RecordOptions`.
     """
 
     columns: tuple[str, ...] = ()

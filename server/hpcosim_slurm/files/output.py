@@ -10,6 +10,7 @@ import io
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from hpcosim_protocol.files import draft_of, read_regular
 from hpcosim_schedulers.heuristics.recorded import COLUMNS, recorded_path
 
 KINDS = ("user", "group", "account", "name")
+NO_FILES: Mapping[Path, bytes] = MappingProxyType({})
 KEPT = frozenset(("", "root"))  # `root` is the topmost account of every site
 LISTS = {"allow_accounts": "account", "deny_accounts": "account", "allow_groups": "group"}
 """Attributes of a partition that are lists of names, with the kind of the names."""
@@ -59,6 +61,7 @@ def write_jobs(
     lines: Collection[Mapping[str, Any]],
     runs: Collection[RecordedRun],
     private: Mapping[Path, bytes],
+    others: Mapping[Path, bytes] = NO_FILES,
     *,
     force: bool,
 ) -> list[str]:
@@ -66,13 +69,17 @@ def write_jobs(
 
     Args:
         private: further files, which replace existing ones.
-        force: replace files of jobs and runs that exist.
+        others: further files, which are written together with the jobs.
+        force: replace files that exist.
 
     Returns:
         What was written, for the report.
     """
     encode = msgspec.json.Encoder().encode
-    plain = ({key: _whole(value) for key, value in line.items()} for line in lines)
+    plain = (
+        {key: _whole(value) if type(value) is float else value for key, value in line.items()}
+        for line in lines
+    )
     files = {jobs: b"".join(encode(line) + b"\n" for line in plain)}
     written = [f"{jobs}: {len(lines):,} jobs"]
     if runs and recorded_path(jobs) == jobs:
@@ -80,7 +87,7 @@ def write_jobs(
     if runs:
         files[recorded_path(jobs)] = recorded_runs(runs)
         written.append(f"{recorded_path(jobs)}: {len(runs):,} runs")
-    write_files(files, force=force)
+    write_files({**files, **others}, force=force)
     write_files(private, force=True)
     return written
 
@@ -126,10 +133,8 @@ def write_files(files: Mapping[Path, bytes], *, force: bool = False) -> None:
         raise InputError(f"cannot be written: {error.strerror or error}", where) from None
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, float):
-        return int(value) if value == int(value) else round(value, 6)
-    return value
+def _whole(value: float) -> float:
+    return int(value) if value == int(value) else round(value, 6)
 
 
 def _number(value: float) -> str:

@@ -12,6 +12,7 @@ from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.features import check
 from hpcosim_protocol.hosts import expand
 from hpcosim_protocol.platform import NodeRanges
+from hpcosim_workloads.accounting.record import Place
 from hpcosim_workloads.errors import LineError
 from hpcosim_workloads.logs.job_lines import JobLine, JobLines
 from hpcosim_workloads.table import JobSpec
@@ -54,7 +55,7 @@ class ImportReport:
     facts: dict[str, str] = field(default_factory=dict)
     entries: dict[Kind, dict[str, Entry]] = field(default_factory=dict)
 
-    def add(self, kind: Kind, what: str, place: str | int = "", count: int = 1) -> None:
+    def add(self, kind: Kind, what: str, place: Place = "", count: int = 1) -> None:
         """Count something.
 
         Args:
@@ -113,7 +114,7 @@ def _places(entry: Entry) -> str:
     return f" ({word}{', '.join(entry.places)}{more})"
 
 
-def readable(lines: Iterable[Line], places: Sequence[int], report: ImportReport) -> list[Line]:
+def readable(lines: Iterable[Line], places: Sequence[Place], report: ImportReport) -> list[Line]:
     """Return the jobs that the reader accepts, without the values that it rejects.
 
     Args:
@@ -121,27 +122,29 @@ def readable(lines: Iterable[Line], places: Sequence[int], report: ImportReport)
     """
     jobs = JobLines(nodes_of=_checked_hosts)
     kept: dict[int, Line] = {}
-    for line, place in zip(lines, places, strict=True):
-        accepted = _accepted(line, jobs, place, report)
+    for row, line in enumerate(lines):
+        accepted = _accepted(line, jobs, row, places[row], report)
         if accepted is not None:
             kept[accepted["job_id"]] = accepted
 
     def drop(error: LineError, job: JobSpec) -> None:
-        report.add("dropped", "dependencies that the reader rejects", error.place or "")
+        place = "" if error.place is None else places[error.place]
+        report.add("dropped", "dependencies that the reader rejects", place)
         kept[job.job_id].pop("dependency", None)
 
-    if kept:
-        jobs.table(drop)
+    jobs.check_links(drop)
     return list(kept.values())
 
 
-def _accepted(line: Line, jobs: JobLines, place: int, report: ImportReport) -> Line | None:
+def _accepted(
+    line: Line, jobs: JobLines, row: int, place: Place, report: ImportReport
+) -> Line | None:
     """Return a job without the values that the reader rejects; None: it rejects the job."""
     while True:
         try:
             if "features" in line:
                 _check_features(line["features"])
-            jobs.add(msgspec.convert(line, JobLine), place)
+            jobs.add(msgspec.convert(line, JobLine), row)
         except ValueError as error:
             field = str(error).rpartition("`$.")[2].partition("`")[0].partition("[")[0]
             if field not in line or field in ESSENTIAL:

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.tables import Row, read_table, require
 from hpcosim_slurm.texts import consistent, moments_of
+from hpcosim_workloads.accounting.record import NO_OPTIONS, JobId, Record, never_started
 from hpcosim_workloads.logs.quantities import (
     FieldError,
     count_of,
@@ -103,71 +103,6 @@ _LIMIT = re.compile(r".*%(\d{1,9})")
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
-class JobId(NamedTuple):
-    """The identifier of a record.
-
-    Attributes:
-        job_id: the number before `_`, `+` and `.`: a job, an array or a heterogeneous job.
-        task: index of a task of an array; None: the record is not of one task.
-        tasks: indices of array tasks that waited together, such as `3-7%2`; empty: none.
-        part: component of a heterogeneous job; None: the job is not heterogeneous.
-        step: step of the job, such as `batch` or `0`; empty: the job itself.
-    """
-
-    job_id: int
-    task: int | None = None
-    tasks: str = ""
-    part: int | None = None
-    step: str = ""
-
-
-@dataclass(slots=True)
-class Record:
-    """A job, or one run of a job that was requeued.
-
-    Times are Unix times in seconds; None: unknown.
-
-    Attributes:
-        raw_id: number of the job, of which each task of an array has its own.
-        named: the identifier with array index and component.
-        name, user, group, account, partition, qos: names; empty: unknown.
-        reservation, constraints, nodes, submit_line: text; empty: unknown. `nodes` is a
-            host list.
-        run_s: run time without suspension, s; None: unknown.
-        limit_s: requested run time, s; None: unlimited or unknown.
-        requested: trackable resources; memory in MB.
-        allocated_mb: allocated memory, MB; 0: unknown.
-        memory_per_node_mb: requested memory on each node, MB; 0: stated otherwise.
-    """
-
-    line: int
-    raw_id: int
-    named: JobId
-    name: str
-    user: str
-    group: str
-    account: str
-    partition: str
-    qos: str
-    reservation: str
-    constraints: str
-    nodes: str
-    submit_line: str
-    state: str
-    submit_s: float
-    eligible_s: float | None
-    start_s: float | None
-    end_s: float | None
-    ambiguous: bool
-    run_s: float | None
-    limit_s: float | None
-    unlimited: bool
-    requested: dict[str, float]
-    allocated_mb: float
-    memory_per_node_mb: float
-    node_count: int
-
-
 def job_id_of(text: str) -> JobId:
     """Return the parts of an identifier such as `1001_3.batch`, `1001_[4-7%2]` or `1002+1`."""
     match = _ID.fullmatch(text.strip())
@@ -227,7 +162,6 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
         reservation=text("Reservation"),
         constraints=text("Constraints"),
         nodes=text("NodeList"),
-        submit_line=values.get("SubmitLine", ""),
         state=_state(values["State"]),
         submit_s=submit_s,
         eligible_s=eligible_s,
@@ -241,6 +175,7 @@ def record_of(row: Row, named: JobId, zone: ZoneInfo) -> Record:
         allocated_mb=(_field(values, "AllocTRES", tres_of) or {}).get("mem", 0.0),
         memory_per_node_mb=per_node_mb,
         node_count=_count(values, ("NNodes", "AllocNodes")),
+        options=options_of(line) if (line := values.get("SubmitLine", "")) else NO_OPTIONS,
     )
 
 
@@ -388,76 +323,13 @@ def started_records(
             limits.setdefault(named.job_id, int(match[1]))
         if record.ambiguous:
             report.add("guessed", "local times of the hour that is repeated", row.line)
-        if reason := _never_started(record):
+        if reason := never_started(record):
             report.add("dropped", reason, row.line, _task_count(named))
         else:
             if named.part is not None:
                 what = "components of heterogeneous jobs: a job each"
                 report.add("guessed", what, row.line)
             yield record
-
-
-def array_limits(jobs: Sequence[Sequence[Record]], limits: dict[int, int]) -> dict[int, int]:
-    """Return the limits of arrays, with those that the command lines state."""
-    found = dict(limits)
-    for first, *_ in jobs:
-        array_id = first.named.job_id
-        if first.named.task is None or array_id in found:
-            continue
-        match = _LIMIT.fullmatch(options_of(first.submit_line).get("array", ""))
-        if match is not None:
-            found[array_id] = int(match[1])
-    return found
-
-
-def job_numbers(jobs: Sequence[Sequence[Record]], report: ImportReport, *, anew: bool) -> list[int]:
-    """Return the number of each job in the workload, each once.
-
-    Args:
-        anew: number the jobs from 1.
-    """
-    if anew:
-        return list(range(1, len(jobs) + 1))
-    numbers: list[int] = []
-    used: set[int] = set()
-    free = max(first.raw_id for first, *_ in jobs) + 1
-    for first, *_ in jobs:
-        number = first.raw_id
-        if number in used:
-            report.add("guessed", "job numbers that Slurm used again: new numbers", first.line)
-            number, free = free, free + 1
-        used.add(number)
-        numbers.append(number)
-    return numbers
-
-
-def array_tasks(
-    jobs: Sequence[Sequence[Record]], numbers: Sequence[int]
-) -> dict[int, dict[int, int]]:
-    """Return the number in the workload of each task, by array and index.
-
-    A job that is in no array is the task 0 of its own number.
-    """
-    tasks: dict[int, dict[int, int]] = {}
-    for (first, *_), number in zip(jobs, numbers, strict=True):
-        named = first.named
-        if named.task is None:
-            tasks.setdefault(first.raw_id, {}).setdefault(0, number)
-        else:
-            tasks.setdefault(named.job_id, {})[named.task] = number
-    return tasks
-
-
-def _never_started(record: Record) -> str:
-    """Return why a job that never ran is left out; empty: it ran."""
-    idle = not record.run_s and not record.nodes and record.state != "COMPLETED"
-    if record.start_s is not None and not idle:
-        return ""
-    if record.state in ("CANCELLED", "DEADLINE", "REVOKED"):
-        return "jobs cancelled while pending"
-    if record.state in ("PENDING", "REQUEUED", "REQUEUE_HOLD", "SPECIAL_EXIT", "CONFIGURING"):
-        return "jobs that still waited"
-    return "jobs without a start"
 
 
 def _task_count(named: JobId) -> int:

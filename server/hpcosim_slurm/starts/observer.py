@@ -16,13 +16,14 @@ from hpcosim_slurm.config import CONFIG, check_version, parse_config
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct_records import Record, started_records
+from hpcosim_slurm.files.sacct_records import started_records
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_slurm.reading import new_separator, read_state
 from hpcosim_slurm.starts.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.texts import number_of, task_id, text_of, time_of
 from hpcosim_slurm.tools import Tools
+from hpcosim_workloads.accounting.record import Record
 
 HISTORY_DAYS = 30
 SACCT_TIMEOUT_S = 120.0

@@ -460,6 +460,10 @@ class JobLines:
             self._linked[line.job_id] = _linked_line(line, place)
         self._jobs[line.job_id] = job
 
+    def check_links(self, drop: Drop) -> None:
+        """Check arrays, and drop the invalid dependencies as `table` does."""
+        linked(self._jobs, self._linked, drop)
+
     def table(self, drop: Drop | None = None) -> JobTable:
         """Return the jobs by submission time; jobs of the same time keep the order of the lines."""
         if self._plain:
