@@ -116,11 +116,10 @@ MEMORY = ("memory_mb", "memory_per_node_mb", "memory_per_job_mb", "all_memory")
 """Fields of which a line or a profile may set one."""
 
 # Fields that a request has under the same name.
-SHARED = tuple(
-    name for name in Requirements.__struct_fields__ if name in JobRequest.__struct_fields__
-)
-stated = attrgetter(*Requirements.__struct_fields__)
-NOTHING = (None,) * len(Requirements.__struct_fields__)
+FIELDS = Requirements.__struct_fields__
+SHARED = frozenset(FIELDS) & frozenset(JobRequest.__struct_fields__)
+stated = attrgetter(*FIELDS)
+NOTHING = (None,) * len(FIELDS)
 NO_REQUEST = JobRequest()
 NO_VALUES: Mapping[str, Any] = MappingProxyType({})
 
@@ -133,15 +132,18 @@ def request_of(
     nodes_of: NodesOf | None = None,
 ) -> JobRequest | None:
     """Return the request of a job; None: the job requires only cores and time."""
-    if not own and stated(line) == NOTHING == stated(profile):  # fast path: most jobs
+    of_line, of_profile = stated(line), stated(profile)
+    if not own and of_line == NOTHING == of_profile:  # fast path: most jobs
         return None
     values = dict(own)
-    for name in SHARED:
-        value = getattr(line, name)
-        if value is None:
-            value = getattr(profile, name)
-        if value is not None:
-            values[name] = value
+    if of_profile != NOTHING:
+        pairs = zip(of_line, of_profile, strict=True)
+        of_line = tuple(default if value is None else value for value, default in pairs)
+    values |= {
+        name: value
+        for name, value in zip(FIELDS, of_line, strict=True)
+        if value is not None and name in SHARED
+    }
     memory = _memory_source(line, profile)
     for name in ("memory_per_node_mb", "all_memory"):
         values.pop(name, None)
@@ -180,7 +182,12 @@ def memory_per_core_mb(line: Requirements, profile: Requirements, cores: int) ->
 def _memory_source(line: Requirements, profile: Requirements) -> Requirements | None:
     """Return the line or, if it states no memory, the profile; None: neither states memory."""
     for source in (line, profile):
-        if any(getattr(source, name, None) is not None for name in MEMORY):
+        if (
+            source.memory_per_node_mb is not None
+            or source.memory_per_job_mb is not None
+            or source.all_memory is not None
+            or getattr(source, "memory_mb", None) is not None
+        ):
             return source
     return None
 
