@@ -16,6 +16,7 @@ A workload is a `JobTable`. Every reader and model returns one:
     100
 
 * `logs`: readers of files, and a catalogue of logs of the Parallel Workloads Archive to download.
+* `accounting`: readers of the accounting of workload managers.
 * `synthetic`: random models.
 * `shaping`: windows, load scaling and changes of job sizes.
 """

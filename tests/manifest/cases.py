@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from support.accounting_files import lines_by_manager, site_jobs
 from support.batsim_inputs import delays, write_platform, write_workload
 from support.paths import SCENARIOS
 from support.random_scenarios import scenario_of
@@ -169,6 +170,10 @@ def other_commands() -> dict[str, list[Command]]:
             ("import", "sacct", "sacct.psv", "-o", "jobs.jsonl", "--json"),
             ("compare", "c.yaml", "--workload", "jobs.jsonl", "--schedulers", "slurm,easy", *quick),
         ],
+        "accounting": [
+            ("import", name, f"accounting.{name}", "-o", name, "--json")
+            for name in ("pbs", "lsf", "sge", "oar")
+        ],
         "benchmark": [("benchmark", "verify", "easy.zip")],
         "study": [("reproduce", "pairing-exp1", "--out", "out", "--workers", "1")],
         "scenarios": [("scenarios", "--all", "--json")],
@@ -201,3 +206,5 @@ def write_inputs(folder: Path) -> None:
         record(JobID="103", **gpu, ReqTRES="cpu=32,mem=8G,node=1,gres/gpu=4"),
     )
     (folder / "sacct.psv").write_text(sacct_text(*records))
+    for name, lines in lines_by_manager(site_jobs(20)).items():
+        (folder / f"accounting.{name}").write_text("".join(f"{line}\n" for line in lines))

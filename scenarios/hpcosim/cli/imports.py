@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -195,7 +195,80 @@ def kubernetes(
         _print(import_kubernetes(table, out, options), as_json=as_json)
 
 
-for command in (slurm, sacct, kubernetes):
+def _accounting(manager: str, doc: str) -> Callable[..., None]:
+    """Return the command that imports the accounting of a manager."""
+
+    def command(
+        files: Annotated[
+            list[Path],
+            typer.Argument(metavar="FILES", help="Accounting, plain or gzipped, oldest first."),
+        ],
+        out: Annotated[
+            Path,
+            typer.Option(
+                "--out",
+                "-o",
+                help="Folder for jobs.jsonl, jobs.recorded.csv and, if nodes are known, "
+                "cluster.yaml.",
+            ),
+        ],
+        nodes: Annotated[
+            int,
+            typer.Option(min=0, help="Number of nodes. Default: the hosts on which jobs ran."),
+        ] = 0,
+        cores_per_node: Annotated[
+            int,
+            typer.Option(
+                min=0,
+                help="Cores of each node, at least. Default: the most that jobs used at once.",
+            ),
+        ] = 0,
+        time_zone: TimeZone = "UTC",
+        start: Start = "",
+        anonymize: Anonymize = False,
+        names: Names = None,
+        force: Force = False,
+        as_json: Json = False,
+    ) -> None:
+        with _importing(names, anonymize=anonymize):
+            from hpcosim_slurm.files.accounting import AccountingOptions, import_accounting
+            from hpcosim_slurm.files.observed_platform import KnownNodes
+            from hpcosim_slurm.files.record_jobs import RecordOptions
+
+            records = RecordOptions(
+                time_zone=time_zone, start=start, anonymize=anonymize, names=names, force=force
+            )
+            options = AccountingOptions(records=records, known=KnownNodes(nodes, cores_per_node))
+            _print(import_accounting(manager, files, out, options), as_json=as_json)
+
+    command.__name__ = manager
+    command.__doc__ = doc
+    return command
+
+
+ACCOUNTING_HELP = """
+
+Jobs that never started are left out. The report lists what was dropped, guessed and not
+translated; a queue becomes a partition of the nodes on which its jobs ran.
+"""
+MANAGERS = {
+    "pbs": "the accounting logs of PBS Pro, OpenPBS or Torque",
+    "lsf": "LSF's accounting, `lsb.acct`",
+    "sge": "Grid Engine's file `accounting`",
+    "oar": "a dump of OAR's database",
+}
+
+COMMANDS: tuple[Callable[..., None], ...] = (
+    slurm,
+    sacct,
+    *(
+        _accounting(name, f"Write jobs, their runs and a scenario from {what}.{ACCOUNTING_HELP}")
+        for name, what in MANAGERS.items()
+    ),
+    kubernetes,
+)
+
+for command in COMMANDS:
     app.command(
         command.__name__, help=help_of(command), epilog=EXAMPLES[f"import {command.__name__}"]
     )(command)

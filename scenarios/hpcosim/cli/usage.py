@@ -348,6 +348,13 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim import sacct sacct.psv -o jobs.jsonl --time-zone Europe/Berlin",
         "hpcosim import sacct sacct.psv.gz -o jobs.jsonl --anonymize --names private.json",
     ),
+    "import pbs": _examples(
+        "hpcosim import pbs server_priv/accounting/202603* -o site",
+        "hpcosim compare site/cluster.yaml --schedulers recorded,easy",
+    ),
+    "import lsf": _examples("hpcosim import lsf lsb.acct.2 lsb.acct.1 lsb.acct -o site"),
+    "import sge": _examples("hpcosim import sge accounting.gz -o site --cores-per-node 48"),
+    "import oar": _examples("hpcosim import oar oar.sql.gz -o site --anonymize"),
     "import kubernetes": _examples(
         "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
     ),

@@ -61,7 +61,8 @@ class ImportReport:
         Args:
             place: line, or file and line; empty: none.
         """
-        what = "".join(letter if letter.isprintable() else "?" for letter in what)
+        if not what.isprintable():
+            what = "".join(letter if letter.isprintable() else "?" for letter in what)
         entry = self.entries.setdefault(kind, {}).setdefault(what, Entry())
         entry.count += count
         if place != "" and len(entry.places) < MOST_PLACES and str(place) not in entry.places:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcosim_schedulers.heuristics.recorded import recorded_path
 from hpcosim_slurm.files import output
-from hpcosim_slurm.files.record_jobs import RecordOptions, jobs_of, write
+from hpcosim_slurm.files.record_jobs import RecordOptions, jobs_of, uncollected, write
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct_records import started_records
 from hpcosim_slurm.texts import zone_of
@@ -29,6 +29,7 @@ def import_sacct(path: Path, jobs: Path, options: RecordOptions = DEFAULTS) -> I
     report = ImportReport()
     limits: dict[int, int] = {}
     records = started_records(path, zone_of(options.time_zone), limits, report)
-    write(jobs_of(records, options, report, path, limits), jobs, options, report)
+    with uncollected():
+        write(jobs_of(records, options, report, path, limits), jobs, options, report)
     report.facts["time zone of local times"] = options.time_zone
     return report

@@ -35,19 +35,22 @@ class Row(NamedTuple):
     values: dict[str, str]
 
 
-def lines_of(path: Path, report: ImportReport | None = None) -> Iterator[tuple[int, str]]:
+def lines_of(
+    path: Path, report: ImportReport | None = None, longest: int = LONGEST_LINE
+) -> Iterator[tuple[int, str]]:
     """Yield the lines of a plain or gzipped file with their numbers, without line ends.
 
     Args:
         report: notes that the file is cut off; None: that is an error.
+        longest: the longest line, bytes; a longer one is an error.
     """
     number, raw = 0, b"\n"
     try:
         for number, raw in numbered_lines(path):
             if number == 1:
                 _check_encoding(raw, path)
-            if len(raw) > LONGEST_LINE:
-                what = f"expected lines of up to {LONGEST_LINE} bytes, got {len(raw)}"
+            if len(raw) > longest:
+                what = f"expected lines of up to {longest} bytes, got {len(raw)}"
                 raise InputError(what, path, number)
             yield number, raw.decode("utf-8", "replace").rstrip("\r\n")
     except CutOffError as error:

@@ -158,9 +158,9 @@ def whole(text: str, name: str, most: int = MOST_CORES) -> int:
     Args:
         name: the field, for errors.
     """
-    if not (text.isascii() and text.isdecimal() and len(text) < 20) or int(text) > most:
-        raise FieldError(f"{name}: expected a whole number up to {most}, got {shown(text)}")
-    return int(text)
+    if text.isascii() and text.isdecimal() and len(text) < 20 and (number := int(text)) <= most:
+        return number
+    raise FieldError(f"{name}: expected a whole number up to {most}, got {shown(text)}")
 
 
 def drop_invalid(error: FieldError, place: Place, report: Report) -> None:
@@ -169,15 +169,23 @@ def drop_invalid(error: FieldError, place: Place, report: Report) -> None:
     report.add("dropped", f"records with an invalid field ({name})", place)
 
 
-def known_hosts(found: Iterable[Allocation], place: Place, report: Report) -> list[Allocation]:
-    """Return the hosts of a run by name, each once; none if a name cannot be one of a node."""
-    merged: dict[str, Allocation] = {}
-    for host, cores, gpus in found:
-        if host not in merged and HOST.fullmatch(host) is None:
-            report.add("dropped", "lists of hosts with names that nodes cannot have", place)
-            return []
-        before = merged.get(host)
+def merged(found: Iterable[Allocation]) -> tuple[Allocation, ...] | None:
+    """Return the hosts of a run, each once; None: a name cannot be that of a node."""
+    by_name: dict[str, Allocation] = {}
+    for each in found:
+        before = by_name.get(each.host)
         if before is not None:
-            cores, gpus = cores + before.cores, gpus + before.gpus
-        merged[host] = Allocation(host, cores, gpus)
-    return list(merged.values())
+            each = Allocation(each.host, before.cores + each.cores, before.gpus + each.gpus)
+        elif HOST.fullmatch(each.host) is None:
+            return None
+        by_name[each.host] = each
+    return tuple(by_name.values())
+
+
+def hosts_or_none(
+    found: tuple[Allocation, ...] | None, place: Place, report: Report
+) -> tuple[Allocation, ...]:
+    """Return the hosts of a run, and report names that nodes cannot have."""
+    if found is None:
+        report.add("dropped", "lists of hosts with names that nodes cannot have", place)
+    return found or ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,7 @@ BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 """First keys of the lines of a file, in lower case, and an example of a line."""
 WIDTH = 100
+_NUMBER = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 POWER = hardware.NodePower()
 
 
@@ -263,7 +265,8 @@ def import_slurm(conf: Path, out: Path, options: SlurmOptions = DEFAULTS) -> Imp
             "settings": settings,
         },
     }
-    write_files({out: _text(scenario, report).encode()}, force=options.force)
+    text = scenario_text(scenario, report, "import slurm")
+    write_files({out: text.encode()}, force=options.force)
     if names is not None:
         write_files(names.content(), force=True)
     nodes = sum(group["count"] for group in platform["nodes"])
@@ -397,14 +400,29 @@ def _name(statements: Sequence[Statement]) -> str:
     return name or "cluster"
 
 
-def _text(scenario: Mapping[str, Any], report: ImportReport) -> str:
-    """Return the scenario as YAML, with what is not modelled as comments."""
-    lines = ["# Written by `hpcosim import slurm`."]
+def _quoted(dumper: Any, text: str) -> Any:
+    """Quote texts such as `1e9`, which PyYAML reads as texts and YAML 1.2 as numbers."""
+    style = "'" if _NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper: Any = type("_Dumper", (yaml.SafeDumper,), {})
+_Dumper.add_representer(str, _quoted)
+
+
+def scenario_text(scenario: Mapping[str, Any], report: ImportReport, command: str) -> str:
+    """Return a scenario as YAML, with what is guessed and not modelled as comments."""
+    lines = [f"# Written by `hpcosim {command}`."]
     kinds: tuple[Kind, ...] = ("guessed", "not modelled")
     for kind in kinds:
         if summary := report.summary(kind):
             lines += ["#", *(f"# {part}" for part in summary.split("; "))]
-    body: str = yaml.safe_dump(
-        dict(scenario), sort_keys=False, default_flow_style=None, width=WIDTH, allow_unicode=True
+    body: str = yaml.dump(
+        dict(scenario),
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=WIDTH,
+        allow_unicode=True,
     )
     return "\n".join(lines) + "\n" + body
