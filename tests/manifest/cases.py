@@ -27,6 +27,7 @@ NETWORKS = {
     "rl": "papers/power/models/a2c-real-2.safetensors",
     "adaptive": "papers/power/models/adaptive-400-1.safetensors",
     "learned": "papers/power/predictive/learned.safetensors",
+    "empirical": "papers/power/predictive/rises.safetensors",
     "batch": "batch/agent.safetensors",
 }
 """Shipped networks, by the name that they have in the folder of a case."""
@@ -106,6 +107,7 @@ def simulations() -> dict[str, list[Command]]:
         "slurm": power(name="slurm", suspend_time_s=600),
         "predictive": power(name="predictive", wait_price_w=500),
         "learned": power(name="learned", model="learned.safetensors", wait_price_w=500),
+        "empirical": power(name="empirical", model="empirical.safetensors", wait_price_w=500),
         "rl": power(name="rl", model="rl.safetensors"),
         "adaptive": power(name="adaptive", model="adaptive.safetensors"),
     }

@@ -21,6 +21,7 @@ from hpcosim_schedulers.power.settings import (
     Adaptive,
     AlwaysOn,
     Awareness,
+    Empirical,
     Icon,
     KeepIdle,
     Learned,
@@ -110,7 +111,7 @@ def from_folder(power: Power, folder: Path) -> Power:
     match power:
         case Oracle(plan) if plan:
             return replace(power, plan=str(folder / plan))
-        case Rl(model) | Adaptive(model) | Learned(model):
+        case Rl(model) | Adaptive(model) | Learned(model) | Empirical(model):
             return replace(power, model=str(folder / model))
     return power
 
@@ -128,7 +129,15 @@ def _shown(power: Power) -> Iterator[str]:
 
 def _managed(
     policy: Policy,
-    power: Timeout | KeepIdle | OffAtNight | Slurm | Predictive | Learned | Rl | Adaptive,
+    power: Timeout
+    | KeepIdle
+    | OffAtNight
+    | Slurm
+    | Predictive
+    | Learned
+    | Empirical
+    | Rl
+    | Adaptive,
 ) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_schedulers.power.manager import managed
@@ -159,6 +168,11 @@ def _managed(
 
             with _prefixed("model"):
                 return managed(policy, corrected(power))
+        case Empirical():
+            from hpcosim_schedulers.predictive.empirical import empirical
+
+            with _prefixed("model"):
+                return managed(policy, empirical(power))
         case Rl():
             from hpcosim_schedulers.catalogue.trained import POWER_MANAGERS, load
 

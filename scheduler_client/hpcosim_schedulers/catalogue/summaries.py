@@ -142,6 +142,8 @@ POWER_MANAGERS: Mapping[str, str] = {
     "predictive": "keeps as many spare nodes as forecasts of the workload advise for a price "
     "of waiting",
     "learned": "predictive with forecasts that a network corrects (hpcosim train spare-nodes)",
+    "empirical": "as many spare nodes as past rises of the demand advise for a price of waiting, "
+    "with learned weights (hpcosim train rises)",
     "oracle": "least wasted energy for the schedule, with all submissions known in advance",
     "rl": "trained network that switches every node at fixed intervals (hpcosim train power)",
     "adaptive": "learned timeouts by hour and load (hpcosim train adaptive)",

@@ -231,6 +231,18 @@ class Learned(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name",
     samples: Annotated[int, Meta(ge=1, le=10_000)] = 48
 
 
+class Empirical(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="empirical"):
+    """Settings of `hpcosim_schedulers.predictive.empirical.empirical`.
+
+    Attributes:
+        model: file that `hpcosim train rises` wrote.
+        wait_price_w: price of a job's wait in J/s, > 0.
+    """
+
+    model: Annotated[str, Meta(min_length=1)]
+    wait_price_w: Watts
+
+
 class Oracle(Struct, frozen=True, forbid_unknown_fields=True, tag_field="name", tag="oracle"):
     """Settings of `hpcosim_schedulers.power.oracle.by_plan`.
 
@@ -279,6 +291,7 @@ Power = (
     | Icon
     | Predictive
     | Learned
+    | Empirical
     | Oracle
     | Rl
     | Adaptive

@@ -1,4 +1,4 @@
-"""The trainers of power managers for recipes: a network, and adaptive timeouts."""
+"""The trainers of power managers for recipes: a network, adaptive timeouts, and rises."""
 
 from __future__ import annotations
 
@@ -71,4 +71,32 @@ ADAPTIVE = Trainer(
     budget=("generations",),
     train=_train_adaptive,
     use=lambda file: {"scheduler.power": {"name": "adaptive", "model": str(file)}},
+)
+
+
+def _rises_presets() -> Mapping[str, Any]:
+    from hpcosim_papers.power.learners.rises_search import RisesSearch
+
+    return {"search": RisesSearch()}
+
+
+def _train_rises(inputs: Inputs, out: Path, settings: Any, *, resume: bool, report: Report) -> Path:
+    from hpcosim_papers.power.learners.rises_search import train_rises
+
+    first, *also = inputs.scenarios
+    changes = inputs.overrides
+    return train_rises(
+        first, out, settings, also=also, overrides=changes, resume=resume, report=report
+    )
+
+
+RISES = Trainer(
+    about="weights of past rises of the demand, for the power manager empirical",
+    presets=_rises_presets,
+    algorithms=("cross-entropy",),
+    environment=("windows", "sample", "jobs"),
+    budget=("generations",),
+    train=_train_rises,
+    use=lambda file: {"scheduler.power": {"name": "empirical", "model": str(file)}},
+    several=True,
 )
