@@ -78,6 +78,12 @@ def test_jobs_are_placed_alike_in_a_network_of_two_levels(tmp_path: Path) -> Non
     both(path, tmp_path)
 
 
+def test_jobs_at_unix_times_start_alike(tmp_path: Path) -> None:
+    """The rounds of pings before the first submission are skipped by both engines."""
+    rows = jobs(tmp_path, [{"submit_s": 1.8e9}, {"submit_s": 1.8e9 + 400_000}])
+    assert all(float(row["start_s"]) - float(row["submit_s"]) < 60 for row in rows)
+
+
 def test_jobs_go_where_memory_is_free(tmp_path: Path) -> None:
     """The second job does not fit beside the first on the node of less weight."""
     rows = jobs(tmp_path, [{"memory_per_node_mb": 700}] * 2)

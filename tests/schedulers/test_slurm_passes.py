@@ -19,6 +19,7 @@ from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.select import NodeOrder, choose_nodes
 from hpcosim_schedulers.slurm.settings import Selection, parse_site
 from hpcosim_schedulers.slurm.timers import (
+    PING_S,
     SHORT_SLEEP_S,
     BackfillTimer,
     LimitTimer,
@@ -217,6 +218,22 @@ def test_answer_to_a_ping_wakes_the_idle_backfill_scheduler() -> None:
     timer.changed(130.0)
     pass_s = 30.83 + 30.0 + 45 * SHORT_SLEEP_S
     assert timer.next_s() == pytest.approx(pass_s + 30.0)
+
+
+def test_rounds_of_pings_before_a_unix_time_are_skipped() -> None:
+    """The first call of a live cluster takes no longer than others, and the phase is kept."""
+    clock = site_clock()
+    pings = NodePings(clock, 300.0, 2)
+    pings.responded(np.array([0]), 50.0)
+    now_s = 1.8e9
+    pings.skip_to(now_s)
+    assert now_s - 200.0 <= pings.next_s <= now_s
+    assert (pings.next_s - PING_S) % 100.0 == pytest.approx(5.0)
+    assert [pings.answer() for _ in range(4)] == [False, True, True, True]
+    timer = BackfillTimer(clock, parse_site({}).scheduler, NodePings(clock, 300.0, 10))
+    timer.skip_to(now_s, 0)
+    timer.changed(now_s)
+    assert now_s <= timer.next_s() <= now_s + 31.0
 
 
 def test_time_limits_are_checked_each_half_minute() -> None:

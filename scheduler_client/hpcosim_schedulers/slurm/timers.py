@@ -24,6 +24,10 @@ it sleeps for 1 s."""
 FIRST_PINGS = 3
 """Time from the first iteration of the main loop to the first pings, s (`MIN_CHECKIN_TIME`)."""
 
+MANY_ROUNDS = 1000
+"""Number of rounds of pings in a time without events from which on most of them are skipped: a live
+cluster has Unix times."""
+
 PING_S = 0.004
 """Time from the begin of an iteration to the response of a pinged node, s; measured."""
 
@@ -133,6 +137,14 @@ class NodePings:
         self.next_s = self._answers_s(second + max(self._period, 1))
         return bool(pinged.any())
 
+    def skip_to(self, late_s: float) -> None:
+        """Skip the rounds long before a time, as if nothing happened: nodes are as they are now."""
+        period = max(self._period, 1)
+        if late_s - self.next_s > MANY_ROUNDS * period:
+            skipped_s = 2 * int((late_s - self.next_s) / (2 * period)) * period
+            self._responses += skipped_s
+            self.next_s = self._answers_s(self._clock.second(self.next_s - PING_S) + skipped_s)
+
     def _answers_s(self, second: int) -> float:
         return self._clock.first_tick_of(second) + PING_S
 
@@ -173,6 +185,7 @@ class BackfillTimer:
     def skip_to(self, now_s: float, jobs: int) -> None:
         """Note the passes before `now_s`, which started no job, and the pings."""
         late_s, pings = now_s - ROUNDING_S, self._pings
+        pings.skip_to(late_s)
         while min(self._check_s, pings.next_s) < late_s:
             if pings.next_s <= self._check_s:
                 answered = self._clock.second(pings.next_s)

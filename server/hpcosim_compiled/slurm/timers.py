@@ -14,6 +14,7 @@ from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.state import ENDS, RESPONSE, Site
 from hpcosim_compiled.state import Records, State
 from hpcosim_schedulers.slurm.timers import (
+    MANY_ROUNDS,
     PING_S,
     ROUNDING_S,
     SHORT_SLEEP_S,
@@ -114,6 +115,7 @@ def backfill_ran(own: Site, now_s: float, jobs: int) -> None:
 def skip_backfill(own: Site, now_s: float) -> None:
     """Note the passes of the backfill scheduler before now, which started no job, and the pings."""
     s, jobs, late_s = own.s[0], own.s[0].waiting, now_s - ROUNDING_S
+    _skip_pings(own, late_s)
     while min(s.check_s, s.pings_s) < late_s:
         if s.pings_s <= s.check_s:
             answered = second_of(own, s.pings_s)
@@ -129,6 +131,17 @@ def skip_backfill(own: Site, now_s: float) -> None:
 
 
 # Pings; see `timers.NodePings`.
+
+
+@compiled
+def _skip_pings(own: Site, late_s: float) -> None:
+    """Skip the rounds of pings long before a time."""
+    s, period = own.s[0], max(own.s[0].ping_period, 1)
+    if late_s - s.pings_s > MANY_ROUNDS * period:
+        skipped_s = 2 * int((late_s - s.pings_s) / (2 * period)) * period
+        for node in range(own.places.nodes.shape[1]):
+            own.places.nodes[RESPONSE, node] += skipped_s
+        s.pings_s = _first_tick_of(own, second_of(own, s.pings_s - PING_S) + skipped_s) + PING_S
 
 
 @compiled
