@@ -26,6 +26,7 @@ from hpcosim_schedulers.predictive.rises import (
     WEIGHTS,
     NodeFacts,
     best_number,
+    is_due,
     new_rises,
     pass_time,
     submit,
@@ -85,6 +86,18 @@ def test_nodes_that_will_be_needed_are_kept_and_woken() -> None:
     assert spare_nodes(0.99, 80.0, idle=0, asleep=16) == 4
     assert spare_nodes(1e-4, 0.0, idle=16, asleep=0) == 0
     assert spare_nodes(1e-4, 0.0, idle=0, asleep=16) == 0
+
+
+def test_decisions_without_events_are_up_to_a_minute_apart() -> None:
+    """Where nodes break even in 1 s; where they do in 1000 s, it is as long as that."""
+    for even_s, longest_s in ((1.0, 60.0), (1000.0, 1000.0)):
+        past, facts, at_s = new_rises(), FACTS._replace(even_s=even_s), [0.0]
+        for _ in range(30):
+            assert is_due(past, facts, at_s[-1], 0.0, False)
+            at_s.append(float(past.g[rises.DUE_S]))
+        gaps_s = np.diff(at_s)
+        assert gaps_s[0] == 0.125 * even_s
+        assert gaps_s.max() == gaps_s[-1] == pytest.approx(longest_s)
 
 
 def test_a_higher_price_switches_fewer_nodes_off() -> None:

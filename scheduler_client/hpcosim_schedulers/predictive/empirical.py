@@ -20,6 +20,7 @@ from hpcosim_schedulers.power.account import ON, SLEEPING, SWITCHING_OFF, SWITCH
 from hpcosim_schedulers.power.manager import IdleClock, Manager
 from hpcosim_schedulers.power.settings import Empirical
 from hpcosim_schedulers.predictive import rises
+from hpcosim_schedulers.predictive.manager import LEAST_EVEN_S
 from hpcosim_schedulers.predictive.rises import (
     WEIGHTS,
     Moment,
@@ -32,7 +33,6 @@ from hpcosim_schedulers.predictive.rises import (
     submit,
 )
 
-LEAST_EVEN_S = 1.0
 GRAIN = 1024.0
 """Expected releases are rounded to 1 / `GRAIN` nodes, so that their sum has no order."""
 

@@ -27,7 +27,6 @@ GROWTH = 1.5
 LONGEST_STEP_S = 60.0
 """Time to which they grow where nodes break even sooner, s."""
 
-
 HOLDS = 8
 """Number of times for which idle nodes may be held."""
 FIRST_HOLD = 0.125
@@ -101,8 +100,7 @@ class _Planner:
             self._due_s = min(self._due_s, self._decided_s + SOONEST * even_s)
             self._step_s = 0.0
         if view.now_s >= self._due_s:
-            longest_s = max(even_s, LONGEST_STEP_S)
-            self._step_s = min(max(GROWTH * self._step_s, FIRST_STEP * even_s), longest_s)
+            self._step_s = next_step_s(self._step_s, even_s)
             self._decide(view, self._source, self._energy)
             self._idle.update(view)
             self._decided_s, self._due_s = view.now_s, view.now_s + self._step_s
@@ -119,6 +117,16 @@ class _Planner:
             view.set_node_power(node, on=False)
         for node in order.nodes[warm : max(best, warm)].tolist():
             view.set_node_power(node, on=True)
+
+
+def next_step_s(step_s: float, even_s: float) -> float:
+    """Return the time from a decision to the next one without an event, s.
+
+    Args:
+        step_s: the time before it, s; 0: from an event.
+        even_s: see `NodeEnergy.break_even_s`.
+    """
+    return min(max(GROWTH * step_s, FIRST_STEP * even_s), max(even_s, LONGEST_STEP_S))
 
 
 class SpareOrder(NamedTuple):

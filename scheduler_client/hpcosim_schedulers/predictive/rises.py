@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpcosim_client.arrays import Floats, Ints
+from hpcosim_schedulers.predictive.manager import SOONEST, next_step_s
 
 EDGES = (
     *(1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
@@ -48,9 +49,6 @@ MEMORY = (600.0, 16.0, 40.0, 200.0, 100.0, 200.0, 200.0)
 FEW = 8.0
 """Counts at which a table has half of its weight."""
 
-EXPONENT = 1.5
-"""Of the ratio of a record of the demand to that before it; see `futures.Records`."""
-
 TERMS = 13
 PRIOR, PRICE, CHANCE = TABLES, TABLES + 1, TABLES + 2
 WAITS = CHANCE + TERMS
@@ -63,8 +61,6 @@ MOST_LOG_ODDS, MOST_LOG = 8.0, 4.0
 LEAST_CHANCE = 1e-4
 
 DAY_S, HOUR_S = 86_400.0, 3600.0
-SOONEST, FIRST_STEP, GROWTH = 1.0 / 32.0, 0.125, 1.5
-"""Times between decisions; see `manager`."""
 
 BEGAN_S, DEMAND, LAST_S, DUE_S, PAUSE_S, DECIDED_S, MOST = range(7)
 STEPPED, SUBMITTED, ENDED = range(3)
@@ -123,7 +119,7 @@ class Rises(NamedTuple):
         waits: float64[groups, times, levels], jobs that would have waited for the boot of nodes at
             a level, in boots, between one time and the next.
         chance, saved: float64[times, levels], the forecast of both for the next decision.
-        idle_s, boot_idle_s, first_s, found, here: space.
+        idle_s, boot_idle_s, first_s, found, kept, woken, here: space.
     """
 
     g: Floats
@@ -145,6 +141,8 @@ class Rises(NamedTuple):
     boot_idle_s: Floats
     first_s: Floats
     found: Floats
+    kept: Floats
+    woken: Floats
     here: Ints
 
 
@@ -170,6 +168,8 @@ def new_rises() -> Rises:
         boot_idle_s=np.zeros(LEVELS),
         first_s=np.zeros(LEVELS),
         found=np.zeros(LEVELS),
+        kept=np.zeros(LEVELS),
+        woken=np.zeros(LEVELS),
         here=np.zeros(TABLES, np.int64),
     )
 
@@ -262,7 +262,7 @@ def submit(rises: Rises, now_s: float, demand: float) -> None:
 
 
 def is_due(rises: Rises, facts: NodeFacts, now_s: float, demand: float, has_changed: bool) -> bool:
-    """Return whether to decide now, and note when the next decision without an event is due.
+    """Return whether to decide now. If so, set the time of the next decision without an event.
 
     Args:
         demand: the demand now.
@@ -274,7 +274,7 @@ def is_due(rises: Rises, facts: NodeFacts, now_s: float, demand: float, has_chan
         g[DUE_S], g[PAUSE_S] = min(g[DUE_S], g[DECIDED_S] + SOONEST * facts.even_s), 0.0
     if now_s < g[DUE_S]:
         return False
-    g[PAUSE_S] = min(max(GROWTH * g[PAUSE_S], FIRST_STEP * facts.even_s), facts.even_s)
+    g[PAUSE_S] = next_step_s(g[PAUSE_S], facts.even_s)
     g[DECIDED_S], g[DUE_S] = now_s, now_s + g[PAUSE_S]
     return True
 
@@ -301,12 +301,12 @@ def predict(rises: Rises, facts: NodeFacts, moment: Moment, weights: Floats) -> 
         since = 0.0 if time == 0 else HOLDS[time - 1]
         share = (HOLDS[time] - since) / HOLDS[time]
         above = 0.0
-        for place in range(LEVELS):  # records to come, see `Records`
+        for place in range(LEVELS):  # records to come, see `futures.Records` and its `EXPONENT`
             level = LEVELS - 1 - place
             ratio = (g[DEMAND] + EDGES[level]) / max(g[MOST], 1.0)
             record = hold_s / (seen_s + hold_s)
             if ratio > 1.0:
-                record /= ratio * math.sqrt(ratio)  # ** EXPONENT
+                record /= ratio * math.sqrt(ratio)
             rises.chance[time, level] = prior * record
             rises.saved[time, level] = prior * (record - above) * share
             above = record
@@ -371,16 +371,16 @@ def best_number(
             rises.idle_s[time, level] = idle_s
             from_s, chance = to_s, later
         rises.boot_idle_s[level] = within_s
-        rises.first_s[level] = rises.found[level] = 0.0
+        rises.kept[level] = rises.woken[level] = 0.0
     from_s = 0.0
     for time in range(TIMES):
         to_s = HOLDS[time] * facts.even_s
-        mean_s, woken = 0.5 * (from_s + to_s), 0.0
+        mean_s, share = 0.5 * (from_s + to_s), 0.0
         if mean_s <= boot_s + pause_s:
-            woken = min(mean_s, boot_s) / max(boot_s, 1e-9)
-        for level in range(LEVELS):  # waits that a warm, and that a woken node saves, in boots
-            rises.first_s[level] += rises.saved[time, level]
-            rises.found[level] += rises.saved[time, level] * woken
+            share = min(mean_s, boot_s) / max(boot_s, 1e-9)
+        for level in range(LEVELS):  # waits that a kept, and that a woken node saves, in boots
+            rises.kept[level] += rises.saved[time, level]
+            rises.woken[level] += rises.saved[time, level] * share
         from_s, number, level, cost_j = to_s, 0, 0, 0.0
         while number < whole:
             while level < LEVELS - 1 and EDGES[level + 1] <= number:
@@ -401,9 +401,9 @@ def best_number(
             width = EDGES[upper] - (EDGES[upper - 1] if upper > 0 else 0)
             saved = energy_j = 0.0
             if to <= idle:
-                energy_j, saved = hold_w * idle_s - cycle_j * chance, rises.first_s[upper]
+                energy_j, saved = hold_w * idle_s - cycle_j * chance, rises.kept[upper]
             elif number >= warm:
-                energy_j, saved = cycle_j * (1.0 - chance), rises.found[upper]
+                energy_j, saved = cycle_j * (1.0 - chance), rises.woken[upper]
                 if to_s > boot_s:
                     low_s, high_s = rises.boot_idle_s[level], rises.boot_idle_s[upper]
                     energy_j += hold_w * (idle_s - (1.0 - share) * low_s - share * high_s)

@@ -31,7 +31,7 @@ from hpcosim_compiled.state import (
 )
 from hpcosim_compiled.waiting import ANY, next_place
 from hpcosim_protocol import Platform
-from hpcosim_schedulers.predictive import empirical, rises
+from hpcosim_schedulers.predictive import empirical, manager, rises
 from hpcosim_schedulers.predictive.empirical import facts_of
 from hpcosim_schedulers.predictive.rises import (
     DUE_S,
@@ -56,7 +56,8 @@ def _calling(function: Function, **callees: Callable[..., Any]) -> Function:
 _classify, _count = compiled_apart(rises.classify), compiled_apart(rises.count)
 _pass_time = compiled_apart(_calling(rises.pass_time, classify=_classify, count=_count))
 _predict = compiled_apart(_calling(rises.predict, classify=_classify))
-_is_due, _submit = compiled(rises.is_due), compiled(rises.submit)
+_is_due = compiled(_calling(rises.is_due, next_step_s=compiled(manager.next_step_s)))
+_submit = compiled(rises.submit)
 _best_number, _releases = compiled_apart(rises.best_number), compiled(empirical.releases)
 
 
@@ -89,7 +90,7 @@ def simulate(platform: Platform, jobs: JobTable, weights: Floats, wait_price_w: 
     return state
 
 
-@entry_with(rises, empirical)
+@entry_with(rises, empirical, manager)
 def play(state: State, policy: PolicyCode, past: Rises, facts: NodeFacts, weights: Floats) -> int:
     """Simulate until all jobs are over, or until `with_room` is needed."""
     g, result = state.g[0], GOES_ON
