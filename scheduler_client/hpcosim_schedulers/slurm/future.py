@@ -213,8 +213,9 @@ def _chosen(placing: Placing, cores: Ints, order: NodeOrder, count: int) -> Ints
 
 
 FIRST_WINDOW_S = 30
-"""Running jobs are taken away together that end up to so long after a multiple of it, the next one
-after the first end; doubled for each group. Planned starts are imprecise by this time."""
+"""Running jobs are taken away in groups. They reach to `latest` plus once, twice, four times, ...
+this time, s, where `latest` is the multiple of it that follows the first end. Planned starts are
+imprecise by this time."""
 
 MOST_TOGETHER = 201
 """Number of running jobs that are taken away together; of more, the next ones follow untested."""

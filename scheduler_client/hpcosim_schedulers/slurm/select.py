@@ -7,7 +7,7 @@ select plugins. Placements of a real Slurm 22.05 are compared in docs/explanatio
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -215,11 +215,13 @@ class SwitchTree:
     """The switches of a network with several levels above the leaves.
 
     Attributes:
-        above: int64[switches], the switch above each, or itself; the leaves are the first ones.
+        above: the switch above each, or itself; the leaves are the first ones.
+        paths: of each leaf, the switches above it, the nearest first.
         distance: int64[leaves, leaves], number of links between two leaf switches.
     """
 
-    above: Ints
+    above: tuple[int, ...]
+    paths: tuple[tuple[int, ...], ...]
     distance: Ints
 
     @classmethod
@@ -234,19 +236,16 @@ class SwitchTree:
         leaves = sum(bool(switch.nodes) for switch in switches)
         if len({above[leaf] for leaf in range(leaves)}) == 1:
             return None
-        paths = [list(_path(above, leaf)) for leaf in range(leaves)]
-        if len({path[-1] for path in paths}) > 1:
+        paths = tuple(tuple(_path(above, leaf)) for leaf in range(leaves))
+        if len({(leaf, *path)[-1] for leaf, path in enumerate(paths)}) > 1:
             return None
-        distance = [
-            [len(one) + len(other) - 2 * len(set(one) & set(other)) for other in paths]
-            for one in paths
-        ]
-        return cls(np.array(above), np.array(distance))
+        links = [{leaf, *path} for leaf, path in enumerate(paths)]
+        distance = np.array([[len(one ^ other) for other in links] for one in links])
+        return cls(tuple(above), paths, distance)
 
 
 def _path(above: list[int], switch: int) -> Iterator[int]:
-    """Yield a switch and those above it."""
-    yield switch
+    """Yield the switches above one, the nearest first."""
     while above[switch] != switch:
         switch = above[switch]
         yield switch
@@ -308,14 +307,15 @@ def _of_leaves(nodes: Ints, cores: Ints, order: NodeOrder, need: Need, begun: In
     leaf, parts = order.leaf[nodes], []
     counts = np.bincount(leaf[leaf >= 0], minlength=order.leaves)
     used = np.unique(begun[begun >= 0]).tolist()
-    below = None if order.tree is None else _below(order.tree, counts, begun)
+    tree = order.tree
+    below = [] if tree is None else _below(tree, counts, begun)
     for switch in used:
         parts.append(need.take(nodes[leaf == switch], cores))
         counts[switch] = 0
     while not need.met and need.most > 0 and counts.any():
         sufficient = counts >= max(need.nodes, 1)
-        if order.tree is not None and below is not None:
-            best = _best_leaf(order.tree, counts.tolist(), below, need.nodes, used)
+        if tree is not None:
+            best = _best_leaf(tree, counts.tolist(), below, need.nodes, used)
         elif sufficient.any():
             best = int(np.where(sufficient, counts, len(cores) + 1).argmin())
         else:
@@ -328,13 +328,13 @@ def _of_leaves(nodes: Ints, cores: Ints, order: NodeOrder, need: Need, begun: In
 
 def _below(tree: SwitchTree, counts: Ints, begun: Ints) -> list[int]:
     """Return the numbers of nodes below each switch: those to choose from, and those of the job."""
-    leaves = len(tree.distance)
-    found = [*(counts + np.bincount(begun[begun >= 0], minlength=leaves)).tolist()]
+    leaves = len(tree.paths)
+    found = (counts + np.bincount(begun[begun >= 0], minlength=leaves)).tolist()
     found += [0] * (len(tree.above) - leaves)
-    for leaf in range(leaves):
-        for switch in list(_path(tree.above.tolist(), leaf))[1:]:
+    for leaf, path in enumerate(tree.paths):
+        for switch in path:
             found[switch] += found[leaf]
-    return found
+    return list(found)
 
 
 def _best_leaf(
@@ -367,7 +367,7 @@ def _best_leaf(
 
 
 def _fits_better(
-    above: Ints, counts: list[int], below: list[int], nodes: int, one: int, other: int
+    above: Sequence[int], counts: list[int], below: list[int], nodes: int, one: int, other: int
 ) -> int:
     """Return 1 if a leaf switch fits a job better than another, -1 if worse, else 0.
 
@@ -384,7 +384,7 @@ def _fits_better(
             return 1 if first >= nodes else -1
         if above[one] == above[other]:
             break
-        one, other = int(above[one]), int(above[other])
+        one, other = above[one], above[other]
         first, second = below[one], below[other]
     return (first > second) - (first < second)
 

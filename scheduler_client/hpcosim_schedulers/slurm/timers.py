@@ -20,13 +20,12 @@ SHORT_SLEEP_S = 1.0002
 """Time after which the backfill scheduler looks again whether something has changed, s; measured:
 it sleeps for 1 s."""
 
-
 FIRST_PINGS = 3
 """Time from the first iteration of the main loop to the first pings, s (`MIN_CHECKIN_TIME`)."""
 
 MANY_ROUNDS = 1000
-"""Number of rounds of pings in a time without events from which on most of them are skipped: a live
-cluster has Unix times."""
+"""Longest time without events, in rounds of pings, in which each round is carried out. Of a longer
+one, as before the first event of a live cluster (its times are Unix times), most are skipped."""
 
 PING_S = 0.004
 """Time from the begin of an iteration to the response of a pinged node, s; measured."""
@@ -106,9 +105,9 @@ class MainTimer:
 class NodePings:
     """When slurmctld pings nodes, whose answers count as changes of nodes (`ping_nodes.c`).
 
-    A round of pings is due every third of `SlurmdTimeout`. It leaves out the nodes that have
-    responded within this time, so that an idle node is pinged in every second round. The node
-    of lowest number of a job responds at its start, and all of its nodes at its end.
+    Every third of `SlurmdTimeout`, the nodes are pinged that did not respond in that time. So an
+    idle node is pinged in every second round. When a job starts, its first node responds; when it
+    ends, all of its nodes respond.
 
     Args:
         clock: the site's clock.
@@ -157,6 +156,7 @@ class BackfillTimer:
 
     Args:
         clock: the site's clock.
+        pings: their answers are changes.
     """
 
     def __init__(self, clock: SiteClock, parameters: SchedulerParameters, pings: NodePings) -> None:
