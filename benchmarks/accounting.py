@@ -27,7 +27,7 @@ from support.accounting_files import (
 
 LINES = 200_000
 Form = Callable[[Sequence[SiteJob], int], list[str]]
-"""Returns the lines of jobs, at most so many."""
+"""Returns the lines of jobs; of many lines, a given number of the first ones."""
 
 
 def _each(lines: Callable[[SiteJob], Sequence[str]]) -> Form:

@@ -13,7 +13,6 @@ from hpcosim_slurm.files import output
 from hpcosim_slurm.files.observed_platform import KnownNodes, observed_platform
 from hpcosim_slurm.files.record_jobs import RecordedJobs, RecordOptions, jobs_of, uncollected, write
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.slurm.convert import scenario_text
 from hpcosim_slurm.files.slurm.nodes import NodePower
 from hpcosim_slurm.files.tables import LONGEST_LINE, lines_of
 from hpcosim_workloads.accounting import grid_engine, lsf, oar, pbs
@@ -118,7 +117,7 @@ def _write(
         "workload": {"json": JOBS},
         "scheduler": {"name": "easy"},
     }
-    text = scenario_text(scenario, report, f"import {manager}")
+    text = output.scenario_text(scenario, report, f"import {manager}")
     write(found, out / JOBS, options, report, {out / SCENARIO: text.encode()})
     count = sum(group["count"] for group in platform["nodes"])
     queues = len(platform.get("partitions", ()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -14,16 +15,49 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
+import yaml
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_protocol.files import draft_of, read_regular
 from hpcosim_schedulers.heuristics.recorded import COLUMNS, recorded_path
+from hpcosim_slurm.files.report import ImportReport, Kind
 
 KINDS = ("user", "group", "account", "name")
 NO_FILES: Mapping[Path, bytes] = MappingProxyType({})
 KEPT = frozenset(("", "root"))  # `root` is the topmost account of every site
+WIDTH = 100
+"""Characters of a line of a scenario."""
+_NUMBER = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 LISTS = {"allow_accounts": "account", "deny_accounts": "account", "allow_groups": "group"}
 """Attributes of a partition that are lists of names, with the kind of the names."""
+
+
+def _quoted(dumper: Any, text: str) -> Any:
+    """Quote texts such as `1e9`, which PyYAML reads as texts and YAML 1.2 as numbers."""
+    style = "'" if _NUMBER.fullmatch(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper: Any = type("_Dumper", (yaml.SafeDumper,), {})
+_Dumper.add_representer(str, _quoted)
+
+
+def scenario_text(scenario: Mapping[str, Any], report: ImportReport, command: str) -> str:
+    """Return a scenario as YAML, with what is guessed and not modelled as comments."""
+    lines = [f"# Written by `hpcosim {command}`."]
+    kinds: tuple[Kind, ...] = ("guessed", "not modelled")
+    for kind in kinds:
+        if summary := report.summary(kind):
+            lines += ["#", *(f"# {part}" for part in summary.split("; "))]
+    body: str = yaml.dump(
+        dict(scenario),
+        Dumper=_Dumper,
+        sort_keys=False,
+        default_flow_style=None,
+        width=WIDTH,
+        allow_unicode=True,
+    )
+    return "\n".join(lines) + "\n" + body
 
 
 class RecordedRun(NamedTuple):

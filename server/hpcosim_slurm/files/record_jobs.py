@@ -17,7 +17,7 @@ from typing import Any
 from hpcosim_slurm.files import output
 from hpcosim_slurm.files.report import ImportReport, readable
 from hpcosim_slurm.texts import as_text, origin_of, zone_of
-from hpcosim_workloads.accounting.record import Record
+from hpcosim_workloads.accounting.record import ARRAY_LIMIT, Record
 from hpcosim_workloads.logs.quantities import FieldError, memory_of, shown
 
 CONTINUES = frozenset(
@@ -31,7 +31,6 @@ Tasks = Mapping[int, Mapping[int, int]]
 """Number in the workload of each task, by Slurm's number of the array and index. A job that is not
 in an array is the only task of its own number."""
 
-_LIMIT = re.compile(r".*%(\d{1,9})")
 _JOB = re.compile(r"(\d{1,18})(?:_(\d{1,10}|\*))?(\+\d{1,9})?")
 
 YEAR_S = 365 * 86400.0
@@ -220,7 +219,7 @@ def array_limits(jobs: Sequence[Sequence[Record]], limits: dict[int, int]) -> di
         array_id = first.named.job_id
         if first.named.task is None or array_id in found:
             continue
-        match = _LIMIT.fullmatch(first.options.get("array", ""))
+        match = ARRAY_LIMIT.fullmatch(first.options.get("array", ""))
         if match is not None:
             found[array_id] = int(match[1])
     return found

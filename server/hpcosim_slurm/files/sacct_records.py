@@ -15,7 +15,13 @@ from zoneinfo import ZoneInfo
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.tables import Row, read_table, require
 from hpcosim_slurm.texts import consistent, moments_of
-from hpcosim_workloads.accounting.record import NO_OPTIONS, JobId, Record, never_started
+from hpcosim_workloads.accounting.record import (
+    ARRAY_LIMIT,
+    NO_OPTIONS,
+    JobId,
+    Record,
+    never_started,
+)
 from hpcosim_workloads.logs.quantities import (
     FieldError,
     count_of,
@@ -99,7 +105,6 @@ LONGEST = 20_000  # characters; a longer command line is cut
 
 FREE_TEXT = ("JobName", "Constraints", "SubmitLine", "Comment", "WorkDir")
 MOST_TASKS = 4_000_000
-_LIMIT = re.compile(r".*%(\d{1,9})")
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 
 
@@ -319,7 +324,7 @@ def started_records(
             column = str(error).partition(":")[0]
             report.add("dropped", f"records with an invalid field ({column})", row.line)
             continue
-        if (match := _LIMIT.fullmatch(named.tasks)) is not None:
+        if (match := ARRAY_LIMIT.fullmatch(named.tasks)) is not None:
             limits.setdefault(named.job_id, int(match[1]))
         if record.ambiguous:
             report.add("guessed", "local times of the hour that is repeated", row.line)

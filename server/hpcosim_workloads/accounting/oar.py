@@ -86,6 +86,8 @@ _MYSQL = r"(?:'(?:[^'\\]|\\.|'')*+'|[^',()]*+)"
 _POSTGRES = r"(?:'(?:[^']|'')*+'|[^',()]*+)"
 
 Values = Sequence[str | None]
+"""The values of a row, in the order of `TABLES`."""
+Row = Mapping[str, str | None]
 
 
 class _Source:
@@ -149,7 +151,7 @@ def read_oar(lines: Lines, report: Report, limits: dict[int, int]) -> Iterator[R
         report.add("guessed", "the table resources is missing: nodes are unknown")
     sizes: defaultdict[int, int] = defaultdict(int)
     for _, values in dump.jobs:
-        if (array := values[1]) and len(array) < 18 and array.isdecimal():
+        if (array := _row("jobs", values)["array_id"]) and len(array) < 18 and array.isdecimal():
             sizes[int(array)] += 1
     for place, values in dump.jobs:
         try:
@@ -302,9 +304,14 @@ def _literal(text: str, *, mysql: bool) -> str | None:
     return _unescaped(text) if mysql else text
 
 
-def _number(values: Values, at: int, name: str) -> int:
+def _row(table: str, values: Values) -> Row:
+    """Return the values of a row by column."""
+    return dict(zip(TABLES[table], values, strict=True))
+
+
+def _number(row: Row, name: str) -> int:
     """Return a whole number; 0: NULL."""
-    text = values[at]
+    text = row[name]
     return 0 if text is None else whole(text, name, MOST_ID)
 
 
@@ -313,39 +320,46 @@ def _keep(dump: _Dump, table: str, place: Place, values: Values) -> None:
     if table == "jobs":
         dump.jobs.append((place, values))
         return
-    first = _number(values, 0, TABLES[table][0])
+    row = _row(table, values)
     if table == "assigned_resources":
-        dump.resources_of[first].append(_number(values, 1, "resource_id"))
+        dump.resources_of[_number(row, "moldable_job_id")].append(_number(row, "resource_id"))
     elif table == "moldable_job_descriptions":
-        dump.walltime_s[first] = _number(values, 2, "moldable_walltime")
-        dump.moldable_of.setdefault(_number(values, 1, "moldable_job_id"), first)
+        moldable = _number(row, "moldable_id")
+        dump.walltime_s[moldable] = _number(row, "moldable_walltime")
+        dump.moldable_of.setdefault(_number(row, "moldable_job_id"), moldable)
     elif table == "resources":
-        dump.hosts[first] = (values[1] or "", values[2] or "")
+        resource = _number(row, "resource_id")
+        dump.hosts[resource] = (row["type"] or "", row["network_address"] or "")
     elif table == "job_types":
-        dump.types_of[first].append(values[1] or "")
+        dump.types_of[_number(row, "job_id")].append(row["type"] or "")
     elif table == "event_logs":
-        if values[1] in KILLS:
-            dump.events_of[first].add(values[1] or "")
+        job, event = _number(row, "job_id"), row["type"]
+        if event in KILLS:
+            dump.events_of[job].add(event)
     elif table == "job_dependencies":
-        dump.required_by[first].append(_number(values, 1, "job_id_required"))
+        dump.required_by[_number(row, "job_id")].append(_number(row, "job_id_required"))
     elif table == "job_state_logs":
-        if values[1] == "Suspended":
-            begin_s, end_s = (_number(values, at, TABLES[table][at]) for at in (2, 3))
-            dump.suspended_s[first] += max(end_s - begin_s, 0)
+        job = _number(row, "job_id")
+        if row["job_state"] == "Suspended":
+            away_s = _number(row, "date_stop") - _number(row, "date_start")
+            dump.suspended_s[job] += max(away_s, 0)
     elif table == "job_resource_groups":
-        dump.groups_of[_number(values, 1, "res_group_moldable_id")].append(first)
+        group = _number(row, "res_group_id")
+        dump.groups_of[_number(row, "res_group_moldable_id")].append(group)
     else:
-        order, count = _number(values, 3, "res_job_order"), values[2] or ""
+        group, order = _number(row, "res_job_group_id"), _number(row, "res_job_order")
+        count = row["res_job_value"] or ""
         if count != "-1":  # all
-            amount = whole(count, "res_job_value")
-            dump.requests[first].append((order, values[1] or "", amount))
+            request = (order, row["res_job_resource_type"] or "", whole(count, "res_job_value"))
+            dump.requests[group].append(request)
 
 
 def _record(
     values: Values, place: Place, dump: _Dump, sizes: Mapping[int, int], report: Report
 ) -> Record | None:
     """Return the record of a job; None: it is none, or has not ended."""
-    state, job_id = values[4] or "", _number(values, 0, "job_id")
+    row = _row("jobs", values)
+    state, job_id = row["state"] or "", _number(row, "job_id")
     kinds = dump.types_of.get(job_id, [])
     if state not in ENDED:
         started = state in STARTED
@@ -359,8 +373,9 @@ def _record(
         name = kind.partition("=")[0]
         if name in NOT_TRANSLATED:
             report.add("not modelled", f"jobs of type {name}", place)
-    submit_s = unix_s(values[10] or "", "submission_time")
-    start_s, end_s = unix_s(values[11] or "", "start_time"), unix_s(values[12] or "", "stop_time")
+    submit_s, start_s, end_s = (
+        unix_s(row[name] or "", name) for name in ("submission_time", "start_time", "stop_time")
+    )
     if submit_s is None:
         raise FieldError("submission_time: expected a Unix time, got none")
     if start_s is not None and (end_s is None or end_s < start_s):
@@ -369,41 +384,33 @@ def _record(
     if run_s is not None and (away_s := dump.suspended_s.get(job_id)):
         run_s = max(run_s - away_s, 0.0)
         report.add("guessed", "run times of suspended jobs: without the suspension", place)
-    moldable = _number(values, 13, "assigned_moldable_job") or dump.moldable_of.get(job_id, 0)
+    moldable = _number(row, "assigned_moldable_job") or dump.moldable_of.get(job_id, 0)
     allocated = _allocated(moldable, dump, place, report)
     cores = sum(each.cores for each in allocated) or len(dump.resources_of.get(moldable, ()))
     requested, options = _requests(moldable, dump, cores)
     if required := dump.required_by.get(job_id):
         options["dependency"] = "afterany:" + ":".join(map(str, required))
-    array_id, index = _number(values, 1, "array_id"), _number(values, 2, "array_index")
-    if values[14]:
+    array_id, index = _number(row, "array_id"), _number(row, "array_index")
+    if row["properties"]:
         report.add("not modelled", "requests of properties", place)
     return Record(
         line=place,
         raw_id=job_id,
         named=JobId(array_id, index) if sizes.get(array_id, 0) > 1 else JobId(job_id),
-        name=values[3] or "",
-        user=values[5] or "",
-        group="",
-        account="" if values[6] in (None, "default") else values[6] or "",
-        partition=values[8] or "",
-        qos="",
-        reservation="",
-        constraints="",
+        name=row["job_name"] or "",
+        user=row["job_user"] or "",
+        account="" if row["project"] in (None, "default") else row["project"] or "",
+        partition=row["queue_name"] or "",
         nodes=",".join(each.host for each in allocated),
-        state=_state(state, values[7], dump.events_of.get(job_id, set()), start_s),
+        state=_state(state, row["exit_code"], dump.events_of.get(job_id, set()), start_s),
         submit_s=submit_s,
         # An advance reservation has a start of its own.
-        eligible_s=None if values[9] in (None, "None") else start_s,
+        eligible_s=None if row["reservation"] in (None, "None") else start_s,
         start_s=start_s,
         end_s=end_s,
-        ambiguous=False,
         run_s=run_s,
         limit_s=float(dump.walltime_s.get(moldable, 0)) or None,
-        unlimited=False,
         requested=requested,
-        allocated_mb=0.0,
-        memory_per_node_mb=0.0,
         node_count=len(allocated),
         options=options,
         allocated=allocated,

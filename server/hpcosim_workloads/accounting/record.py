@@ -26,6 +26,9 @@ MOST_CORES = 10**9
 MOST_HOSTS = 1_000_000  # of an allocation
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 
+ARRAY_LIMIT = re.compile(r".*%(\d{1,9})")
+"""Slurm's list of the tasks of an array, such as `1-10%2`, with the limit of running ones."""
+
 HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -60,7 +63,7 @@ class Allocation(NamedTuple):
     gpus: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Record:
     """A job, or one run of a job that was requeued.
 
@@ -86,25 +89,25 @@ class Record:
     named: JobId
     name: str
     user: str
-    group: str
+    group: str = ""
     account: str
     partition: str
-    qos: str
-    reservation: str
-    constraints: str
+    qos: str = ""
+    reservation: str = ""
+    constraints: str = ""
     nodes: str
     state: str
     submit_s: float
-    eligible_s: float | None
+    eligible_s: float | None = None
     start_s: float | None
     end_s: float | None
-    ambiguous: bool
+    ambiguous: bool = False
     run_s: float | None
     limit_s: float | None
-    unlimited: bool
+    unlimited: bool = False
     requested: dict[str, float]
-    allocated_mb: float
-    memory_per_node_mb: float
+    allocated_mb: float = 0.0
+    memory_per_node_mb: float = 0.0
     node_count: int
     options: Mapping[str, str] = field(default_factory=lambda: NO_OPTIONS)
     allocated: tuple[Allocation, ...] = ()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from hpcosim_slurm.files.output import InputError, Pseudonyms, check_outputs, write_files
+from hpcosim_slurm.files.output import (
+    InputError,
+    Pseudonyms,
+    check_outputs,
+    scenario_text,
+    write_files,
+)
 from hpcosim_slurm.files.report import ImportReport, Kind
 from hpcosim_slurm.files.slurm import nodes as hardware
 from hpcosim_slurm.files.slurm.accounts import read_accounts, read_qos
@@ -105,8 +108,6 @@ BESIDE: Mapping[str, tuple[tuple[str, ...], str]] = {
     "topology.conf": (("switchname", *BLOCKS), "SwitchName=leaf1 Nodes=n[1-4]"),
 }
 """First keys of the lines of a file, in lower case, and an example of a line."""
-WIDTH = 100
-_NUMBER = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 POWER = hardware.NodePower()
 
 
@@ -398,31 +399,3 @@ def _name(statements: Sequence[Statement]) -> str:
     name = "".join(letter if letter.isalnum() or letter in "._-" else "-" for letter in text)
     name = name.encode("ascii", "ignore").decode().lstrip("._-")[:100]
     return name or "cluster"
-
-
-def _quoted(dumper: Any, text: str) -> Any:
-    """Quote texts such as `1e9`, which PyYAML reads as texts and YAML 1.2 as numbers."""
-    style = "'" if _NUMBER.fullmatch(text) else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper: Any = type("_Dumper", (yaml.SafeDumper,), {})
-_Dumper.add_representer(str, _quoted)
-
-
-def scenario_text(scenario: Mapping[str, Any], report: ImportReport, command: str) -> str:
-    """Return a scenario as YAML, with what is guessed and not modelled as comments."""
-    lines = [f"# Written by `hpcosim {command}`."]
-    kinds: tuple[Kind, ...] = ("guessed", "not modelled")
-    for kind in kinds:
-        if summary := report.summary(kind):
-            lines += ["#", *(f"# {part}" for part in summary.split("; "))]
-    body: str = yaml.dump(
-        dict(scenario),
-        Dumper=_Dumper,
-        sort_keys=False,
-        default_flow_style=None,
-        width=WIDTH,
-        allow_unicode=True,
-    )
-    return "\n".join(lines) + "\n" + body
