@@ -127,6 +127,22 @@ def test_answers_are_shown_as_a_table(busy: Path) -> None:
     assert second.split()[:4] == ["-n", "9", "-", "-"]
 
 
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        (("--job", "-n 1", "--earlier", "old.json"), "--earlier applies only to waiting jobs"),
+        (("--user", "ann"), "--user applies only to --job"),
+    ],
+)
+def test_options_without_effect_are_errors(
+    busy: Path, options: tuple[str, ...], error: str
+) -> None:
+    """No option is ignored in silence."""
+    result = invoke("forecast", "--state", busy, *options)
+    assert result.status == 2
+    assert error in result.err
+
+
 def test_options_of_sbatch_describe_the_job() -> None:
     """Tasks, nodes, memory and the limit are those that Slurm would take."""
     seen = observed()
@@ -136,6 +152,7 @@ def test_options_of_sbatch_describe_the_job() -> None:
     whole = asked_job("-N 2 --exclusive --mem=4G -p one", seen).job
     assert (whole.nodes_min, whole.nodes_max, whole.memory_mb) == (2, 2, 4096)
     assert (whole.is_exclusive, whole.partition, whole.time_limit_s) == (True, "one", 900.0)
+    assert asked_job("-t 0 -p one", seen).job.time_limit_s == 900.0  # 0: that of the partition
 
 
 @pytest.mark.parametrize(
@@ -148,6 +165,8 @@ def test_options_of_sbatch_describe_the_job() -> None:
         ("-t soon", "soon"),
         ("-n '1", "No closing quotation"),
         ("--mem lots", "lots"),
+        ("-N 3-1", "--nodes: expected a range such as 1-3, got 3-1"),
+        ("-C '(('", "expected a feature"),
     ],
 )
 def test_wrong_options_are_named(options: str, error: str) -> None:

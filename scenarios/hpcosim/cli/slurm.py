@@ -324,9 +324,13 @@ def forecast(
         from hpcosim_slurm.starts.forecast import forecast_starts
         from hpcosim_slurm.starts.observation import write_observation
         from hpcosim_slurm.starts.queue_state import adopted
-        from hpcosim_slurm.starts.table import answer_data, answer_table, table_of
+        from hpcosim_slurm.starts.table import answer_table, answers_as_json, table_of
         from hpcosim_slurm.starts.table import as_json as data_of
 
+        if job and earlier:
+            raise typer.BadParameter("--earlier applies only to waiting jobs, not to --job")
+        if user and not job:
+            raise typer.BadParameter("--user applies only to --job")
         seen = _observation(state, scenario, history)
         if record is not None:
             write_observation(seen, record)
@@ -336,21 +340,18 @@ def forecast(
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
             if asked:
-                answers = answers_of(asked, seen, found, seen.history, samples, seed, parallel)
-                if as_json:
-                    each = [answer_data(answer, found) for answer in answers]
-                    data = {"at_s": seen.state.at_s, "samples": samples, "seed": seed, "jobs": each}
-                    sys.stdout.write(to_json(data))
-                    return
-                for line in answer_table(answers, found):
-                    typer.echo(line)
-                return
-            drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
-        starts = widened(drawn, by, found.state.now_s)
+                answers = answers_of(asked, seen, found, samples, seed, parallel)
+                data = answers_as_json(answers, seen, found, samples, seed)
+                lines = answer_table(answers, found)
+            else:
+                drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
+                starts = widened(drawn, by, found.state.now_s)
+                data = data_of(seen, found, starts, drawn, samples, seed)
+                lines = table_of(seen, found, starts)
         if as_json:
-            sys.stdout.write(to_json(data_of(seen, found, starts, drawn, samples, seed)))
+            sys.stdout.write(to_json(data))
             return
-        for line in table_of(seen, found, starts):
+        for line in lines:
             typer.echo(line)
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
+from hpcosim_protocol.errors import ProtocolError
+from hpcosim_protocol.features import check as check_features
 from hpcosim_slurm import texts
 from hpcosim_slurm.errors import ReadingError
 from hpcosim_slurm.starts.forecast import (
@@ -23,7 +25,7 @@ from hpcosim_slurm.starts.forecast import (
     drawn_run,
     one_after_another,
 )
-from hpcosim_slurm.starts.observation import EndedJob, ForecastError, Observation, learned
+from hpcosim_slurm.starts.observation import ForecastError, Observation, learned
 from hpcosim_slurm.starts.queue_state import AdoptedState, QueuedJob
 from hpcosim_slurm.state import LiveJob, LivePartition
 from hpcosim_slurm.worlds import specs
@@ -77,7 +79,7 @@ def asked_job(options: str, observation: Observation, user: str = "") -> AskedJo
     try:
         found = _parser().parse_args(shlex.split(options))
         return AskedJob(options, _job(found, observation, user))
-    except (ForecastError, ReadingError, ValueError) as error:
+    except (ForecastError, ReadingError, ProtocolError, ValueError) as error:
         raise ForecastError(f"--job {options!r}: {error}") from None
 
 
@@ -109,10 +111,13 @@ def _job(found: argparse.Namespace, observation: Observation, user: str) -> Live
     partition = _partition(found.partition, live.partitions)
     least, _, most = found.nodes.partition("-")
     nodes_min, nodes_max = texts.number_of(least), texts.number_of(most or least)
+    if 0 < nodes_max < nodes_min:
+        raise ForecastError(f"--nodes: expected a range such as 1-3, got {found.nodes}")
+    check_features(found.constraint)
     tasks, per_node = found.ntasks, found.ntasks_per_node
     for name in ("ntasks", "cpus_per_task", "ntasks_per_node"):
         if not 0 <= getattr(found, name) <= MOST_TASKS:
-            raise ForecastError(f"--{name.replace('_', '-')}: expected 1 to {MOST_TASKS}")
+            raise ForecastError(f"--{name.replace('_', '-')}: expected 0 to {MOST_TASKS}")
     tasks = tasks or max(nodes_min, 1) * max(per_node, 1)
     nodes_min = max(nodes_min, -(-tasks // per_node) if per_node else 1)
     cpus = tasks * max(found.cpus_per_task, 1)
@@ -131,7 +136,7 @@ def _job(found: argparse.Namespace, observation: Observation, user: str) -> Live
         cpus=cpus,
         nodes_min=nodes_min,
         nodes_max=nodes_max,
-        time_limit_s=partition.time_limit_s if limit_s is None else limit_s,
+        time_limit_s=limit_s or partition.time_limit_s,
         memory_mb=_memory_mb(found, observation, partition.name, cpus, nodes_min),
         devices=texts.devices_of(found.gres),
         features=found.constraint,
@@ -168,7 +173,6 @@ def answers_of(
     asked: Sequence[AskedJob],
     observation: Observation,
     adopted: AdoptedState,
-    history: Sequence[EndedJob],
     futures: int,
     seed: int,
     parallel: ParallelMap | None = None,
@@ -186,7 +190,7 @@ def answers_of(
         ForecastError: the jobs that run do not fit the cluster.
     """
     state = adopted.state
-    run_times, submissions = learned(history), Submissions(state, beside=1)
+    run_times, submissions = learned(observation.history), Submissions(state, beside=1)
     shown = Shown(observation.state, state.platform)
     mapped = parallel or one_after_another
     first_seed, *seeds = np.random.SeedSequence(seed).spawn(futures + 1)

@@ -101,16 +101,26 @@ def answer_table(answers: Sequence[Answer], adopted: AdoptedState) -> Iterator[s
     yield from _aligned(rows)
 
 
-def answer_data(answer: Answer, adopted: AdoptedState) -> dict[str, Any]:
-    """Return an answer as plain data: Unix times, s; None: never."""
-    return {
-        "options": answer.asked.options,
-        "start": _quantiles(answer.start_s, adopted.origin_s),
-        "end": _quantiles(answer.end_s, adopted.origin_s),
-        "chance_to_start_within_1_h": _soon(answer, adopted),
-        "chance_to_end_first": answer.first,
-        "chance_to_end_first_95": [answer.first_low, answer.first_high],
-    }
+def answers_as_json(
+    answers: Sequence[Answer],
+    observation: Observation,
+    adopted: AdoptedState,
+    samples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return answers as plain data: Unix times, s; None: never."""
+    rows = [
+        {
+            "options": each.asked.options,
+            "start": _quantiles(each.start_s, adopted.origin_s),
+            "end": _quantiles(each.end_s, adopted.origin_s),
+            "chance_to_start_within_1_h": _soon(each, adopted),
+            "chance_to_end_first": each.first,
+            "chance_to_end_first_95": [each.first_low, each.first_high],
+        }
+        for each in answers
+    ]
+    return {"at_s": observation.state.at_s, "samples": samples, "seed": seed, "jobs": rows}
 
 
 def _soon(answer: Answer, adopted: AdoptedState) -> float:
