@@ -83,6 +83,7 @@ class RisesSearch:
         generations: number of generations.
         candidates: weights in a generation; one of them is the mean of the distribution.
         elite: number of best candidates that update the distribution.
+        seed: seed of the windows and of the candidates.
         executor: where the candidates are evaluated; default: in this process.
     """
 
