@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_slurm.starts.calibration import (
+from hpcosim_twin.calibration import (
     Forecasted,
     PastRange,
     Score,
@@ -23,9 +23,9 @@ from hpcosim_slurm.starts.calibration import (
     score_of,
     widened,
 )
-from hpcosim_slurm.starts.forecast import StartForecast, forecast_starts
-from hpcosim_slurm.starts.observation import EndedJob
-from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.forecast import StartForecast, forecast_starts
+from hpcosim_twin.observation import EndedJob
+from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

@@ -80,7 +80,7 @@ MODULES: Mapping[str, str] = {
     "export": "report",
     "ping": "status",
     "keygen": "status",
-    "forecast": "slurm",
+    "forecast": "twin",
     **dict.fromkeys(("scenarios", "schedulers", "validate", "traces"), "catalogue"),
 }
 """The module of each command whose name is not that of its module."""

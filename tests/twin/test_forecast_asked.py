@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from hpcosim_protocol import Platform
-from hpcosim_slurm.starts.asked import asked_job
-from hpcosim_slurm.starts.observation import (
+from hpcosim_slurm.state import LivePartition
+from hpcosim_twin.asked import asked_job
+from hpcosim_twin.observation import (
     EndedJob,
     ForecastError,
     Observation,
     write_observation,
 )
-from hpcosim_slurm.state import LivePartition
 from support.commands import invoke
 from support.fake_cluster import EPOCH_S, FakeCluster
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from hpcosim_client.arrays import Floats
-from hpcosim_slurm.starts.asked import Answer
-from hpcosim_slurm.starts.forecast import StartForecast
-from hpcosim_slurm.starts.observation import Observation
-from hpcosim_slurm.starts.queue_state import AdoptedState
+from hpcosim_twin.asked import Answer
+from hpcosim_twin.forecast import StartForecast
+from hpcosim_twin.observation import Observation
+from hpcosim_twin.queue_state import AdoptedState
 
 COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START")
 MAX_USER = 20

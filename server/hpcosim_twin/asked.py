@@ -17,7 +17,10 @@ from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.features import check as check_features
 from hpcosim_slurm import texts
 from hpcosim_slurm.errors import ReadingError
-from hpcosim_slurm.starts.forecast import (
+from hpcosim_slurm.state import LiveJob, LivePartition
+from hpcosim_slurm.worlds import specs
+from hpcosim_slurm.worlds.specs import Shown
+from hpcosim_twin.forecast import (
     Knowledge,
     StartedRun,
     Submissions,
@@ -25,11 +28,8 @@ from hpcosim_slurm.starts.forecast import (
     drawn_run,
     one_after_another,
 )
-from hpcosim_slurm.starts.observation import ForecastError, Observation, learned
-from hpcosim_slurm.starts.queue_state import AdoptedState, QueuedJob
-from hpcosim_slurm.state import LiveJob, LivePartition
-from hpcosim_slurm.worlds import specs
-from hpcosim_slurm.worlds.specs import Shown
+from hpcosim_twin.observation import ForecastError, Observation, learned
+from hpcosim_twin.queue_state import AdoptedState, QueuedJob
 
 MOST_TASKS = 1 << 24
 SIGMAS = 1.96

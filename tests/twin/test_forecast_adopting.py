@@ -13,8 +13,10 @@ import pytest
 
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.policy import SlurmPolicy
-from hpcosim_slurm.starts.forecast import starts_of
-from hpcosim_slurm.starts.observation import (
+from hpcosim_slurm.state import LiveReservation
+from hpcosim_slurm.texts import task_id
+from hpcosim_twin.forecast import starts_of
+from hpcosim_twin.observation import (
     UNLIMITED_S,
     EndedJob,
     ForecastError,
@@ -22,10 +24,8 @@ from hpcosim_slurm.starts.observation import (
     read_observation,
     write_observation,
 )
-from hpcosim_slurm.starts.observer import remembered_history, starts_of_text, usage_of
-from hpcosim_slurm.starts.queue_state import AdoptedState, adopted
-from hpcosim_slurm.state import LiveReservation
-from hpcosim_slurm.texts import task_id
+from hpcosim_twin.observer import remembered_history, starts_of_text, usage_of
+from hpcosim_twin.queue_state import AdoptedState, adopted
 from support.fake_cluster import EPOCH_S, FakeCluster
 
 GROUP = {"names": "node[0-3]", "count": 4, "processors": [{"cores": 1, "static_w": 5}]}

@@ -10,10 +10,10 @@ import pytest
 
 from hpcosim_experiments.executors import Local, parallel_map
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_slurm.starts.calibration import Forecasted, score_of
-from hpcosim_slurm.starts.forecast import forecast_starts
-from hpcosim_slurm.starts.observation import EndedJob
-from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.calibration import Forecasted, score_of
+from hpcosim_twin.forecast import forecast_starts
+from hpcosim_twin.observation import EndedJob
+from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

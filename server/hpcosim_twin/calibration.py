@@ -11,8 +11,8 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from hpcosim_slurm.starts.forecast import HIGH, StartForecast
-from hpcosim_slurm.starts.observation import Observation, read_json
+from hpcosim_twin.forecast import HIGH, StartForecast
+from hpcosim_twin.observation import Observation, read_json
 
 LEAST = 20
 """Number of earlier forecasts from which on ranges are widened."""

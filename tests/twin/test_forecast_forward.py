@@ -15,9 +15,9 @@ from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_slurm.starts.forecast import starts_of
-from hpcosim_slurm.starts.observation import ForecastError
-from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState
+from hpcosim_twin.forecast import starts_of
+from hpcosim_twin.observation import ForecastError
+from hpcosim_twin.queue_state import QueuedJob, QueueState
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, simulate
 

@@ -19,10 +19,10 @@ from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct_records import started_records
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_slurm.reading import new_separator, read_state
-from hpcosim_slurm.starts.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.texts import number_of, task_id, text_of, time_of
 from hpcosim_slurm.tools import Tools
+from hpcosim_twin.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
 from hpcosim_workloads.accounting.record import Record
 
 HISTORY_DAYS = 30

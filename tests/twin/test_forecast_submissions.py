@@ -10,9 +10,9 @@ import pytest
 
 from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_slurm.starts.forecast import Submissions, forecast_starts
-from hpcosim_slurm.starts.observation import EndedJob
-from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.forecast import Submissions, forecast_starts
+from hpcosim_twin.observation import EndedJob
+from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

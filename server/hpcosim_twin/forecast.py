@@ -20,9 +20,9 @@ from hpcosim_schedulers.forecast import Arrivals, RunTimes
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Simulation
 from hpcosim_sim.errors import SimulationStuck
-from hpcosim_slurm.starts.observation import DrawnRunTimes, EndedJob, ForecastError, learned
-from hpcosim_slurm.starts.queue_state import QueuedJob, QueueState
 from hpcosim_slurm.worlds.live_engine import start_on
+from hpcosim_twin.observation import DrawnRunTimes, EndedJob, ForecastError, learned
+from hpcosim_twin.queue_state import QueuedJob, QueueState
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")

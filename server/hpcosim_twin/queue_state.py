@@ -19,10 +19,10 @@ from hpcosim_schedulers.slurm.policy import SlurmPolicy, slurm
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
-from hpcosim_slurm.starts.observation import Observation
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.live_engine import spread
+from hpcosim_twin.observation import Observation
 from hpcosim_workloads.table import JobSpec
 
 DRIFT_S = 0.3

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_slurm.starts.calibration import (
+from hpcosim_twin.calibration import (
     LEAST,
     Margins,
     PastRange,
@@ -17,8 +17,8 @@ from hpcosim_slurm.starts.calibration import (
     past_ranges,
     widened,
 )
-from hpcosim_slurm.starts.forecast import StartForecast
-from hpcosim_slurm.starts.observation import ForecastError, Observation
+from hpcosim_twin.forecast import StartForecast
+from hpcosim_twin.observation import ForecastError, Observation
 from support.fake_cluster import FakeCluster
 
 
