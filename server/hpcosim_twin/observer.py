@@ -70,10 +70,11 @@ def history_of(path: Path) -> list[EndedJob]:
         InputError: the file cannot be read or lacks columns.
     """
     records = started_records(path, ZoneInfo("UTC"), {}, ImportReport())
-    return [job for record in records if (job := _ended(record)) is not None]
+    return [job for record in records if (job := ended_job(record)) is not None]
 
 
-def _ended(record: Record) -> EndedJob | None:
+def ended_job(record: Record) -> EndedJob | None:
+    """Return what the history has of a run; None: it says nothing of the run time of the job."""
     if record.state not in ENDED or record.run_s is None:
         return None
     if record.limit_s is None and not record.unlimited:
@@ -251,9 +252,19 @@ def _imported(tools: Tools, config: str, accounts_of: str, warn: Callable[[str],
                 options = SlurmOptions(sacctmgr=dump, qos=qos)
             except SlurmError as error:
                 warn(f"limits and shares of accounts are unknown: {error}")
-        out = folder / "site.yaml"
         try:
-            import_slurm(conf, out, options)
+            return configured_site(conf, options)
         except InputError as error:
             raise ForecastError(f"{error}; {ADVICE}") from None
+
+
+def configured_site(conf: Path, options: SlurmOptions) -> Site:
+    """Return the site that a slurm.conf describes.
+
+    Raises:
+        InputError: a file cannot be read or is invalid.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "site.yaml"
+        import_slurm(conf, out, options)
         return site_of(out)

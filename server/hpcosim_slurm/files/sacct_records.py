@@ -290,10 +290,10 @@ def options_of(line: str) -> dict[str, str]:
     return found
 
 
-def started_records(
+def records_of(
     path: Path, zone: ZoneInfo, limits: dict[int, int], report: ImportReport
 ) -> Iterator[Record]:
-    """Yield the records of jobs that started; the others are dropped and counted.
+    """Yield the records of jobs, also of those that never started.
 
     Args:
         limits: gets the limit of running tasks of each array that states one.
@@ -328,12 +328,23 @@ def started_records(
             limits.setdefault(named.job_id, int(match[1]))
         if record.ambiguous:
             report.add("guessed", "local times of the hour that is repeated", row.line)
+        yield record
+
+
+def started_records(
+    path: Path, zone: ZoneInfo, limits: dict[int, int], report: ImportReport
+) -> Iterator[Record]:
+    """Yield the records of jobs that started; the others are dropped and counted.
+
+    Args and errors: as of `records_of`.
+    """
+    for record in records_of(path, zone, limits, report):
         if reason := never_started(record):
-            report.add("dropped", reason, row.line, _task_count(named))
+            report.add("dropped", reason, record.line, _task_count(record.named))
         else:
-            if named.part is not None:
+            if record.named.part is not None:
                 what = "components of heterogeneous jobs: a job each"
-                report.add("guessed", what, row.line)
+                report.add("guessed", what, record.line)
             yield record
 
 
