@@ -128,16 +128,19 @@ class NodePool(FreeResources):
 
         Args:
             of_snapshot: whether it is of a job of a snapshot, which may share its cores with jobs
-                whose suspension follows.
+                whose suspension follows, and whose nodes may be withheld from others by now.
         """
-        if self.single_core and not of_snapshot:
-            self.free[allocation.nodes] = 0  # a third of the time of a subtraction
+        if of_snapshot:
+            self._add_cores(allocation, -1)
         else:
-            self.free[allocation.nodes] -= allocation.cores_per_node
+            if self.single_core:
+                self.free[allocation.nodes] = 0  # a third of the time of a subtraction
+            else:
+                self.free[allocation.nodes] -= allocation.cores_per_node
+            self.free_cores -= allocation.cores
         if id(allocation.nodes) in self._taken:  # another job shares the array
             self._update_jobs()
         self._taken[id(allocation.nodes)] = allocation.nodes
-        self.free_cores -= allocation.cores
         if allocation.held is not None:
             self.amounts[allocation.held.slots] -= allocation.held.amounts
 

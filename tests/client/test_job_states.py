@@ -179,6 +179,21 @@ def test_a_snapshot_restores_devices() -> None:
     assert view.nodes.offered(view.queue[2]).tolist() == [4, 0]
 
 
+def test_a_job_of_a_snapshot_may_run_on_a_drained_node() -> None:
+    """Its cores on that node come back hidden, and those on other nodes can be allocated."""
+    view = view_of(
+        NodeDrained(0.0, 0),
+        submitted(1, cores=8),
+        JobStarted(0.0, 1, [0, 1], [4, 4]),
+        submitted(2, cores=4),
+    )
+    assert view.nodes.free.tolist() == [0, 0]
+    view.apply(1.0, [JobCompleted(1.0, 1, "completed")])
+    assert view.nodes.free.tolist() == [0, 4]
+    assert view.nodes.free_cores == 4
+    assert view.start(view.queue[2])
+
+
 def test_stated_cores_and_devices_are_allocated() -> None:
     """`start` with nodes, cores and devices sends exactly these."""
     view = view_of(submitted(1, cores=3, gres_per_node={"gpu": 0.5}))
