@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, NoReturn
 
 import numpy as np
+from msgspec import structs
 
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
@@ -30,10 +33,17 @@ from hpcosim_twin.forecast import (
 )
 from hpcosim_twin.observation import ForecastError, Observation, learned
 from hpcosim_twin.queue_state import AdoptedState, QueuedJob
+from hpcosim_workloads.table import JobSpec
 
 MOST_TASKS = 1 << 24
 SIGMAS = 1.96
 """Half width of an interval of 95 %, standard deviations."""
+LIKELY = 0.95
+"""Share of the jobs of a user that must have ended within an advised time limit."""
+MINUTES_S = 300.0
+"""Advised time limits are multiples of it, s."""
+SHORTER = 0.8
+"""Longest advised time limit, as a share of that which was asked for."""
 
 
 class AskedJob(NamedTuple):
@@ -108,7 +118,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _job(found: argparse.Namespace, observation: Observation, user: str) -> LiveJob:
     live = observation.state
-    partition = _partition(found.partition, live.partitions)
+    partition = partition_of(found.partition, live.partitions)
     least, _, most = found.nodes.partition("-")
     nodes_min, nodes_max = texts.number_of(least), texts.number_of(most or least)
     if 0 < nodes_max < nodes_min:
@@ -144,7 +154,12 @@ def _job(found: argparse.Namespace, observation: Observation, user: str) -> Live
     )
 
 
-def _partition(name: str, partitions: Mapping[str, LivePartition]) -> LivePartition:
+def partition_of(name: str, partitions: Mapping[str, LivePartition]) -> LivePartition:
+    """Return a partition; an empty name is that of the default.
+
+    Raises:
+        ForecastError: it does not exist.
+    """
     if name:
         if name not in partitions:
             known = ", ".join(sorted(partitions)) or "none"
@@ -176,6 +191,7 @@ def answers_of(
     futures: int,
     seed: int,
     parallel: ParallelMap | None = None,
+    instead_of: int | None = None,
 ) -> list[Answer]:
     """Return when each of some jobs would start and end if it was submitted now, alone.
 
@@ -183,6 +199,8 @@ def answers_of(
 
     Args:
         futures: number of simulations of each job.
+        instead_of: number of a waiting job in whose place each of them would be: with its time of
+            submission, and without it; None: they are new.
         seed: seed of all draws. The result is the same for any number of workers.
         parallel: runs the simulations; None: one after another, in this process.
 
@@ -195,6 +213,10 @@ def answers_of(
     mapped = parallel or one_after_another
     first_seed, *seeds = np.random.SeedSequence(seed).spawn(futures + 1)
     jobs = [QueuedJob(specs.spec_of(each.job, state.now_s, shown)) for each in asked]
+    if instead_of is not None:
+        (old,) = (job.spec for job in state.waiting if job.spec.job_id == instead_of)
+        state = replace(state, jobs=[job for job in state.jobs if job.spec is not old])
+        jobs = [QueuedJob(_in_place_of(old, job.spec)) for job in jobs]
     latest_s = state.now_s
     for job in jobs:
         limits = at_limits(state, np.random.default_rng(first_seed), job)
@@ -209,6 +231,131 @@ def answers_of(
     return [
         Answer(each, np.array(starts[at]), np.array(ends[at]), *_interval(first[at], futures))
         for at, each in enumerate(asked)
+    ]
+
+
+def _in_place_of(old: JobSpec, new: JobSpec) -> JobSpec:
+    """Return a job that has been waiting as long as another, under the same conditions."""
+    request = new.request
+    if old.request is not None and request is not None:
+        names = ("hold", "begin_s", "dependencies", "any_dependency", "reservation")
+        request = structs.replace(request, **{name: getattr(old.request, name) for name in names})
+    return new._replace(submit_s=old.submit_s, job_id=old.job_id, request=request)
+
+
+class Advice(NamedTuple):
+    """A way to ask that may start a job sooner.
+
+    Attributes:
+        what: the change, in words.
+        answer: when the job would start and end then.
+        sooner: share of the futures in which it starts sooner than as it was asked for.
+        gain_s: median of the times by which it starts sooner, s; below 0: later. NaN: in half of
+            the futures it does not start either way.
+    """
+
+    what: str
+    answer: Answer
+    sooner: float
+    gain_s: float
+
+
+def advice_of(
+    asked: AskedJob,
+    observation: Observation,
+    adopted: AdoptedState,
+    futures: int,
+    seed: int,
+    parallel: ParallelMap | None = None,
+    instead_of: int | None = None,
+) -> tuple[Answer, list[Advice]]:
+    """Return the answer for a job, and what would help: the ways that start soonest are first.
+
+    The arguments are those of `answers_of`. A shorter time limit is one within which
+    `LIKELY` of such jobs of the user ended; half the nodes get twice the time; each other
+    partition that is up and admits the job is tried.
+    """
+    ways = list(_ways(asked, observation))
+    same, *others = answers_of(
+        [asked, *(way for _, way in ways)],
+        observation,
+        adopted,
+        futures,
+        seed,
+        parallel,
+        instead_of,
+    )
+    found = []
+    for (what, _), answer in zip(ways, others, strict=True):
+        with np.errstate(invalid="ignore"):  # infinity - infinity
+            gain_s = float(np.median(same.start_s - answer.start_s))
+        found.append(Advice(what, answer, float((answer.start_s < same.start_s).mean()), gain_s))
+    return same, sorted(found, key=lambda each: (-each.sooner, each.what))
+
+
+def _ways(asked: AskedJob, observation: Observation) -> Iterator[tuple[str, AskedJob]]:
+    """Yield other ways to ask for the same work, with words for the change."""
+    job, live = asked.job, observation.state
+    own = live.partitions.get(job.partition)
+    limit_s = job.time_limit_s
+    if limit_s is not None:
+        times = learned(observation.history).distribution(job.user, "", limit_s, 0.0)
+        shorter_s = MINUTES_S * math.ceil(float(times.quantiles([LIKELY])[0]) / MINUTES_S)
+        if shorter_s <= SHORTER * limit_s:
+            share = 100 * times.probability(shorter_s)
+            yield (
+                f"time limit {_limit(shorter_s)}: {share:.0f} % of such jobs ended sooner",
+                asked._replace(job=dataclasses.replace(job, time_limit_s=shorter_s)),
+            )
+    if job.nodes_min > 1 and job.cpus > 1:
+        half = dataclasses.replace(
+            job,
+            nodes_min=(job.nodes_min + 1) // 2,
+            nodes_max=(job.nodes_max + 1) // 2,
+            cpus=(job.cpus + 1) // 2,
+            time_limit_s=None if limit_s is None else 2 * limit_s,
+        )
+        if own is None or _admits(own, half):
+            yield "half the nodes, twice the time", asked._replace(job=half)
+    for name, partition in sorted(live.partitions.items()):
+        if name != job.partition and partition.is_up and _admits(partition, job):
+            yield f"partition {name}", asked._replace(job=dataclasses.replace(job, partition=name))
+
+
+def _limit(limit_s: float) -> str:
+    """Return a time limit as sbatch takes it, such as `2-01:30:00`."""
+    days, left_s = divmod(int(limit_s), 86_400)
+    return f"{days}-" * (days > 0) + f"{left_s // 3600:02}:{left_s % 3600 // 60:02}:00"
+
+
+def _admits(partition: LivePartition, job: LiveJob) -> bool:
+    """Return whether time limit and number of nodes of a job fit a partition."""
+    longest_s, limit_s = partition.time_limit_s, job.time_limit_s
+    if longest_s is not None and (limit_s is None or limit_s > longest_s):
+        return False
+    return job.nodes_min <= len(partition.nodes)
+
+
+def map_of(
+    partition: str, nodes: Sequence[int], hours: Sequence[float], observation: Observation
+) -> list[AskedJob]:
+    """Return jobs on whole nodes of a partition, for each number of nodes and each time.
+
+    Args:
+        partition: its name; empty: the default.
+        hours: time limits, h.
+
+    Raises:
+        ForecastError: the partition does not exist.
+    """
+    found = partition_of(partition, observation.state.partitions)
+    return [
+        asked_job(
+            f"-N {count} --exclusive -t {math.ceil(60 * time_h)} -p {shlex.quote(found.name)}",
+            observation,
+        )
+        for count in nodes
+        for time_h in hours
     ]
 
 

@@ -71,8 +71,8 @@ def starts_of(
         ForecastError: the jobs that run do not fit the cluster.
     """
     added = [*future] if asked is None else [*future, asked]
-    simulation = Simulation(state.platform, _table([*state.jobs, *added], run_s))
-    _relive(simulation, state)
+    simulation = Simulation(state.platform, table_of([*state.jobs, *added], run_s))
+    relive(simulation, state)
     for node in state.unavailable:
         change_node(simulation, "drain", node)
     snapshot = (simulation.now_s, simulation.snapshot())
@@ -116,7 +116,7 @@ class _Link:
         return batch._replace(ended=True) if is_over else batch
 
 
-def _relive(simulation: Simulation, state: QueueState) -> None:
+def relive(simulation: Simulation, state: QueueState) -> None:
     """Let the time up to the instant pass, in which the jobs start that run at it."""
     running = [job for job in state.jobs if job.started_s is not None]
     for job in sorted(running, key=lambda job: (job.started_s or 0.0, job.spec.job_id)):
@@ -130,7 +130,7 @@ def _relive(simulation: Simulation, state: QueueState) -> None:
     simulation.advance_until(state.now_s, (), elapsed_s=0.0, seq=0)
 
 
-def _table(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
+def table_of(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
     """Return the jobs as a workload."""
     specs = sorted((job.spec for job in jobs), key=lambda job: (job.submit_s, job.job_id))
     columns: dict[str, Any] = {name: [getattr(each, name) for each in specs] for name in PLAIN}
@@ -183,16 +183,22 @@ class Submissions:
         self._first = 1 + beside + max((job.job_id for job in every), default=0)
         self._copies.default_factory = None  # which could not be sent to other processes
 
-    def drawn(self, horizon_s: float, generator: Generator) -> list[QueuedJob]:
-        """Return the submissions of one simulation, in the order of time."""
+    def drawn(
+        self,
+        horizon_s: float,
+        generator: Generator,
+        longest_s: float = LONGEST_S,
+        most: int = MOST,
+    ) -> list[QueuedJob]:
+        """Return the submissions of one simulation, in the order of time: the first `most`."""
         has_ended = generator.random() * (END + self._goes_on) < END
         if has_ended or not self._copies:
             return []
-        horizon_s = min(horizon_s, LONGEST_S)
+        horizon_s = min(horizon_s, longest_s)
         found = self._arrivals.scenarios(self._now_s, horizon_s, 1, generator)
         places = generator.random(len(found.submit_s)).tolist()
         columns = (found.submit_s, found.user, found.size, found.requested_s)
-        drawn = zip(*(column[:MOST].tolist() for column in columns), places[:MOST], strict=True)
+        drawn = zip(*(column[:most].tolist() for column in columns), places[:most], strict=True)
         jobs = []
         for number, (submit_s, user, cores, requested_s, place) in enumerate(drawn):
             name = found.users[user] if user >= 0 else None

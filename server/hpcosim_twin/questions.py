@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from hpcosim_experiments.executors import ParallelMap
-from hpcosim_twin.asked import answers_of, asked_job
+from hpcosim_twin.asked import (
+    AskedJob,
+    advice_of,
+    answers_of,
+    asked_job,
+    map_of,
+    partition_of,
+)
+from hpcosim_twin.changes import Change, effect_of
 from hpcosim_twin.forecast import forecast_starts
 from hpcosim_twin.observation import ForecastError, Observation
 from hpcosim_twin.queue_state import AdoptedState
-from hpcosim_twin.table import answers_as_json, as_json
+from hpcosim_twin.table import (
+    advice_as_json,
+    answers_as_json,
+    as_json,
+    effect_as_json,
+    map_as_json,
+)
 
 OPTIONS = Annotated[str, Meta(max_length=1000)]
+HOURS = (1.0, 4.0, 12.0, 24.0, 48.0)
+"""Time limits of a map, h."""
 NAME = Annotated[str, Meta(max_length=100)]
 
 
@@ -39,13 +56,57 @@ class WaysQuestion(Question, frozen=True, tag="ways"):
     Attributes:
         ways: options of sbatch, such as `-n 16 -t 2:00:00`, for each way.
         user: its user; empty: one without a history.
+        by_s: a Unix time, s: the answer has the chance to start until then.
     """
 
     ways: Annotated[tuple[OPTIONS, ...], Meta(min_length=1, max_length=8)]
     user: NAME = ""
+    by_s: float | None = None
 
 
-AnyQuestion = QueueQuestion | WaysQuestion
+class AdviceQuestion(Question, frozen=True, tag="advice"):
+    """What would let a job start sooner: a shorter limit, fewer nodes, another partition?
+
+    Attributes:
+        job_id: a job that waits.
+        way: instead of `job_id`, options of sbatch of a job that is not submitted.
+        user: the user of `way`.
+    """
+
+    job_id: int | None = None
+    way: OPTIONS = ""
+    user: NAME = ""
+
+
+class MapQuestion(Question, frozen=True, tag="map"):
+    """How long do jobs of whole nodes wait, by their number of nodes and their time limit?
+
+    Attributes:
+        partition: its name; empty: the default.
+        nodes: numbers of nodes; empty: powers of two up to the nodes of the partition.
+        hours: time limits, h; empty: 1, 4, 12, 24 and 48, up to the limit of the partition.
+    """
+
+    partition: NAME = ""
+    nodes: Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(max_length=16)] = ()
+    hours: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(max_length=8)] = ()
+
+
+class ChangeQuestion(Question, frozen=True, tag="what-if"):
+    """What would a change do to waits, energy and cost?
+
+    Attributes:
+        change: the change.
+        days: time for which submissions are drawn and energy counts, from now on.
+        price_per_kwh: price of energy, in any currency.
+    """
+
+    change: Change
+    days: Annotated[float, Meta(gt=0, le=31)] = 7.0
+    price_per_kwh: Annotated[float, Meta(ge=0)] | None = None
+
+
+AnyQuestion = QueueQuestion | WaysQuestion | AdviceQuestion | MapQuestion | ChangeQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +117,7 @@ class Picture:
     adopted: AdoptedState
 
 
-@dataclass(frozen=True, slots=True)
-class Effort:
+class Effort(NamedTuple):
     """How answers are computed.
 
     Attributes:
@@ -77,14 +137,71 @@ def answer(question: AnyQuestion, picture: Picture, effort: Effort) -> dict[str,
     Raises:
         ForecastError: the question does not fit the cluster.
     """
-    seen, adopted, futures, seed = picture.observation, picture.adopted, effort.futures, effort.seed
-    if isinstance(question, WaysQuestion):
-        asked = [asked_job(options, seen, question.user) for options in question.ways]
-        found = answers_of(asked, seen, adopted, futures, seed, effort.parallel)
-        return answers_as_json(found, seen, adopted, futures, seed)
-    drawn = forecast_starts(adopted.state, seen.history, futures, seed, effort.parallel)
+    return _ANSWERS[type(question)](question, picture, effort)
+
+
+def _queue(question: QueueQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
+    seen, state = picture.observation, picture.adopted.state
+    drawn = forecast_starts(state, seen.history, effort.futures, effort.seed, effort.parallel)
     if question.job_id is not None:
         drawn = [each for each in drawn if each.job_id == question.job_id]
         if not drawn:
             raise ForecastError(f"job {question.job_id} does not wait")
-    return as_json(seen, adopted, drawn, drawn, futures, seed)
+    return as_json(seen, picture.adopted, drawn, drawn, effort.futures, effort.seed)
+
+
+def _ways(question: WaysQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
+    seen = picture.observation
+    asked = [asked_job(options, seen, question.user) for options in question.ways]
+    found = answers_of(asked, seen, picture.adopted, *effort)
+    return answers_as_json(found, seen, picture.adopted, effort.futures, effort.seed, question.by_s)
+
+
+def _advice(question: AdviceQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
+    seen = picture.observation
+    if (question.job_id is None) == (not question.way):
+        raise ForecastError("advice: expected either job_id or way")
+    if question.job_id is None:
+        asked = asked_job(question.way, seen, question.user)
+    else:
+        waiting = {job.spec.job_id: job.spec for job in picture.adopted.state.waiting}
+        spec = waiting.get(question.job_id)
+        if spec is None:
+            raise ForecastError(f"job {question.job_id} does not wait")
+        if spec.request is not None and spec.request.hold:
+            why = seen.state.jobs[question.job_id].reason or "held"
+            raise ForecastError(f"job {question.job_id} is held ({why}); no other request helps")
+        asked = AskedJob(f"job {question.job_id}", seen.state.jobs[question.job_id])
+    same, found = advice_of(asked, seen, picture.adopted, *effort, question.job_id)
+    return advice_as_json(same, found, seen, picture.adopted, effort.futures, effort.seed)
+
+
+def _map(question: MapQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
+    seen = picture.observation
+    partition = partition_of(question.partition, seen.state.partitions)
+    count, limit_s = len(partition.nodes), partition.time_limit_s
+    nodes = question.nodes or [*(1 << at for at in range(count.bit_length() - 1)), count]
+    hours = question.hours or [h for h in HOURS if limit_s is None or h * 3600 <= limit_s]
+    hours = hours or [(limit_s or 0.0) / 3600]
+    asked = map_of(partition.name, nodes, hours, seen)
+    found = answers_of(asked, seen, picture.adopted, *effort)
+    return map_as_json(
+        partition.name, nodes, hours, found, seen, picture.adopted, effort.futures, effort.seed
+    )
+
+
+def _what_if(question: ChangeQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
+    seen = picture.observation
+    effect = effect_of(question.change, seen, picture.adopted, question.days * 86_400.0, *effort)
+    return effect_as_json(
+        effect, question.days, question.price_per_kwh, seen, effort.futures, effort.seed
+    )
+
+
+_ANSWERS: Mapping[type[Question], Callable[[Any, Picture, Effort], dict[str, Any]]] = {
+    QueueQuestion: _queue,
+    WaysQuestion: _ways,
+    AdviceQuestion: _advice,
+    MapQuestion: _map,
+    ChangeQuestion: _what_if,
+}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
 from hpcosim_client.arrays import Floats
-from hpcosim_twin.asked import Answer
+from hpcosim_sim.record.economics import J_PER_KWH
+from hpcosim_twin.asked import Advice, Answer
+from hpcosim_twin.changes import Difference, Effect
 from hpcosim_twin.forecast import StartForecast
 from hpcosim_twin.observation import Observation
 from hpcosim_twin.queue_state import AdoptedState
@@ -36,6 +38,36 @@ def table_of(
             )
         )
     yield from _aligned(rows)
+
+
+REASONS: Mapping[str, str] = {
+    "Priority": "jobs of higher priority wait for the same nodes",
+    "Resources": "the next job of its partition; what it needs is in use",
+    "Dependency": "another job must end first",
+    "DependencyNeverSatisfied": "the job that it depends on can no longer meet the condition",
+    "BeginTime": "its begin time has not come",
+    "JobHeldUser": "held by its user; `scontrol release` lets it go on",
+    "JobHeldAdmin": "held by an operator",
+    "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    "Reservation": "its reservation has not begun, or is full",
+    "Licenses": "licences are in use",
+    "PartitionDown": "its partition starts no jobs",
+    "PartitionInactive": "its partition starts no jobs",
+    "PartitionTimeLimit": "its time limit is above that of the partition; it never starts",
+    "PartitionNodeLimit": "it needs more nodes than the partition permits; it never starts",
+    "BadConstraints": "no nodes have what it asks for; it never starts",
+    "JobArrayTaskLimit": "as many tasks of its array run as it permits at once",
+}
+"""Slurm's reasons (squeue(1), JOB REASON CODES) in words."""
+LIMITS = ("QOS", "Assoc", "Max")
+"""Beginnings of the reasons that are limits of a quality of service or of an association."""
+
+
+def _meaning(reason: str) -> str:
+    word = reason.split(",")[0].split(" ")[0]
+    if word not in REASONS and word.startswith(LIMITS):
+        return "a limit of its account, user or quality of service is reached"
+    return REASONS.get(word, "")
 
 
 def as_json(
@@ -64,6 +96,8 @@ def as_json(
             "drawn_high_s": unix(raw.high_s),
             "at_limits_s": unix(each.at_limits_s),
             "squeue_s": observation.slurm_s.get(each.job_id),
+            "reason": jobs[each.job_id].reason,
+            "meaning": _meaning(jobs[each.job_id].reason),
         }
         for each, raw in zip(forecasts, drawn, strict=True)
     ]
@@ -78,6 +112,8 @@ def as_json(
 
 RANGES = (0.5, 0.8, 0.95)
 """Probabilities of the ranges of an answer, each between quantiles of equal tails."""
+MANY_UNSTARTED = 0.5
+"""Difference of the mean numbers of jobs that never start from which on it is told."""
 SOON_S = 3600.0
 """Time for which an answer has the chance to start, s."""
 
@@ -107,20 +143,194 @@ def answers_as_json(
     adopted: AdoptedState,
     samples: int,
     seed: int,
+    by_s: float | None = None,
 ) -> dict[str, Any]:
-    """Return answers as plain data: Unix times, s; None: never."""
-    rows = [
-        {
+    """Return answers as plain data: Unix times, s; None: never.
+
+    Args:
+        by_s: a Unix time, s: answers have the chance to start until then; None: they have not.
+    """
+    rows = []
+    for each in answers:
+        row = {
             "options": each.asked.options,
-            "start": _quantiles(each.start_s, adopted.origin_s),
-            "end": _quantiles(each.end_s, adopted.origin_s),
-            "chance_to_start_within_1_h": _soon(each, adopted),
+            **_start_and_end(each, adopted),
             "chance_to_end_first": each.first,
             "chance_to_end_first_95": [each.first_low, each.first_high],
         }
-        for each in answers
+        if by_s is not None:
+            row["chance_to_start_by"] = float((each.start_s + adopted.origin_s <= by_s).mean())
+        rows.append(row)
+    return {**_about(observation, samples, seed), "jobs": rows}
+
+
+def _about(observation: Observation, samples: int, seed: int) -> dict[str, Any]:
+    return {"at_s": observation.state.at_s, "samples": samples, "seed": seed}
+
+
+def _start_and_end(answer: Answer, adopted: AdoptedState) -> dict[str, Any]:
+    return {
+        "start": _quantiles(answer.start_s, adopted.origin_s),
+        "end": _quantiles(answer.end_s, adopted.origin_s),
+        "chance_to_start_within_1_h": _soon(answer, adopted),
+    }
+
+
+def advice_as_json(
+    same: Answer,
+    advice: Sequence[Advice],
+    observation: Observation,
+    adopted: AdoptedState,
+    samples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return advice as plain data; the times of `answers_as_json`."""
+    ways = [
+        {
+            "what": each.what,
+            **_start_and_end(each.answer, adopted),
+            "chance_to_start_sooner": each.sooner,
+            "median_gain_s": each.gain_s if math.isfinite(each.gain_s) else None,
+        }
+        for each in advice
     ]
-    return {"at_s": observation.state.at_s, "samples": samples, "seed": seed, "jobs": rows}
+    about = _about(observation, samples, seed)
+    return {**about, "options": same.asked.options, **_start_and_end(same, adopted), "ways": ways}
+
+
+def map_as_json(
+    partition: str,
+    nodes: Sequence[int],
+    hours: Sequence[float],
+    answers: Sequence[Answer],
+    observation: Observation,
+    adopted: AdoptedState,
+    samples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return a map of waits as plain data, in s; None: such a job never starts.
+
+    Args:
+        answers: for each number of nodes, those of each time limit.
+    """
+
+    def wait_s(answer: Answer, share: float) -> float | None:
+        value = _quantile(answer.start_s, share) - adopted.state.now_s
+        return value if math.isfinite(value) else None
+
+    shapes = [(count, time_h) for count in nodes for time_h in hours]
+    cells = [
+        {
+            "nodes": count,
+            "hours": time_h,
+            "median_wait_s": wait_s(answer, 0.5),
+            "low_wait_s": wait_s(answer, 0.1),
+            "high_wait_s": wait_s(answer, 0.9),
+            "chance_to_start_within_1_h": _soon(answer, adopted),
+        }
+        for (count, time_h), answer in zip(shapes, answers, strict=True)
+    ]
+    return {**_about(observation, samples, seed), "partition": partition, "cells": cells}
+
+
+def effect_as_json(
+    effect: Effect,
+    days: float,
+    price_per_kwh: float | None,
+    observation: Observation,
+    samples: int,
+    seed: int,
+) -> dict[str, Any]:
+    """Return the effect of a change as plain data; `is_shown`: whether the futures show it."""
+
+    def plain(found: Difference, factor: float = 1.0) -> dict[str, Any]:
+        interval = [factor * found.low, factor * found.high]
+        return {
+            "now": factor * found.now,
+            "changed": factor * found.changed,
+            "difference": factor * found.difference,
+            "interval": None if math.isnan(found.low) else interval,
+            "is_shown": found.is_shown,
+        }
+
+    waits = [
+        {
+            "account": each.account,
+            "jobs": each.jobs,
+            "mean_wait_s": plain(each.wait_s),
+            "unstarted_now": each.unstarted_now,
+            "unstarted_changed": each.unstarted_changed,
+        }
+        for each in effect.waits
+    ]
+    found = {**_about(observation, samples, seed), "days": days, "waits": waits}
+    found["energy_kwh"] = plain(effect.energy_j, 1.0 / J_PER_KWH)
+    if price_per_kwh is not None:
+        found["cost"] = plain(effect.energy_j, price_per_kwh / J_PER_KWH)
+    return found
+
+
+def advice_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of `advice_as_json`."""
+    rows: list[tuple[str, ...]] = [("WHAT", "START", "10 %", "90 %", "SOONER", "GAIN")]
+    for each in ({"what": _plain(data["options"])}, *data["ways"]):
+        start = each.get("start", data["start"])
+        low, high = start["ranges"]["0.8"]
+        sooner, gain_s = each.get("chance_to_start_sooner"), each.get("median_gain_s")
+        rows.append(
+            (
+                _plain(each["what"]),
+                *(_local(math.inf if t is None else t) for t in (start["median_s"], low, high)),
+                "" if sooner is None else f"{100 * sooner:.0f} %",
+                "" if gain_s is None else _span(gain_s),
+            )
+        )
+    yield from _aligned(rows)
+
+
+def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of `map_as_json`: median waits, nodes down, hours across; `-`: never."""
+    cells = {(each["nodes"], each["hours"]): each["median_wait_s"] for each in data["cells"]}
+    nodes, hours = (sorted({shape[at] for shape in cells}) for at in (0, 1))
+    yield f"median wait in {_plain(data['partition'])}"
+    rows = [("NODES", *(f"{time_h:g} H" for time_h in hours))]
+    rows += [(str(n), *(_span(cells[n, time_h]) for time_h in hours)) for n in nodes]
+    yield from _aligned(rows)
+
+
+def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of `effect_as_json`."""
+    rows: list[tuple[str, ...]] = [("WHAT", "JOBS", "NOW", "CHANGED", "DIFFERENCE", "95 %")]
+    for each in data["waits"]:
+        what, found = f"mean wait, {_plain(each['account']) or 'no account'}", each["mean_wait_s"]
+        rows.append((what, f"{each['jobs']:.0f}", *_shown(found, _span)))
+    rows.append(("energy, kWh", "", *_shown(data["energy_kwh"], "{:.1f}".format)))
+    if "cost" in data:
+        rows.append(("cost", "", *_shown(data["cost"], "{:.2f}".format)))
+    yield from _aligned(rows)
+    for each in data["waits"]:
+        if abs(each["unstarted_changed"] - each["unstarted_now"]) >= MANY_UNSTARTED:
+            never, now = each["unstarted_changed"], each["unstarted_now"]
+            yield f"{_plain(each['account'])}: {never:.1f} jobs never start then, {now:.1f} now"
+
+
+def _shown(found: Mapping[str, Any], text: Callable[[float], str]) -> tuple[str, ...]:
+    low, high = found["interval"] or (math.nan, math.nan)
+    interval = f"{text(low)} to {text(high)}" if low == low else "unknown"
+    if not found["is_shown"]:
+        interval += ": no difference shown"
+    return (text(found["now"]), text(found["changed"]), text(found["difference"]), interval)
+
+
+def _span(seconds: float | None) -> str:
+    """Return a duration such as `3:05`, in hours and minutes, or `40 s`; `-`: none."""
+    if seconds is None:
+        return "-"
+    sign, whole = "-" * (seconds <= -0.5), round(abs(seconds))
+    if whole < 60:
+        return f"{sign}{whole} s"
+    minutes = round(whole / 60)
+    return f"{sign}{minutes // 60}:{minutes % 60:02}"
 
 
 def _soon(answer: Answer, adopted: AdoptedState) -> float:

@@ -57,7 +57,7 @@ def with_power(
         return icon(power)
     if isinstance(power, AlwaysOn):
         return make_policy(name, settings=settings)
-    return _managed(make_policy(name, awareness, settings), power)
+    return with_manager(make_policy(name, awareness, settings), power)
 
 
 def check_together(name: str, power: Power, awareness: Awareness) -> None:
@@ -127,7 +127,7 @@ def _shown(power: Power) -> Iterator[str]:
             yield f"{field.name}={value}"
 
 
-def _managed(
+def with_manager(
     policy: Policy,
     power: Timeout
     | KeepIdle

@@ -1,0 +1,450 @@
+"""Changes of a cluster, and what they would do to waits, energy and cost over the same futures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from msgspec.structs import replace
+from numpy.random import Generator
+
+from hpcosim_client import Policy, PolicyError, play
+from hpcosim_client.arrays import Floats
+from hpcosim_experiments.executors import ParallelMap
+from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, paired_difference
+from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted, Platform
+from hpcosim_protocol.errors import HostListError
+from hpcosim_protocol.hosts import NodeNames, expand
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.overrides import apply
+from hpcosim_schedulers.catalogue.power import with_manager
+from hpcosim_schedulers.catalogue.schedulers import make_policy, scheduler_names
+from hpcosim_schedulers.forecast import RunTimes
+from hpcosim_schedulers.power.settings import (
+    PATHS,
+    AlwaysOn,
+    Oracle,
+    Power,
+    PowerSettingsError,
+    parse_power,
+)
+from hpcosim_sim.engine.engine import Rules
+from hpcosim_sim.engine.job_runs import change_node
+from hpcosim_sim.engine.simulation import Batch, Simulation
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_sim.record.economics import J_PER_KWH, Rates
+from hpcosim_twin.forecast import (
+    HORIZON_S,
+    IDLE_S,
+    Submissions,
+    one_after_another,
+    relive,
+    table_of,
+)
+from hpcosim_twin.observation import DrawnRunTimes, ForecastError, Observation, learned
+from hpcosim_twin.queue_state import AdoptedState, QueuedJob, QueueState, adopted
+from hpcosim_workloads.series import Series
+from hpcosim_workloads.table import JobSpec
+
+DAY_S = 86_400.0
+MOST_ADDED = 100_000
+MOST_SUBMISSIONS = 200_000
+CONFIDENCE = 0.95
+"""Probability that all intervals of an answer hold together."""
+ALL = "all"
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A change of a cluster; what is not given stays.
+
+    Attributes:
+        settings: settings of the scheduler `slurm` by dotted path, such as
+            `{"scheduler.bf_interval_s": 60}`.
+        scheduler: another scheduler, by name.
+        power: a power manager with its settings, such as `{"name": "timeout", "timeout_s": 900}`.
+        drain: host list of nodes on which no further job starts.
+        add: number of further nodes, by the name of a node that they are like.
+    """
+
+    settings: dict[str, Any] = {}
+    scheduler: Annotated[str, Meta(max_length=100)] = ""
+    power: dict[str, Any] = {}
+    drain: Annotated[str, Meta(max_length=10_000)] = ""
+    add: dict[str, Annotated[int, Meta(ge=1, le=MOST_ADDED)]] = {}
+
+
+class Difference(NamedTuple):
+    """A figure now and after a change: means over the futures, paired.
+
+    Attributes:
+        low, high: interval of `difference`; all of an answer hold together with probability
+            `CONFIDENCE` (a BCa bootstrap over the futures, with Bonferroni's correction). NaN: one
+            future has no interval.
+    """
+
+    now: float
+    changed: float
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the futures show a difference: the interval does not contain 0."""
+        return self.low > 0.0 or self.high < 0.0
+
+
+class AccountWaits(NamedTuple):
+    """Waits of the jobs of an account, s.
+
+    Attributes:
+        account: its name; `all`: the jobs of all accounts.
+        jobs: mean number of jobs that wait now or are submitted in the time, and start both ways.
+        unstarted_now, unstarted_changed: mean number of jobs that do not start.
+    """
+
+    account: str
+    jobs: float
+    wait_s: Difference
+    unstarted_now: float
+    unstarted_changed: float
+
+
+class Effect(NamedTuple):
+    """What a change would do.
+
+    Attributes:
+        energy_j: energy of all nodes in the time, J.
+    """
+
+    waits: list[AccountWaits]
+    energy_j: Difference
+
+
+def changed(seen: Observation, change: Change) -> Observation:
+    """Return a cluster after a change of its nodes and settings.
+
+    Raises:
+        ForecastError: a node or a setting does not exist, or a value is invalid.
+    """
+    try:
+        settings = msgspec.to_builtins(seen.settings)
+        apply(settings, change.settings)
+    except ScenarioError as error:
+        raise ForecastError(f"settings: {error}") from None
+    seen = replace(seen, settings=settings)
+    for like, count in change.add.items():
+        seen = _with_nodes(seen, like, count)
+    return _drained(seen, change.drain) if change.drain else seen
+
+
+def _with_nodes(seen: Observation, like: str, count: int) -> Observation:
+    platform, live = seen.platform, seen.state
+    number = _numbers(platform, like, "add")[0]
+    if like not in live.nodes:
+        raise ForecastError(f"add: Slurm does not know the node {like[:100]!r}")
+    first = platform.node_count
+    group = next(
+        group
+        for group, end in zip(
+            platform.nodes, np.cumsum([each.count for each in platform.nodes]), strict=True
+        )
+        if number < end
+    )
+    prefix = f"{like}-added-"
+    names = f"{prefix}[1-{count}]"
+    further = replace(group, count=count, names=names)
+    ranges = ((first, first + count - 1),)
+
+    def grown(nodes: Any) -> Any:
+        return (*nodes, *ranges) if any(a <= number <= b for a, b in nodes) else nodes
+
+    nodes = {name: dataclasses.replace(live.nodes[like], name=name) for name in expand(names)}
+    idle = {
+        name: dataclasses.replace(
+            each, is_available=True, cpus_allocated=0, memory_allocated_mb=0, reason=""
+        )
+        for name, each in nodes.items()
+    }
+    return replace(
+        seen,
+        platform=replace(
+            platform,
+            nodes=(*platform.nodes, further),
+            partitions=tuple(replace(p, nodes=grown(p.nodes)) for p in platform.partitions),
+            switches=tuple(replace(s, nodes=grown(s.nodes)) for s in platform.switches),
+        ),
+        state=dataclasses.replace(live, nodes={**live.nodes, **idle}),
+    )
+
+
+def _drained(seen: Observation, hosts: str) -> Observation:
+    live, names = seen.state, NodeNames(seen.platform)
+    nodes = dict(live.nodes)
+    for number in _numbers(seen.platform, hosts, "drain"):
+        name = names.name_of(number)
+        if name in nodes:
+            nodes[name] = dataclasses.replace(nodes[name], is_available=False)
+    return replace(seen, state=dataclasses.replace(live, nodes=nodes))
+
+
+def _numbers(platform: Platform, hosts: str, field: str) -> list[int]:
+    try:
+        return NodeNames(platform).numbers(hosts)
+    except HostListError as error:
+        raise ForecastError(f"{field}: {error}") from None
+
+
+def effect_of(
+    change: Change,
+    seen: Observation,
+    present: AdoptedState,
+    duration_s: float,
+    futures: int,
+    seed: int,
+    parallel: ParallelMap | None = None,
+) -> Effect:
+    """Return what a change would do in some time from now on.
+
+    Each future has the same submissions, run times and draws of the scheduler with the change and
+    without it. Submissions end with the time; waits are those of all jobs that are submitted until
+    then, whenever they start.
+
+    Args:
+        present: the state of `seen`, as `adopted` returns it.
+        seed: seed of all draws. The result is the same for any number of workers.
+        parallel: runs the simulations; None: one after another, in this process.
+
+    Raises:
+        ForecastError: the change does not fit the cluster.
+    """
+    if change == Change():
+        raise ForecastError("no change is given; expected settings, scheduler, power, drain or add")
+    try:
+        other = _with_policy(adopted(changed(seen, change)).state, change)
+    except PolicyError as error:
+        raise ForecastError(f"settings: {error}") from None
+    plan = _Plan(
+        (present.state, other),
+        learned(seen.history),
+        Submissions(present.state),
+        duration_s,
+        ends_jobs=change.scheduler in ("", "slurm"),
+    )
+    seeds = np.random.SeedSequence(seed).spawn(futures)
+    pairs: list[tuple[_Outcome, _Outcome]] = (parallel or one_after_another)(
+        partial(_pair, plan), seeds
+    )
+    accounts = sorted({name for pair in pairs for name in pair[0].account.values()})
+    groups = [ALL, *accounts] if len(accounts) > 1 else [ALL]
+    level = 1.0 - (1.0 - CONFIDENCE) / (len(groups) + 1)
+    energy = np.array([[each.energy_j for each in pair] for pair in pairs])
+    waits = [found for name in groups if (found := _waits(name, pairs, level)) is not None]
+    return Effect(waits, _difference(energy, level))
+
+
+def _with_policy(state: QueueState, change: Change) -> QueueState:
+    """Return a state with the scheduler and the power manager of a change.
+
+    No file is read that a change names: questions come over the network.
+    """
+    if change.scheduler and change.scheduler not in scheduler_names():
+        known = ", ".join(scheduler_names()[:8])
+        raise ForecastError(f"scheduler: expected one without a file, such as {known}")
+    power: Power = AlwaysOn()
+    if change.power:
+        try:
+            power = parse_power(change.power)
+        except PowerSettingsError as error:
+            raise ForecastError(f"power: {error}") from None
+        if isinstance(power, Oracle) or any(name in change.power for name in PATHS):
+            raise ForecastError("power: expected a manager and settings without a file")
+        if all(group.power_states is None for group in state.platform.nodes):
+            raise ForecastError(
+                "power: no node has power states; add `power_states` to the scenario of the site"
+            )
+    policy = partial(_policy, state.new_policy, change.scheduler, power)
+    policy(np.random.default_rng(0))  # raises now what it would raise later
+    return dataclasses.replace(state, new_policy=policy)
+
+
+def _policy(
+    own: Callable[[Generator], Policy], name: str, power: Power, generator: Generator
+) -> Policy:
+    policy = make_policy(name) if name else own(generator)
+    return policy if isinstance(power, AlwaysOn) else with_manager(policy, power)  # type: ignore[arg-type]
+
+
+class _Plan(NamedTuple):
+    """What all futures have in common.
+
+    Attributes:
+        states: the cluster without and with the change.
+        ends_jobs: whether the scheduler with the change ends jobs at their limits, as `slurm` does;
+            the simulator does it for others.
+    """
+
+    states: tuple[QueueState, QueueState]
+    run_times: RunTimes
+    submissions: Submissions
+    duration_s: float
+    ends_jobs: bool
+
+
+class _Outcome(NamedTuple):
+    """What one simulation shows.
+
+    Attributes:
+        account: account of each job, by number.
+        wait_s: wait of each job that starts, by number, s.
+    """
+
+    account: Mapping[int, str]
+    wait_s: Mapping[int, float]
+    energy_j: float
+
+
+def _pair(plan: _Plan, seed: np.random.SeedSequence) -> tuple[_Outcome, _Outcome]:
+    """Return the outcomes of one future without and with the change."""
+    generator = np.random.default_rng(seed)
+    state, run_times = plan.states[0], DrawnRunTimes(plan.run_times, generator)
+    future = plan.submissions.drawn(plan.duration_s, generator, plan.duration_s, MOST_SUBMISSIONS)
+    jobs = (*state.jobs, *future)
+    run_s = {
+        job.spec.job_id: run_times.of(
+            job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
+        )
+        for job in jobs
+    }
+    limited_s = {job.spec.job_id: min(run_s[job.spec.job_id], job.spec.requested_s) for job in jobs}
+    of_policy = int(generator.integers(1 << 62))
+    now, other = (
+        _outcome(each, of_state_s, future, of_policy, plan.duration_s)
+        for each, of_state_s in zip(
+            plan.states, (run_s, run_s if plan.ends_jobs else limited_s), strict=True
+        )
+    )
+    return now, other
+
+
+def _outcome(
+    state: QueueState,
+    run_s: Mapping[int, float],
+    future: Sequence[QueuedJob],
+    of_policy: int,
+    duration_s: float,
+) -> _Outcome:
+    """Return the outcome of one simulation."""
+    until_s = state.now_s + duration_s
+    watched = [job.spec for job in (*state.waiting, *future)]
+    last = _end_of_time(state, watched, until_s)
+    simulation = Simulation(
+        state.platform,
+        table_of([*state.jobs, *future, last], {**run_s, last.spec.job_id: 0.0}),
+        Rules(initial_time_s=min(state.now_s, *(job.spec.submit_s for job in (*state.jobs, last)))),
+        rates=_rates(state.now_s, until_s),
+    )
+    relive(simulation, state)
+    for node in state.unavailable:
+        change_node(simulation, "drain", node)
+    snapshot = (simulation.now_s, simulation.snapshot())
+    policy = state.new_policy(np.random.default_rng(of_policy))
+    with suppress(SimulationStuck):  # the jobs that are left never start
+        play(
+            policy,
+            state.platform,
+            _Link(simulation, {job.job_id for job in watched}, until_s),
+            snapshot,
+        )
+    recording = simulation.recording
+    started = dict(zip(recording.job_id, recording.start_s, strict=True))
+    waits = {job.job_id: started.get(job.job_id, math.nan) - job.submit_s for job in watched}
+    return _Outcome(
+        {job.job_id: job.account for job in watched},
+        {number: wait_s for number, wait_s in waits.items() if wait_s == wait_s},
+        sum(simulation.record().state_cost.values()) * J_PER_KWH,
+    )
+
+
+def _end_of_time(state: QueueState, watched: Sequence[JobSpec], until_s: float) -> QueuedJob:
+    """Return a held job that is submitted at the end, so that a simulation does not end before."""
+    numbers = (*(job.spec.job_id for job in state.jobs), *(job.job_id for job in watched))
+    return QueuedJob(
+        JobSpec(
+            job_id=1 + max(numbers, default=0),
+            submit_s=until_s,
+            run_s=0.0,
+            requested_s=1.0,
+            cores=1,
+            placement="cores",
+            partition=state.platform.partitions[0].name if state.platform.partitions else "",
+            request=JobRequest(hold=True),
+        )
+    )
+
+
+def _rates(from_s: float, until_s: float) -> Rates:
+    """Return a price of 1 per kWh in a time and of 0 outside, so that the cost is its energy."""
+    times_s = np.array([min(from_s, 0.0) - 1.0, from_s, until_s])
+    return Rates(price_per_kwh=Series(times_s, np.array([0.0, 1.0, 0.0])))
+
+
+class _Link:
+    """Passes decisions to a simulation, until the time is over and no further start is expected.
+
+    Args:
+        waiting: numbers of the jobs whose starts are of interest; those that start are removed.
+    """
+
+    def __init__(self, simulation: Simulation, waiting: set[int], until_s: float) -> None:
+        self._simulation, self._waiting, self._until_s = simulation, waiting, until_s
+        self._busy_s = until_s  # when jobs ran last, or one was to become eligible
+
+    def __call__(
+        self, decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
+        """Carry out decisions; see `Simulation.advance`."""
+        simulation = self._simulation
+        batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+        if simulation.jobs.running or simulation.jobs.allocated or simulation.eligibility.expects:
+            self._busy_s = max(batch.now_s, self._until_s)
+        self._waiting.difference_update(
+            event.job_id for event in batch.events if isinstance(event, JobStarted)
+        )
+        latest_s = min(self._busy_s + IDLE_S, self._until_s + HORIZON_S)
+        is_over = batch.now_s > latest_s or (batch.now_s >= self._until_s and not self._waiting)
+        return batch._replace(ended=True) if is_over else batch
+
+
+def _waits(
+    account: str, pairs: Iterable[tuple[_Outcome, _Outcome]], level: float
+) -> AccountWaits | None:
+    """Return the waits of an account; None: none of its jobs starts both ways."""
+    means, counts, left = [], [], []
+    for now, other in pairs:
+        jobs = [n for n, name in now.account.items() if account in (ALL, name)]
+        both = [n for n in jobs if n in now.wait_s and n in other.wait_s]
+        counts.append(len(both))
+        left.append([sum(n not in each.wait_s for n in jobs) for each in (now, other)])
+        if both:
+            means.append([np.mean([each.wait_s[n] for n in both]) for each in (now, other)])
+    if not means:
+        return None
+    unstarted = np.mean(left, axis=0).tolist()
+    return AccountWaits(
+        account, float(np.mean(counts)), _difference(np.array(means), level), *unstarted
+    )
+
+
+def _difference(pairs: Floats, level: float) -> Difference:
+    """Return the mean difference of pairs, float64[futures, 2], with its interval."""
+    found = estimate([pairs[:, ::-1]], paired_difference, Bootstrap(level, "bca"))
+    now, other = pairs.mean(axis=0).tolist()
+    return Difference(now, other, found.value, found.low, found.high)
