@@ -87,6 +87,8 @@ class Difference(NamedTuple):
         low, high: interval of `difference`; all of an answer hold together with probability
             `CONFIDENCE` (a BCa bootstrap over the futures, with Bonferroni's correction). NaN: one
             future has no interval.
+        least, most: the range of the difference that one such time will show: quantiles over the
+            futures, with probability `CONFIDENCE` between them.
     """
 
     now: float
@@ -94,6 +96,8 @@ class Difference(NamedTuple):
     difference: float
     low: float
     high: float
+    least: float
+    most: float
 
     @property
     def is_shown(self) -> bool:
@@ -444,7 +448,9 @@ def _waits(
 
 
 def _difference(pairs: Floats, level: float) -> Difference:
-    """Return the mean difference of pairs, float64[futures, 2], with its interval."""
+    """Return the mean difference of pairs, float64[futures, 2], with interval and range."""
     found = estimate([pairs[:, ::-1]], paired_difference, Bootstrap(level, "bca"))
+    tail = (1.0 - CONFIDENCE) / 2
+    least, most = np.quantile(pairs[:, 1] - pairs[:, 0], (tail, 1.0 - tail)).tolist()
     now, other = pairs.mean(axis=0).tolist()
-    return Difference(now, other, found.value, found.low, found.high)
+    return Difference(now, other, found.value, found.low, found.high, least, most)

@@ -251,6 +251,7 @@ def effect_as_json(
             "difference": factor * found.difference,
             "interval": None if math.isnan(found.low) else interval,
             "is_shown": found.is_shown,
+            "range": [factor * found.least, factor * found.most],
         }
 
     waits = [
@@ -300,7 +301,9 @@ def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
 
 def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of `effect_as_json`."""
-    rows: list[tuple[str, ...]] = [("WHAT", "JOBS", "NOW", "CHANGED", "DIFFERENCE", "95 %")]
+    rows: list[tuple[str, ...]] = [
+        ("WHAT", "JOBS", "NOW", "CHANGED", "DIFFERENCE", "95 % OF TIMES", "MEAN, 95 %")
+    ]
     for each in data["waits"]:
         what, found = f"mean wait, {_plain(each['account']) or 'no account'}", each["mean_wait_s"]
         rows.append((what, f"{each['jobs']:.0f}", *_shown(found, _span)))
@@ -319,7 +322,8 @@ def _shown(found: Mapping[str, Any], text: Callable[[float], str]) -> tuple[str,
     interval = f"{text(low)} to {text(high)}" if low == low else "unknown"
     if not found["is_shown"]:
         interval += ": no difference shown"
-    return (text(found["now"]), text(found["changed"]), text(found["difference"]), interval)
+    means = (text(found[name]) for name in ("now", "changed", "difference"))
+    return (*means, " to ".join(map(text, found["range"])), interval)
 
 
 def _span(seconds: float | None) -> str:
