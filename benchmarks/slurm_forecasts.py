@@ -119,7 +119,7 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[Compared]:
     folder = GOLDEN_SLURM / name
     run, specs = run_of_events(name, "jobs500_shrinked")
     jobs = {spec.job_id: spec for spec in specs}
-    due_s, made = 0.0, list[StartForecast]()
+    due_s, made = 0.0, list[tuple[float, StartForecast]]()
     for at_s, expected in expected_starts(folder):
         if at_s < due_s:
             continue
@@ -143,14 +143,17 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[Compared]:
                 Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s),
                 Forecasted(start_s, wider.median_s, wider.low_s, wider.high_s, said_s),
             )
-        made += drawn
+        made += [(at_s, each) for each in drawn]
 
 
-def past_ranges(run: RecordedRun, made: list[StartForecast], at_s: float) -> Iterator[PastRange]:
-    """Yield earlier forecasts with the starts that are known at a time."""
-    for each in made:
+def past_ranges(
+    run: RecordedRun, made: list[tuple[float, StartForecast]], at_s: float
+) -> Iterator[PastRange]:
+    """Yield earlier forecasts, with their times, and the starts that are known at a time."""
+    for asked_s, each in made:
         start_s = run.jobs[each.job_id].start_s
-        yield PastRange(each.low_s, each.high_s, start_s if start_s <= at_s else None)
+        known_s = start_s if start_s <= at_s else None
+        yield PastRange(asked_s, each.low_s, each.median_s, each.high_s, known_s)
 
 
 def main() -> None:

@@ -1,85 +1,317 @@
-"""Ranges that are as wide as earlier forecasts should have been; how good forecasts were."""
+"""Ranges that hold as often as they say, by the answers given before; how good forecasts were."""
 
 from __future__ import annotations
 
+import heapq
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from itertools import count, groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from hpcosim_twin.forecast import HIGH, StartForecast
+from hpcosim_client.arrays import Floats
+from hpcosim_twin.forecast import HIGH, LOW, StartForecast
 from hpcosim_twin.observation import Observation, read_json
+from hpcosim_twin.table import RANGES
 
-LEAST = 20
-"""Number of earlier forecasts from which on ranges are widened."""
 MAX_BYTES = 1 << 26
 WANTED = "the output of `hpcosim forecast --json`"
+
+LEVELS = tuple(sorted({0.5, *((1 - p) / 2 for p in RANGES), *((1 + p) / 2 for p in RANGES)}))
+"""Levels of the quantiles of drawn waits from which ranges are calibrated."""
+OFFSET_S = 60.0
+"""Waits count by the logarithm of their sum with this, s: schedulers work in passes of about a
+minute, so waits of seconds do not differ."""
+LEAST_SPREAD = 0.05
+"""Least standard deviation of a drawn wait on this scale: no forecast is more certain than 5 %."""
+NEVER_S = 1e8
+"""Waits from which a job never starts, s: three years."""
+PROBABILITY = 0.8
+"""Probability of the range of a forecast of the queue."""
+PRIOR = 20
+"""Number of answers as which the drawn ranges count, before answers are known."""
+WINDOW = 1000
+"""Number of last answers that count."""
+RATE = 0.01
+"""Step by which the share of misses that a range aims at changes with each answer."""
+
+
+normal_quantile: Callable[[float], float] = statistics.NormalDist().inv_cdf
+
+
+class DrawnWait(NamedTuple):
+    """Quantiles of a drawn wait, logarithmic, by the normal quantiles of their levels.
+
+    Between them and beyond the outer ones the scale is linear, so a wait outside of all that was
+    drawn has a score, too.
+
+    Attributes:
+        normal: quantiles of the normal distribution, ascending; the middle one is that of the
+            median.
+        logs: logarithms of the waits, s, strictly ascending.
+    """
+
+    normal: tuple[float, ...]
+    logs: tuple[float, ...]
+
+    def score(self, wait_s: float) -> float:
+        """Return where a wait lies in what was drawn: about normal if the draws are right."""
+        return self._mapped(math.log(min(max(wait_s, 0.0), NEVER_S) + OFFSET_S), *self[::-1])
+
+    def wait_s(self, score: float) -> float:
+        """Return the wait of a score, s; infinity: never."""
+        found_s = math.exp(min(self._mapped(score, *self), 700.0)) - OFFSET_S
+        return math.inf if found_s >= NEVER_S / 2 else max(found_s, 0.0)
+
+    def _mapped(self, value: float, given: tuple[float, ...], found: tuple[float, ...]) -> float:
+        if value < given[0]:
+            at, other = 0, 1
+        elif value > given[-1]:
+            at, other = -1, -2
+        else:
+            return float(np.interp(value, given, found))
+        middle = len(given) // 2
+        slopes = [
+            (self.logs[at] - self.logs[inner]) / (self.normal[at] - self.normal[inner])
+            for inner in (other, middle)
+        ]
+        slope = max(slopes)
+        beyond = value - given[at]
+        return found[at] + (beyond / slope if given is self.logs else beyond * slope)
+
+
+def drawn_wait(levels: Sequence[float], waits_s: Sequence[float]) -> DrawnWait:
+    """Return a drawn wait.
+
+    Args:
+        levels: in (0, 1), ascending, of odd number; the middle one is 0.5.
+        waits_s: quantiles of the wait at these levels, s; infinity: never.
+    """
+    normal = tuple(map(normal_quantile, levels))
+    logs = (math.log(min(max(wait_s, 0.0), NEVER_S) + OFFSET_S) for wait_s in waits_s)
+    spread = (log + LEAST_SPREAD * score for log, score in zip(logs, normal, strict=True))
+    return DrawnWait(normal, tuple(spread))
+
+
+def wait_of_draws(waits_s: Floats) -> DrawnWait:
+    """Return the drawn wait of waits that were drawn, s, in any order; infinity: never."""
+    found: list[float] = np.quantile(waits_s, np.array(LEVELS), method="inverted_cdf").tolist()
+    return drawn_wait(LEVELS, found)
+
+
+def normal_scores(count: int) -> Floats:
+    """Return scores as of perfect draws."""
+    return np.array([normal_quantile((at + 0.5) / count) for at in range(count)])
+
+
+class ScoreRange(NamedTuple):
+    """A range between scores."""
+
+    low: float
+    high: float
+
+
+class Tails(NamedTuple):
+    """Shares of misses that a range aims at, below and above."""
+
+    low: float
+    high: float
+
+
+class _Answer(NamedTuple):
+    """An answer whose job has not started.
+
+    Attributes:
+        over_s: end of the range of 80 %: a job that waits longer counts as one that starts now.
+        weight: the weight of its misses.
+    """
+
+    asked_s: float
+    drawn: DrawnWait
+    given: Mapping[float, ScoreRange]
+    over_s: float
+    weight: float
+
+
+class AdaptiveRanges:
+    """Ranges of waits that hold as often as they say, by what became of earlier answers.
+
+    Each job that starts gives a score: where its wait lies in what was drawn. A range reaches from
+    one quantile of the past scores to another: conformal prediction with the scores of
+    conformalized quantile regression (Romano, Patterson and Candes 2019, arXiv 1905.03222), on a
+    logarithmic scale. The answers of a cluster are not exchangeable, so the share of misses that a
+    range aims at falls by `RATE` with each miss and rises back with the hits: over a long time the
+    range misses as often as wanted, whatever happens (adaptive conformal inference, Gibbs and
+    Candes 2021, arXiv 2106.00170).
+
+    A job that waits beyond its range counts as one that starts now. Before answers are known, the
+    drawn ranges count, as `PRIOR` answers.
+
+    Args:
+        prior: scores of earlier answers, such as those of a calibration; empty: none.
+    """
+
+    def __init__(self, prior: Sequence[float] = ()) -> None:
+        self._is_new = not len(prior)
+        self._prior = normal_scores(PRIOR) if self._is_new else np.array(prior)
+        self._scores: deque[float] = deque(maxlen=WINDOW)
+        self._answers: dict[Hashable, list[_Answer]] = {}
+        self._aims = {each: Tails((1 - each) / 2, (1 - each) / 2) for each in RANGES}
+
+    def ranges(self, now_s: float) -> dict[float, ScoreRange]:
+        """Return the ranges of scores by probability."""
+        late = [
+            each.drawn.score(now_s - each.asked_s)
+            for answers in self._answers.values()
+            for each in answers
+            if each.over_s < now_s
+        ]
+        if self._is_new and not self._scores and not late:
+            return {
+                each: ScoreRange(normal_quantile(aims.low), -normal_quantile(aims.high))
+                for each, aims in self._aims.items()
+            }
+        known = np.concatenate([self._prior, np.array([*self._scores, *late])])
+        levels = [level for aims in self._aims.values() for level in (aims.low, 1.0 - aims.high)]
+        found = iter(np.quantile(known, levels, method="hazen").tolist())
+        return {each: ScoreRange(next(found), next(found)) for each in self._aims}
+
+    def answered(
+        self,
+        job: Hashable,
+        drawn: DrawnWait,
+        now_s: float,
+        given: Mapping[float, ScoreRange],
+        weight: float = 1.0,
+    ) -> None:
+        """Remember an answer.
+
+        Args:
+            job: name of the job; it may have several answers.
+            given: the ranges of the answer, of `ranges(now_s)`.
+            weight: weight of its misses: 1 / n for each of n answers at one instant, which are
+                right or wrong together.
+        """
+        over_s = now_s + drawn.wait_s(given[PROBABILITY].high)
+        self._answers.setdefault(job, []).append(_Answer(now_s, drawn, given, over_s, weight))
+
+    def started(self, job: Hashable, start_s: float) -> None:
+        """Take the start of a job; one without answers has no effect."""
+        for each in self._answers.pop(job, ()):
+            score = each.drawn.score(start_s - each.asked_s)
+            self._scores.append(score)
+            self._aims = {
+                wanted: _moved(aims, wanted, each.given[wanted], score, each.weight)
+                for wanted, aims in self._aims.items()
+            }
+
+    def gone(self, job: Hashable) -> None:
+        """Forget a job that will not start, such as one that was cancelled."""
+        self._answers.pop(job, None)
+
+    @property
+    def scores(self) -> list[float]:
+        """The scores of the last answers, the oldest first: the prior of a later one."""
+        return list(self._scores)
+
+
+def _moved(aims: Tails, wanted: float, given: ScoreRange, score: float, weight: float) -> Tails:
+    """Return the shares of misses that a range aims at after an answer."""
+    tail = (1 - wanted) / 2
+
+    def moved(aim: float, is_missed: bool) -> float:
+        return min(max(aim + RATE * weight * (tail - is_missed), tail / 20), 1.8 * tail)
+
+    return Tails(moved(aims.low, score < given.low), moved(aims.high, score > given.high))
 
 
 class PastRange(NamedTuple):
     """An earlier forecast of a job; times in s on one clock.
 
     Attributes:
-        high_s: upper end.
+        asked_s: time of the forecast.
+        low_s, median_s, high_s: quantiles of the drawn starts; `high_s` is the upper end.
         start_s: the start; None: the job still waits.
     """
 
+    asked_s: float
     low_s: float
+    median_s: float
     high_s: float
     start_s: float | None
 
+    def drawn(self) -> DrawnWait:
+        """Return the drawn wait from the forecast on."""
+        starts_s = (self.low_s, self.median_s, self.high_s)
+        return drawn_wait((LOW, 0.5, HIGH), [each - self.asked_s for each in starts_s])
+
 
 class Margins(NamedTuple):
-    """By how much ranges are widened: `low_s` downwards, `high_s` upwards, s, >= 0."""
+    """The scores between which the ranges of forecasts reach; unchanged by default."""
 
-    low_s: float
-    high_s: float
+    low: float = normal_quantile(LOW)
+    high: float = normal_quantile(HIGH)
 
 
-def margins(past: Iterable[PastRange], now_s: float) -> Margins:
-    """Return the margins with which 90 % of the earlier forecasts would have held at each end.
+UNCHANGED = Margins()
 
-    This is conformalized quantile regression (Romano, Patterson and Candes 2019, arXiv 1905.03222),
-    for each end of the range. A job that still waits counts as one that starts now, if its range is
-    over. The forecasts of a cluster are not exchangeable, so a coverage of 80 % is not guaranteed.
+
+def margins(past: Iterable[PastRange], now_s: float, prior: Sequence[float] = ()) -> Margins:
+    """Return the scores between which ranges hold in 80 %, by earlier forecasts; `AdaptiveRanges`.
 
     Args:
         past: earlier forecasts, as they were drawn.
+        prior: scores of earlier answers, such as those of a calibration; empty: none.
     """
-    late, early = [], []
-    for each in past:
-        start_s = each.start_s
-        if start_s is None:
-            if each.high_s >= now_s:
-                continue
-            start_s = now_s
-        early.append(each.low_s - start_s)
-        late.append(start_s - each.high_s)
-    if len(late) < LEAST:
-        return Margins(0.0, 0.0)
-    low_s, high_s = np.maximum(np.quantile([early, late], HIGH, axis=1), 0.0).tolist()
-    return Margins(low_s, high_s)
+    found, numbers = AdaptiveRanges(prior), count()
+    starts: list[tuple[float, int]] = []
+    asked = attrgetter("asked_s")
+    for asked_s, together in groupby(sorted(past, key=asked), key=asked):
+        while starts and starts[0][0] <= asked_s:
+            start_s, number = heapq.heappop(starts)
+            found.started(number, start_s)
+        given, group = found.ranges(asked_s), list(together)
+        for each in group:
+            number = next(numbers)
+            found.answered(number, each.drawn(), asked_s, given, 1.0 / len(group))
+            if each.start_s is not None:
+                heapq.heappush(starts, (each.start_s, number))
+    for start_s, number in sorted(starts):
+        found.started(number, start_s)
+    return Margins(*found.ranges(now_s)[PROBABILITY])
 
 
 def widened(forecasts: Iterable[StartForecast], by: Margins, now_s: float) -> list[StartForecast]:
-    """Return forecasts with wider ranges, which begin at `now_s` or later."""
-    return [
-        each._replace(low_s=max(each.low_s - by.low_s, now_s), high_s=each.high_s + by.high_s)
-        for each in forecasts
-    ]
+    """Return forecasts with ranges of other scores, which begin at `now_s` or later.
+
+    The median stays, and is within its range.
+    """
+    if by == UNCHANGED:
+        return list(forecasts)
+    found = []
+    for each in forecasts:
+        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).drawn()
+        low_s, high_s = (now_s + drawn.wait_s(score) for score in by)
+        low_s, high_s = min(low_s, each.median_s), max(high_s, each.median_s)
+        found.append(each._replace(low_s=max(low_s, now_s), high_s=high_s))
+    return found
 
 
 class _Job(msgspec.Struct):
     job_id: int
+    median_s: float | None
     drawn_low_s: float | None
     drawn_high_s: float | None
 
 
 class _Earlier(msgspec.Struct):
+    at_s: float
     jobs: list[_Job]
 
 
@@ -95,14 +327,15 @@ def past_ranges(files: Sequence[Path], seen: Observation) -> list[PastRange]:
     """
     found = []
     for path in files:
-        for each in read_json(path, MAX_BYTES, _Earlier, WANTED).jobs:
+        earlier = read_json(path, MAX_BYTES, _Earlier, WANTED)
+        for each in earlier.jobs:
             job = seen.state.jobs.get(each.job_id)
             if job is None or each.drawn_low_s is None or each.drawn_high_s is None:
                 continue
-            if job.started_s is not None:
-                found.append(PastRange(each.drawn_low_s, each.drawn_high_s, job.started_s))
-            elif job.state == "pending":
-                found.append(PastRange(each.drawn_low_s, each.drawn_high_s, None))
+            if each.median_s is None or (job.started_s is None and job.state != "pending"):
+                continue
+            times_s = (earlier.at_s, each.drawn_low_s, each.median_s, each.drawn_high_s)
+            found.append(PastRange(*times_s, job.started_s))
     return found
 
 

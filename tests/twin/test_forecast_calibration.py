@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -10,42 +11,95 @@ import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_twin.calibration import (
-    LEAST,
+    UNCHANGED,
+    AdaptiveRanges,
     Margins,
     PastRange,
     margins,
+    normal_scores,
     past_ranges,
+    wait_of_draws,
     widened,
 )
 from hpcosim_twin.forecast import StartForecast
 from hpcosim_twin.observation import ForecastError, Observation
+from hpcosim_twin.table import RANGES
 from support.fake_cluster import FakeCluster
 
 
-def test_the_margins_make_earlier_ranges_hold_nine_times_of_ten_at_each_end() -> None:
-    """With the margins, 10 % of the starts are before the range and 10 % after it."""
-    starts_s = np.random.default_rng(1).normal(1000.0, 100.0, 2000)
-    by = margins([PastRange(990.0, 1010.0, start_s) for start_s in starts_s.tolist()], 5000.0)
-    assert np.mean(starts_s < 990.0 - by.low_s) == pytest.approx(0.1, abs=0.001)
-    assert np.mean(starts_s > 1010.0 + by.high_s) == pytest.approx(0.1, abs=0.001)
+def spread(start_s: float | None, asked_s: float = 0.0) -> PastRange:
+    """Return a forecast of a wait of 900 to 1100 s, and what happened."""
+    return PastRange(asked_s, asked_s + 900.0, asked_s + 1000.0, asked_s + 1100.0, start_s)
+
+
+def test_with_margins_nine_of_ten_starts_are_within_each_end() -> None:
+    """Starts spread four times as much as was drawn: the ranges grow until 80 % are within."""
+    starts_s = np.random.default_rng(1).normal(1000.0, 400.0 / 1.2816, 400).clip(1.0)
+    by = margins([spread(start_s) for start_s in starts_s.tolist()], 5000.0)
+    (found,) = widened([StartForecast(1, 1000.0, 900.0, 1100.0, 0.0)], by, 0.0)
+    assert np.mean(starts_s < found.low_s) == pytest.approx(0.1, abs=0.03)
+    assert np.mean(starts_s > found.high_s) == pytest.approx(0.1, abs=0.03)
+
+
+def test_ranges_hold_although_the_draws_become_wrong() -> None:
+    """Of a thousand answers whose errors grow and whose waits double, as many hold as wanted."""
+    draw, ranges = np.random.default_rng(3), AdaptiveRanges()
+    held: dict[float, list[bool]] = {each: [] for each in RANGES}
+    waiting: list[tuple[float, int]] = []
+    for number in range(1000):
+        now_s = 600.0 * number
+        for start_s, job in [each for each in sorted(waiting) if each[0] <= now_s]:
+            ranges.started(job, start_s)
+            waiting.remove((start_s, job))
+        drawn = wait_of_draws(1000.0 * np.exp(draw.normal(0.0, 0.3, 50)))
+        given = ranges.ranges(now_s)
+        ranges.answered(number, drawn, now_s, given)
+        late = 1.0 if number < 400 else 2.0
+        wait_s = float(1000.0 * late * np.exp(draw.normal(0.0, 0.3 + 0.0006 * number)))
+        waiting.append((now_s + wait_s, number))
+        for each, (low, high) in given.items():
+            held[each].append(drawn.wait_s(low) <= wait_s <= drawn.wait_s(high))
+    for each, found in held.items():
+        assert np.mean(found[100:]) == pytest.approx(each, abs=0.04)
+
+
+def test_the_score_of_a_wait_is_the_inverse_of_the_wait_of_a_score() -> None:
+    """Between the quantiles and beyond them; a certain forecast has a spread, too."""
+    for waits_s in (np.arange(100.0), np.full(9, 5000.0), np.array([0.0, 10.0, 1e5])):
+        drawn = wait_of_draws(waits_s)
+        for wait_s in (0.5, 40.0, 5000.0, 1e6):
+            assert drawn.wait_s(drawn.score(wait_s)) == pytest.approx(wait_s, rel=1e-6)
+    assert wait_of_draws(np.full(9, math.inf)).wait_s(0.0) == math.inf
+
+
+def test_scores_of_a_calibration_count_before_answers_are_known() -> None:
+    """A prior of scores twice as wide as normal ones gives ranges of twice the width."""
+    by = margins([], 0.0, prior=(2.0 * normal_scores(100)).tolist())
+    assert by.high == pytest.approx(2.0 * UNCHANGED.high, rel=0.02)
+    assert by.low == pytest.approx(2.0 * UNCHANGED.low, rel=0.02)
 
 
 def test_a_job_that_waits_beyond_its_range_counts_as_one_that_starts_now() -> None:
     """Jobs that have not started count if their range is over; otherwise they say nothing."""
-    over = [PastRange(0.0, 100.0, None)] * 30
-    assert margins(over, 700.0).high_s == 600.0
-    assert margins([PastRange(0.0, 800.0, None)] * 30, 700.0) == Margins(0.0, 0.0)
+    assert margins([spread(None)] * 30, 7000.0).high > 3.0
+    assert margins([spread(None)] * 30, 1000.0) == UNCHANGED
 
 
-def test_few_earlier_forecasts_change_nothing() -> None:
-    """From a handful of starts no quantile is taken."""
-    assert margins([PastRange(0.0, 1.0, 900.0)] * (LEAST - 1), 1000.0) == Margins(0.0, 0.0)
+def test_a_job_that_is_gone_says_nothing() -> None:
+    """A cancelled job has no start."""
+    ranges = AdaptiveRanges()
+    ranges.answered(1, spread(None).drawn(), 0.0, ranges.ranges(0.0))
+    ranges.gone(1)
+    ranges.started(1, 9000.0)
+    assert ranges.scores == []
 
 
-def test_a_wider_range_does_not_begin_in_the_past() -> None:
-    """The median stays; the range grows at both ends, but no job starts before now."""
-    (found,) = widened([StartForecast(1, 150.0, 120.0, 200.0, 300.0)], Margins(50.0, 7.0), 100.0)
-    assert found == StartForecast(1, 150.0, 100.0, 207.0, 300.0)
+def test_a_range_contains_its_median_and_does_not_begin_in_the_past() -> None:
+    """The median stays; no job starts before now, and one that never starts has no range."""
+    (found,) = widened([StartForecast(1, 150.0, 120.0, 200.0, 300.0)], Margins(-9.0, -1.0), 100.0)
+    assert found == StartForecast(1, 150.0, 100.0, 150.0, 300.0)
+    never = StartForecast(1, math.inf, math.inf, math.inf, math.inf)
+    assert widened([never], Margins(-1.5, 1.5), 100.0) == [never]
 
 
 def test_earlier_output_is_compared_with_what_slurm_shows(tmp_path: Path) -> None:
@@ -62,9 +116,12 @@ def test_earlier_output_is_compared_with_what_slurm_shows(tmp_path: Path) -> Non
         for number, low_s in ((runs, 1.0), (waits, 2.0), (waits, None), (99_999, 3.0))
     ]
     path = tmp_path / "earlier.json"
-    path.write_text(json.dumps({"jobs": rows}))
+    path.write_text(json.dumps({"at_s": 0.5, "jobs": rows}))
     found = past_ranges([path], Observation(state=state, platform=platform, settings={}))
-    assert found == [PastRange(1.0, 9.0, state.jobs[runs].started_s), PastRange(2.0, 9.0, None)]
+    assert found == [
+        PastRange(0.5, 1.0, 3.0, 9.0, state.jobs[runs].started_s),
+        PastRange(0.5, 2.0, 3.0, 9.0, None),
+    ]
 
 
 def test_a_file_that_is_no_forecast_is_one_clear_error(tmp_path: Path) -> None:
