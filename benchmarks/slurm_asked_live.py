@@ -25,6 +25,7 @@ from numpy.random import Generator
 
 from hpcosim_slurm.tools import Tools, environment
 from hpcosim_twin.asked import answers_of, asked_job
+from hpcosim_twin.changes import Change, effect_of
 from hpcosim_twin.observation import Observation
 from hpcosim_twin.observer import observe
 from hpcosim_twin.queue_state import adopted
@@ -181,16 +182,67 @@ def score(asked: Sequence[Asked]) -> str:
     return f"{figures} | {inside.mean():.0%}"
 
 
+def waits_of(seed: int, changed_s: float | None) -> tuple[float, Observation]:
+    """Return the mean wait of the jobs from `FIRST_ASKED` on, s, and the queue before them.
+
+    Args:
+        changed_s: the `bf_interval` from then on, s; None: it stays.
+    """
+    jobs = jobs_of(np.random.default_rng(seed))
+    with small_cluster() as cluster:
+        tools = Tools(environment=environment(cluster.environment))
+        began_s, numbers = time.time(), []
+        for place, job in enumerate(jobs):
+            time.sleep(max(began_s + job.at_s - time.time(), 0.0))
+            if place == FIRST_ASKED:
+                seen = observe(tools)
+                if changed_s is not None:
+                    change_interval(cluster, changed_s)
+            numbers.append(submit(cluster, job))
+        wait_for_all(cluster)
+        happened = starts_of_jobs(cluster)
+    waiting = {n for n, job in seen.state.jobs.items() if job.state == "pending"}
+    counted = waiting | set(numbers[FIRST_ASKED:])
+    return statistics.mean(happened[n][1] - happened[n][0] for n in counted), seen
+
+
+def change_interval(cluster: SlurmCluster, interval_s: float) -> None:
+    """Change the `bf_interval` of a cluster that runs."""
+    path = cluster.folder / "slurm.conf"
+    path.write_text(path.read_text().replace("bf_interval=5", f"bf_interval={interval_s:g}"))
+    cluster.run("scontrol", "reconfigure")
+
+
+def change(seed: int) -> str:
+    """Return the cells of a row about the effect of the change."""
+    same_s, _ = waits_of(seed, None)
+    other_s, seen = waits_of(seed, CHANGED_S)
+    jobs = jobs_of(np.random.default_rng(seed))
+    duration_s = jobs[-1].at_s - jobs[FIRST_ASKED].at_s
+    asked = Change(settings={"scheduler.bf_interval_s": CHANGED_S})
+    effect = effect_of(asked, seen, adopted(seen), duration_s, FUTURES, seed)
+    found, measured_s = effect.waits[0].wait_s, other_s - same_s
+    stated = f"{found.difference:.1f} s | {found.least:.1f} to {found.most:.1f} s"
+    is_inside = "yes" if found.least <= measured_s <= found.most else "no"
+    return f"{same_s:.1f} s | {other_s:.1f} s | {measured_s:.1f} s | {stated} | {is_inside}"
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 4, 5])
+    parser.add_argument("--change", action="store_true", help="ask for the effect of a change")
+    given = parser.parse_args()
+    if given.change:
+        print("| seed | mean wait | after the change | change | stated | 95 % of times | inside |")
+        print("|---|---|---|---|---|---|---|")
+        for seed in given.seeds:
+            print(f"| {seed} | {change(seed)} |", flush=True)
+        return
     every: list[Asked] = []
-    print(
-        "| seed | mean wait | median error | of `sbatch --test-only` | ratio | 80 % range holds |"
-    )
+    print("| seed | mean wait | median error | of `sbatch --test-only` | ratio | 80 % holds |")
     print("|---|---|---|---|---|---|")
-    for seed in parser.parse_args().seeds:
+    for seed in given.seeds:
         found = repetition(seed)
         every += found
         print(f"| {seed} | {score(found)} |", flush=True)
