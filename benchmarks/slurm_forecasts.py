@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from hpcosim_twin.calibration import (
 )
 from hpcosim_twin.forecast import StartForecast, forecast_starts
 from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,
@@ -90,7 +89,7 @@ def state_at(
     for account in settings["accounts"].values():
         for user, rules in account["users"].items():
             rules["usage_s"] = usage.get(user, 0.0)
-    policy = partial(slurm_at, parse_site(settings), now_s, now_s - run.ctld_start_s)
+    policy = SlurmAt(parse_site(settings), now_s, now_s - run.ctld_start_s)
     return QueueState(now_s, micro_cluster(), queued, policy, past=past)
 
 

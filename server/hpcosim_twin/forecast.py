@@ -18,11 +18,11 @@ from hpcosim_experiments.executors import ParallelMap
 from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted
 from hpcosim_schedulers.forecast import Arrivals, RunTimes
 from hpcosim_sim.engine.job_runs import change_node
-from hpcosim_sim.engine.simulation import Batch, Simulation
+from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_slurm.worlds.live_engine import start_on
 from hpcosim_twin.observation import DrawnRunTimes, EndedJob, ForecastError, learned
-from hpcosim_twin.queue_state import QueuedJob, QueueState
+from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
@@ -71,7 +71,8 @@ def starts_of(
         ForecastError: the jobs that run do not fit the cluster.
     """
     added = [*future] if asked is None else [*future, asked]
-    simulation = Simulation(state.platform, table_of([*state.jobs, *added], run_s))
+    rules = Rules(kill_at_walltime=isinstance(state.new_policy, NamedScheduler))
+    simulation = Simulation(state.platform, table_of([*state.jobs, *added], run_s), rules)
     relive(simulation, state)
     for node in state.unavailable:
         change_node(simulation, "drain", node)

@@ -15,7 +15,8 @@ from numpy.random import Generator
 from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.hosts import NodeNames
-from hpcosim_schedulers.slurm.policy import SlurmPolicy, slurm
+from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_sim.physics.allocation import infeasibility
 from hpcosim_sim.physics.cluster import Cluster
@@ -56,6 +57,7 @@ class QueueState:
         now_s: the instant, s on the clock of the jobs.
         new_policy: returns the scheduler of the site, new for each simulation, as it may be at
             `now_s`: what is not known of it, such as the phase of its periodic work, is drawn.
+            Simulations with `SlurmAt` or `NamedScheduler` can be compiled.
         past: jobs that were submitted and are over, as far as they are known: future submissions
             are drawn from what was submitted.
         unavailable: numbers of the nodes on which no further job starts: down or drained.
@@ -74,26 +76,53 @@ class QueueState:
         return [job for job in self.jobs if job.started_s is None]
 
 
-def slurm_at(
-    site: SiteSettings, now_s: float, uptime_s: float | None, generator: Generator
-) -> SlurmPolicy:
-    """Return the policy of a site whose controller has been running for some time.
+@dataclass(frozen=True, slots=True)
+class SlurmAt:
+    """Returns the policy `slurm` of a site whose controller has been running for some time.
 
     The controller calculates priorities every PriorityCalcPeriod from its start on, starts jobs in
     passes of two schedulers, and checks time limits every 30 s. Each period drifts a little, so
     that the phase is less known the longer the controller has been running: it is drawn.
 
-    Args:
+    Attributes:
         site: its settings; the usage is that at `now_s`.
         uptime_s: time since the start of the controller, s; None: unknown.
     """
-    period_s, share = site.priority.calc_period_s, float(generator.random())
-    if uptime_s is None:
-        since_s = period_s * share
-    else:
-        drift_s = min(DRIFT_S * (uptime_s // period_s), period_s)
-        since_s = (uptime_s - drift_s * share) % period_s
-    return slurm(replace(site, dtstart_s=since_s - now_s))
+
+    site: SiteSettings
+    now_s: float
+    uptime_s: float | None
+
+    def drawn(self, generator: Generator) -> SiteSettings:
+        """Return the settings with a drawn start of the controller."""
+        period_s, share = self.site.priority.calc_period_s, float(generator.random())
+        if self.uptime_s is None:
+            since_s = period_s * share
+        else:
+            drift_s = min(DRIFT_S * (self.uptime_s // period_s), period_s)
+            since_s = (self.uptime_s - drift_s * share) % period_s
+        return replace(self.site, dtstart_s=since_s - self.now_s)
+
+    def __call__(self, generator: Generator) -> Policy:
+        """Return the policy."""
+        return slurm(self.drawn(generator))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedScheduler:
+    """Returns a scheduler without periodic work, such as `easy`: nothing of it is drawn.
+
+    Jobs end at their requested times, which such a scheduler does not enforce itself.
+
+    Attributes:
+        name: its name in the catalogue; not `slurm`.
+    """
+
+    name: str
+
+    def __call__(self, _: Generator) -> Policy:
+        """Return the policy."""
+        return make_policy(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +160,7 @@ def adopted(
     adoption.report(warn)
     booted_s = observation.booted_s
     uptime_s = None if booted_s is None else max(live.at_s - booted_s, 0.0)
-    policy = partial(slurm_at, site, now_s, uptime_s)
+    policy = SlurmAt(site, now_s, uptime_s)
     jobs = sorted(filter(None, queued), key=lambda job: (job.spec.submit_s, job.spec.job_id))
     past = [adoption.over(job) for job in live.jobs.values() if job.state == "over"]
     state = QueueState(now_s, adoption.platform, jobs, policy, adoption.unavailable(), past)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,13 +10,12 @@ from numpy.random import Generator
 
 from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
-from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_twin.forecast import starts_of
 from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.queue_state import QueuedJob, QueueState
+from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobTable, job_table
 from support.simulating import cluster_of, simulate
 
@@ -56,11 +54,6 @@ def state_in(
     return QueueState(now_s, run.cluster.platform, queued, new_policy)
 
 
-def policy_named(name: str, _: Generator) -> Policy:
-    """Return a policy of the catalogue."""
-    return make_policy(name)
-
-
 @pytest.mark.parametrize("name", ["fcfs", "easy", "sjf"])
 @pytest.mark.parametrize("seed", range(4))
 def test_with_actual_run_times_each_waiting_job_starts_when_it_did(name: str, seed: int) -> None:
@@ -69,7 +62,7 @@ def test_with_actual_run_times_each_waiting_job_starts_when_it_did(name: str, se
     run = simulate(cluster_of(8), jobs, name)
     actual = dict(zip(run.recording.job_id, run.recording.start_s, strict=True))
     run_s = {spec.job_id: spec.run_s for spec in jobs.rows()}
-    state = state_in(run, jobs, 100.5, partial(policy_named, name))
+    state = state_in(run, jobs, 100.5, NamedScheduler(name))
     assert len(state.waiting) > 5
     found = starts_of(state, run_s, DRAW)
     assert found == {job.spec.job_id: actual[job.spec.job_id] for job in state.waiting}
@@ -87,7 +80,7 @@ def test_slurm_with_actual_run_times_and_phases_starts_jobs_when_it_did(seed: in
     run = simulate(cluster_of(8), jobs, slurm(site))
     actual = dict(zip(run.recording.job_id, run.recording.start_s, strict=True))
     run_s = {spec.job_id: spec.run_s for spec in jobs.rows()}
-    state = state_in(run, jobs, 100.5, lambda _: slurm(site))
+    state = state_in(run, jobs, 100.5, SlurmAt(site, 100.5, 100.5))
     found = starts_of(state, run_s, DRAW)
     expected = {job.spec.job_id: actual[job.spec.job_id] for job in state.waiting}
     assert found == pytest.approx(expected, abs=0.03)
@@ -105,7 +98,7 @@ def alone(job: QueuedJob, platform: Platform | None = None, **more: object) -> Q
         5.0,
         platform or cluster_of(1),
         [job],
-        partial(policy_named, "easy"),
+        NamedScheduler("easy"),
         **more,  # type: ignore[arg-type]
     )
 
@@ -131,6 +124,6 @@ def test_a_running_job_that_does_not_fit_is_an_error() -> None:
     """Two jobs on one core are reported, with the number of the job."""
     first, second = job_table(job_id=[1, 2], requested_s=10.0).rows()
     running = [QueuedJob(each, 1.0, (0,), (1,)) for each in (first, second)]
-    state = QueueState(5.0, cluster_of(1), running, partial(policy_named, "easy"))
+    state = QueueState(5.0, cluster_of(1), running, NamedScheduler("easy"))
     with pytest.raises(ForecastError, match="job 2 cannot run where it does"):
         starts_of(state, {1: 100.0, 2: 100.0}, DRAW)

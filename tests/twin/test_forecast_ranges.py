@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_twin.calibration import Forecasted, score_of
 from hpcosim_twin.forecast import forecast_starts
 from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 
@@ -29,7 +28,7 @@ def busy(waiting: int = 6) -> QueueState:
     """Return two nodes of one core that run a job each, and jobs that wait, at 100 s."""
     running = [QueuedJob(spec(number), 20.0, (number - 1,), (1,)) for number in (1, 2)]
     queue = [QueuedJob(spec(number, 1 + number % 2)) for number in range(3, 3 + waiting)]
-    policy = partial(slurm_at, SiteSettings(), 100.0, None)
+    policy = SlurmAt(SiteSettings(), 100.0, None)
     return QueueState(100.0, cluster_of(2), [*running, *queue], policy)
 
 
@@ -64,7 +63,7 @@ def test_without_waiting_jobs_there_are_no_forecasts() -> None:
 def test_the_phase_of_the_periodic_work_is_drawn() -> None:
     """An idle node starts a job at the next pass, whose time is not known."""
     state = QueueState(
-        100.0, cluster_of(1), [QueuedJob(spec(3))], partial(slurm_at, SiteSettings(), 100.0, None)
+        100.0, cluster_of(1), [QueuedJob(spec(3))], SlurmAt(SiteSettings(), 100.0, None)
     )
     (found,) = forecast_starts(state, HISTORY, 30, seed=1)
     assert 100.0 <= found.low_s < found.high_s <= 165.0
@@ -78,16 +77,14 @@ def test_the_phase_is_known_for_a_controller_that_has_just_started(
 ) -> None:
     """Priorities are calculated every 300 s from the start; each period lasts up to 0.3 s more."""
     for seed in range(20):
-        policy = slurm_at(SiteSettings(), 100.0, uptime_s, np.random.default_rng(seed))
-        assert least_s <= policy._site.dtstart_s + 100.0 <= most_s
+        site = SlurmAt(SiteSettings(), 100.0, uptime_s).drawn(np.random.default_rng(seed))
+        assert least_s <= site.dtstart_s + 100.0 <= most_s
 
 
 def test_the_phase_of_an_old_controller_is_unknown() -> None:
     """After weeks, any phase is possible."""
-    draws = [
-        slurm_at(SiteSettings(), 0.0, 1e7, np.random.default_rng(seed))._site.dtstart_s
-        for seed in range(100)
-    ]
+    policy = SlurmAt(SiteSettings(), 0.0, 1e7)
+    draws = [policy.drawn(np.random.default_rng(seed)).dtstart_s for seed in range(100)]
     assert min(draws) < 30.0
     assert max(draws) > 270.0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_twin.forecast import Submissions, forecast_starts
 from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, slurm_at
+from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 
@@ -27,7 +26,7 @@ def spec(job_id: int, submit_s: float, nice: int = 0) -> JobSpec:
 
 def state_of(past: list[JobSpec], now_s: float) -> QueueState:
     """Return a node that runs a job, and a job that waits."""
-    policy = partial(slurm_at, SiteSettings(), now_s, None)
+    policy = SlurmAt(SiteSettings(), now_s, None)
     running = JobSpec(900, now_s - 60.0, math.nan, 600.0, 1, "cores", user="ann")
     waiting = QueuedJob(running._replace(job_id=901, submit_s=now_s - 1.0))
     queue = [QueuedJob(running, now_s - 60.0, (0,), (1,)), waiting]
