@@ -219,10 +219,14 @@ def read_state(tools: Tools) -> live.ClusterState:
     )
 
 
-def command(separator: str) -> list[str]:
-    """Return the command that prints all jobs that Slurm remembers."""
+def command(separator: str, states: str = "all") -> list[str]:
+    """Return the command that prints jobs.
+
+    Args:
+        states: Slurm's words for their states, separated by commas; all: all that it remembers.
+    """
     layout = ",".join(f"{name}:{separator}" for name in FIELDS)
-    return ["squeue", "--noheader", "--all", "--states=all", f"--Format={layout}"]
+    return ["squeue", "--noheader", "--all", f"--states={states}", f"--Format={layout}"]
 
 
 def new_separator() -> str:

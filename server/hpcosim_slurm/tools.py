@@ -13,7 +13,7 @@ import selectors
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -56,11 +56,13 @@ class Tools:
 
     Attributes:
         max_output: longest output of a command, bytes.
+        allows: whether a command may be run; None: all.
     """
 
     environment: Mapping[str, str] = field(default_factory=environment)
     timeout_s: float = TIMEOUT_S
     max_output: int = MAX_OUTPUT
+    allows: Callable[[Sequence[str]], bool] | None = None
 
     def find(self, program: str) -> None:
         """Check that a program exists, and the file that `SLURM_CONF` names."""
@@ -102,6 +104,8 @@ class Tools:
 
     @contextmanager
     def _started(self, command: Sequence[str], text: str) -> Iterator[_Run]:
+        if self.allows is not None and not self.allows(command):
+            raise SlurmError(f"{' '.join(command)[:80]}: expected a command that only reads")
         self.find(command[0])
         with subprocess.Popen(  # noqa: S603 (no shell)
             command,
