@@ -299,7 +299,8 @@ def _ways(asked: AskedJob, observation: Observation) -> Iterator[tuple[str, Aske
     own = live.partitions.get(job.partition)
     limit_s = job.time_limit_s
     if limit_s is not None:
-        times = learned(observation.history).distribution(job.user, "", limit_s, 0.0)
+        model = learned(observation.history)
+        times = model.distribution(*model.key(job.user, job.account, limit_s, job.cpus))
         shorter_s = MINUTES_S * math.ceil(float(times.quantiles([LIKELY])[0]) / MINUTES_S)
         if shorter_s <= SHORTER * limit_s:
             share = 100 * times.probability(shorter_s)

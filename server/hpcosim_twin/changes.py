@@ -26,7 +26,6 @@ from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import apply
 from hpcosim_schedulers.catalogue.power import with_manager
 from hpcosim_schedulers.catalogue.schedulers import make_policy, scheduler_names
-from hpcosim_schedulers.forecast import RunTimes
 from hpcosim_schedulers.power.settings import (
     PATHS,
     AlwaysOn,
@@ -48,7 +47,13 @@ from hpcosim_twin.forecast import (
     relive,
     table_of,
 )
-from hpcosim_twin.observation import DrawnRunTimes, ForecastError, Observation, learned
+from hpcosim_twin.observation import (
+    DrawnRunTimes,
+    ForecastError,
+    JobRunTimes,
+    Observation,
+    learned,
+)
 from hpcosim_twin.queue_state import AdoptedState, QueuedJob, QueueState, adopted
 from hpcosim_workloads.series import Series
 from hpcosim_workloads.table import JobSpec
@@ -296,7 +301,7 @@ class _Plan(NamedTuple):
     """
 
     states: tuple[QueueState, QueueState]
-    run_times: RunTimes
+    run_times: JobRunTimes
     submissions: Submissions
     duration_s: float
     ends_jobs: bool

@@ -16,12 +16,18 @@ from numpy.random import Generator
 from hpcosim_client import play
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted
-from hpcosim_schedulers.forecast import Arrivals, RunTimes
+from hpcosim_schedulers.forecast import Arrivals
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_slurm.worlds.live_engine import start_on
-from hpcosim_twin.observation import DrawnRunTimes, EndedJob, ForecastError, learned
+from hpcosim_twin.observation import (
+    DrawnRunTimes,
+    EndedJob,
+    ForecastError,
+    JobRunTimes,
+    learned,
+)
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
@@ -304,7 +310,7 @@ class Knowledge(NamedTuple):
     """
 
     state: QueueState
-    run_times: RunTimes
+    run_times: JobRunTimes
     submissions: Submissions
     horizon_s: float
     asked: QueuedJob | None = None

@@ -81,38 +81,78 @@ def read_observation(path: Path) -> Observation:
 
 
 class EndedJob(NamedTuple):
-    """A job of the history."""
+    """A job of the history.
+
+    Attributes:
+        run_s: its run time, s; None: it was ended at its limit.
+        account: its account; empty: unknown, or of no use.
+        cores: the cores that it asked for; 0: unknown, or of no use.
+    """
 
     user: str
     requested_s: float
     run_s: float | None
+    account: str = ""
+    cores: float = 0.0
 
 
-def learned(history: Iterable[EndedJob]) -> RunTimes:
-    """Return the model of run times that has learned from ended jobs, in their order.
+class JobRunTimes(RunTimes):
+    """The model of run times of a cluster, learned from ended jobs.
 
-    The history has no sizes and groups, so all jobs count as of the same size.
+    Args:
+        by_account: whether run times of the same account count.
+        by_cores: whether run times of jobs with as many cores count more.
     """
-    found = RunTimes()
-    for job in history:
+
+    def __init__(self, by_account: bool = True, by_cores: bool = True) -> None:
+        super().__init__()
+        self._by_account, self._by_cores = by_account, by_cores
+
+    def key(self, user: str, account: str, requested_s: float, cores: float) -> JobKind:
+        """Return what the run time of a job depends on: the arguments of `distribution`."""
+        group = account if self._by_account else ""
+        return JobKind(user, group, requested_s, float(cores) if self._by_cores else 0.0)
+
+    def learn(self, job: EndedJob) -> None:
+        """Take a job that has ended."""
         limit_s = job.requested_s
         is_ended = job.run_s is None or (job.run_s >= limit_s and limit_s < UNLIMITED_S)
         run_s = limit_s if job.run_s is None or is_ended else job.run_s
-        found.ended(job.user, "", limit_s, 0.0, run_s)
+        self.ended(*self.key(job.user, job.account, limit_s, job.cores), run_s)
+
+
+class JobKind(NamedTuple):
+    """Jobs with the same distribution of run times."""
+
+    user: str
+    group: str
+    requested_s: float
+    cores: float
+
+
+def learned(history: Iterable[EndedJob]) -> JobRunTimes:
+    """Return the model of run times that has learned from ended jobs, in their order.
+
+    Accounts and numbers of cores count if the history has any.
+    """
+    jobs = list(history)
+    by_account, by_cores = any(job.account for job in jobs), any(job.cores for job in jobs)
+    found = JobRunTimes(by_account, by_cores)
+    for job in jobs:
+        found.learn(job)
     return found
 
 
 class DrawnRunTimes:
     """Run times of one simulation.
 
-    Each simulation has probabilities of its own for each user and requested time
-    (`TimeDistribution.resampled`): what a short history leaves unknown is the same for all jobs
-    of a simulation.
+    Each simulation has probabilities of its own (`TimeDistribution.resampled`) for each kind of
+    job: what a short history leaves unknown is the same for all jobs of a simulation.
     """
 
-    def __init__(self, run_times: RunTimes, generator: Generator) -> None:
+    def __init__(self, run_times: JobRunTimes, generator: Generator) -> None:
         self._run_times, self._generator = run_times, generator
-        self._known: dict[tuple[str, float], TimeDistribution] = {}
+        self._known: dict[JobKind, TimeDistribution] = {}
 
     def of(self, job: JobSpec, elapsed_s: float) -> float:
         """Return a run time of a job, s.
@@ -123,11 +163,10 @@ class DrawnRunTimes:
         Returns:
             A run time > `elapsed_s`; infinity: it runs until it is ended at its limit.
         """
-        key = job.user, job.requested_s
+        key = self._run_times.key(job.user, job.account, job.requested_s, job.cores)
         found = self._known.get(key)
         if found is None:
-            whole = self._run_times.distribution(job.user, "", job.requested_s, 0.0)
-            found = self._known[key] = whole.resampled(self._generator)
+            found = self._known[key] = self._run_times.distribution(*key).resampled(self._generator)
         run_s = float(found.after(elapsed_s).drawn_s(self._generator, 1)[0])
         if run_s >= job.requested_s:
             return math.inf

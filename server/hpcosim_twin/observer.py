@@ -80,7 +80,8 @@ def ended_job(record: Record) -> EndedJob | None:
     if record.limit_s is None and not record.unlimited:
         return None
     requested_s = UNLIMITED_S if record.limit_s is None else record.limit_s
-    return EndedJob(record.user, requested_s, _run_s(record.state, record.run_s))
+    run_s, cores = _run_s(record.state, record.run_s), record.requested["cpu"]
+    return EndedJob(record.user, requested_s, run_s, record.account, cores)
 
 
 def remembered_history(state: ClusterState) -> list[EndedJob]:
@@ -93,7 +94,8 @@ def remembered_history(state: ClusterState) -> list[EndedJob]:
         if job.started_s is None or job.ended_s is None:
             continue
         requested_s = UNLIMITED_S if job.time_limit_s is None else job.time_limit_s
-        found.append(EndedJob(job.user, requested_s, _run_s(word, job.ended_s - job.started_s)))
+        run_s, cores = _run_s(word, job.ended_s - job.started_s), float(job.cpus)
+        found.append(EndedJob(job.user, requested_s, run_s, job.account, cores))
     return found
 
 

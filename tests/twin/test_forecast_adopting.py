@@ -251,10 +251,10 @@ def test_remembered_jobs_are_a_history() -> None:
     cluster.cancel(cluster.submit())
     cluster.advance(EPOCH_S + 1000.0)
     assert remembered_history(cluster.state()) == [
-        EndedJob("ann", 60.0, 10.0),
-        EndedJob("ann", 60.0, None),
-        EndedJob("ann", 30.0, 5.0),
-        EndedJob("ann", UNLIMITED_S, 7.0),
+        EndedJob("ann", 60.0, 10.0, cores=1.0),
+        EndedJob("ann", 60.0, None, cores=1.0),
+        EndedJob("ann", 30.0, 5.0, cores=1.0),
+        EndedJob("ann", UNLIMITED_S, 7.0, cores=1.0),
     ]
 
 

