@@ -121,14 +121,15 @@ class Journal:
 
     Args:
         path: the file; None: nothing is written.
+        writer: what it is called in errors.
 
     Raises:
         JournalError: another bridge writes to the file.
         OSError: the file cannot be opened for writing, or is not a regular file.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.failure = ""
+    def __init__(self, path: Path | None, writer: str = "bridge") -> None:
+        self.failure, self._writer = "", writer
         self._file: int | None = None
         if path is not None:
             self._file = os.open(path, _FLAGS, 0o600)  # it has the secret name of the session
@@ -136,13 +137,13 @@ class Journal:
                 if not stat.S_ISREG(os.fstat(self._file).st_mode):
                     what = "not a regular file; name a file for the journal"
                     raise OSError(errno.EINVAL, what, str(path))
-                _lock(self._file, path)
+                _lock(self._file, path, writer)
                 _cut_torn_line(path)
             except BaseException:
                 self.close()
                 raise
 
-    def append(self, record: AnyRecord) -> None:
+    def append(self, record: msgspec.Struct) -> None:
         """Append a record."""
         if self._file is None:
             return
@@ -152,7 +153,7 @@ class Journal:
                 line = line[os.write(self._file, line) :]
         except OSError as error:
             self.failure = error.strerror or str(error)
-            hint = "the bridge goes on; a report and a restart lack what follows"
+            hint = f"the {self._writer} goes on; a report and a restart lack what follows"
             log.error("journal_failed", error=self.failure, hint=hint)
             self.close()
 
@@ -210,13 +211,13 @@ def _check_format(line: bytes, where: str) -> None:
         raise JournalError(f"{where}: the journal has the format {found}; expected {FORMAT}")
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _lock(descriptor: int, path: Path, writer: str) -> None:
     """Lock the journal until it is closed; some network file systems have no locks."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise JournalError(
-            f"{path}: another bridge writes to this journal; end it, or name another --journal"
+            f"{path}: another {writer} writes to this journal; end it, or name another --journal"
         ) from None
     except OSError as error:
         if error.errno not in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):

@@ -106,15 +106,26 @@ class ChangeQuestion(Question, frozen=True, tag="what-if"):
     price_per_kwh: Annotated[float, Meta(ge=0)] | None = None
 
 
-AnyQuestion = QueueQuestion | WaysQuestion | AdviceQuestion | MapQuestion | ChangeQuestion
+class RecordQuestion(Question, frozen=True, tag="record"):
+    """How good have the answers about waiting jobs been until now?"""
+
+
+AnyQuestion = (
+    QueueQuestion | WaysQuestion | AdviceQuestion | MapQuestion | ChangeQuestion | RecordQuestion
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A cluster at an instant, with what has been learned of it."""
+    """A cluster at an instant, with what has been learned of it.
+
+    Attributes:
+        record: how good the answers were until now; None: nobody has kept a record.
+    """
 
     observation: Observation
     adopted: AdoptedState
+    record: Mapping[str, Any] | None = None
 
 
 class Effort(NamedTuple):
@@ -198,10 +209,17 @@ def _what_if(question: ChangeQuestion, picture: Picture, effort: Effort) -> dict
     )
 
 
+def _record(_: RecordQuestion, picture: Picture, __: Effort) -> dict[str, Any]:
+    if picture.record is None:
+        raise ForecastError("there is no record; a twin keeps one: ask it with --twin URL")
+    return {"at_s": picture.observation.state.at_s, **picture.record}
+
+
 _ANSWERS: Mapping[type[Question], Callable[[Any, Picture, Effort], dict[str, Any]]] = {
     QueueQuestion: _queue,
     WaysQuestion: _ways,
     AdviceQuestion: _advice,
     MapQuestion: _map,
     ChangeQuestion: _what_if,
+    RecordQuestion: _record,
 }

@@ -37,7 +37,7 @@ def table_of(
                 _local(observation.slurm_s.get(each.job_id, math.inf)),
             )
         )
-    yield from _aligned(rows)
+    yield from aligned(rows)
 
 
 REASONS: Mapping[str, str] = {
@@ -134,7 +134,7 @@ def answer_table(answers: Sequence[Answer], adopted: AdoptedState) -> Iterator[s
         )
     if len(answers) == 1:
         rows = [row[:-1] for row in rows]
-    yield from _aligned(rows)
+    yield from aligned(rows)
 
 
 def answers_as_json(
@@ -286,7 +286,7 @@ def advice_lines(data: Mapping[str, Any]) -> Iterator[str]:
                 "" if gain_s is None else _span(gain_s),
             )
         )
-    yield from _aligned(rows)
+    yield from aligned(rows)
 
 
 def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -296,7 +296,7 @@ def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"median wait in {_plain(data['partition'])}"
     rows = [("NODES", *(f"{time_h:g} H" for time_h in hours))]
     rows += [(str(n), *(_span(cells[n, time_h]) for time_h in hours)) for n in nodes]
-    yield from _aligned(rows)
+    yield from aligned(rows)
 
 
 def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -310,7 +310,7 @@ def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
     rows.append(("energy, kWh", "", *_shown(data["energy_kwh"], "{:.1f}".format)))
     if "cost" in data:
         rows.append(("cost", "", *_shown(data["cost"], "{:.2f}".format)))
-    yield from _aligned(rows)
+    yield from aligned(rows)
     for each in data["waits"]:
         if abs(each["unstarted_changed"] - each["unstarted_now"]) >= MANY_UNSTARTED:
             never, now = each["unstarted_changed"], each["unstarted_now"]
@@ -354,7 +354,8 @@ def _quantiles(times_s: Floats, origin_s: float) -> dict[str, Any]:
     return {"median_s": unix(0.5), "ranges": ranges}
 
 
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Yield rows as lines, their columns below each other."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()

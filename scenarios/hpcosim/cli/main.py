@@ -56,6 +56,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "schedule": "Schedule one simulation of a server with a policy.",
         "slurm": "Let a scheduler watch or drive a Slurm cluster.",
         "forecast": "Forecast when the waiting jobs of a Slurm cluster start.",
+        "twin": "Follow a Slurm cluster and answer questions about it.",
+        "ask": "Ask when jobs of a Slurm cluster start, and how to ask for nodes.",
         "import": "Import clusters and jobs of workload managers.",
         "ping": "Check that a server answers.",
         "status": "Show what a server does now.",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,32 +13,45 @@ from hpcosim.cli.options import Json
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
+    from hpcosim_slurm.hooks import Bell
     from hpcosim_twin.observation import Observation
+    from hpcosim_twin.sources import Source
+
+PANEL = "Following"
+TOKEN_VARIABLE = "HPCOSIM_TWIN_TOKEN"  # noqa: S105 - the name of a variable
+SiteFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="Nodes, partitions and scheduler settings of the site, as `hpcosim import slurm` "
+        "writes them. Default: from the cluster's slurm.conf and accounting.",
+    ),
+]
+StateFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="FILE",
+        help="A queue, as `hpcosim forecast --record` writes it. Default: the Slurm cluster of "
+        "this machine.",
+    ),
+]
+HistoryFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        metavar="FILE",
+        help="Ended jobs: output of `sacct -P`. Default: the accounting, or the jobs that "
+        "Slurm remembers.",
+    ),
+]
 
 
 def forecast(
-    scenario: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Nodes, partitions and scheduler settings of the site, as `hpcosim import slurm` "
-            "writes them. Default: from the cluster's slurm.conf and accounting.",
-        ),
-    ] = None,
-    state: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="File of --record. Default: the Slurm cluster of this machine."
-        ),
-    ] = None,
-    history: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Ended jobs: output of `sacct -P`. Default: the accounting, or the jobs that "
-            "Slurm remembers.",
-        ),
-    ] = None,
+    scenario: SiteFile = None,
+    state: StateFile = None,
+    history: HistoryFile = None,
     earlier: Annotated[
         list[Path] | None,
         typer.Option(
@@ -97,7 +111,7 @@ def forecast(
             raise typer.BadParameter("--earlier applies only to waiting jobs, not to --job")
         if user and not job:
             raise typer.BadParameter("--user applies only to --job")
-        seen = _observation(state, scenario, history)
+        seen = observation(state, scenario, history)
         if record is not None:
             write_observation(seen, record)
         asked = [asked_job(options, seen, user) for options in job or []]
@@ -121,7 +135,8 @@ def forecast(
             typer.echo(line)
 
 
-def _observation(state: Path | None, scenario: Path | None, history: Path | None) -> Observation:
+def observation(state: Path | None, scenario: Path | None, history: Path | None) -> Observation:
+    """Return the recorded queue, or that of the cluster of this machine."""
     from msgspec.structs import replace
 
     from hpcosim.cli.printing import print_warning
@@ -136,3 +151,151 @@ def _observation(state: Path | None, scenario: Path | None, history: Path | None
     if scenario is not None:
         seen = replace(seen, **site_of(scenario)._asdict())
     return seen if ended is None else replace(seen, history=tuple(ended))
+
+
+def default_folder() -> Path:
+    """Return the folder of a twin of this user."""
+    from platformdirs import user_state_path
+
+    return user_state_path("hpcosim") / "twin"
+
+
+def twin(
+    scenario: SiteFile = None,
+    http: Annotated[
+        str,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where to serve. Use 127.0.0.1 as host; at other addresses tokens and answers "
+            "cross the network unencrypted, unless a proxy with TLS is before it.",
+        ),
+    ] = "127.0.0.1:28090",
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for the picture of the cluster, the record and the tokens. Default: in "
+            "~/.local/state/hpcosim.",
+        ),
+    ] = None,
+    visible: Annotated[
+        Literal["own", "account", "all"],
+        typer.Option(help="Whose jobs the users of tokens see: operators see all."),
+    ] = "own",
+    sacct: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=PANEL,
+            help="Play recorded accounting, the output of `sacct -P`, instead of following the "
+            "cluster of this machine. It needs --scenario.",
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str, typer.Option(metavar="ZONE", rich_help_panel=PANEL, help="Time zone of --sacct.")
+    ] = "UTC",
+    since: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="TIME",
+            rich_help_panel=PANEL,
+            help="First instant of --sacct, such as 2026-11-22T08:00:00. Default: its first "
+            "submission.",
+        ),
+    ] = "",
+    speed: Annotated[
+        float,
+        typer.Option(
+            min=1e-3, rich_help_panel=PANEL, help="Seconds of --sacct per second; inf: at once."
+        ),
+    ] = 1.0,
+    bell: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FIFO",
+            rich_help_panel=PANEL,
+            help="FIFO to which programs of Slurm write when something changes, so that the twin "
+            "looks at once. Default: none.",
+        ),
+    ] = None,
+    poll_s: Annotated[
+        float,
+        typer.Option(min=0.1, rich_help_panel=PANEL, help="Time between two readings, in s."),
+    ] = 10.0,
+    check_s: Annotated[
+        float,
+        typer.Option(min=0.1, rich_help_panel=PANEL, help="Time between full readings, in s."),
+    ] = 120.0,
+    forecast_s: Annotated[
+        float,
+        typer.Option(
+            min=1.0, help="Time between forecasts of all waiting jobs for the record, in s."
+        ),
+    ] = 600.0,
+    futures: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of simulations of each question.")
+    ] = 50,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", min=1, help="Processes that answer questions.")
+    ] = 1,
+) -> None:
+    """Follow a Slurm cluster and answer questions about it, until stopped.
+
+    The twin keeps a picture of the queue, serves a page, answers questions over HTTP
+    (`hpcosim ask --twin URL`), and compares what it says with what happens. It runs only commands
+    of Slurm that read.
+    """
+    with errors_in_one_line(sigterm_interrupts=False), ExitStack() as stack:
+        from hpcosim_scenarios.running.status import log_as_json
+        from hpcosim_server.service.stop_signals import Stop
+        from hpcosim_slurm.hooks import Bell
+        from hpcosim_twin.desk import DeskSettings
+        from hpcosim_twin.follow import FollowSettings
+        from hpcosim_twin.running import TwinSettings, run_twin
+        from hpcosim_view.live.address import http_address
+
+        log_as_json()
+        opened = None if bell is None else stack.enter_context(Bell(bell))
+        settings = TwinSettings(
+            address=http_address(http),
+            folder=folder or default_folder(),
+            visible=visible,
+            forecast_s=forecast_s,
+            follow=FollowSettings(poll_s=poll_s, check_s=check_s),
+            desk=DeskSettings(workers=workers, futures=futures),
+        )
+        source = _source(scenario, opened, sacct, (time_zone, since, speed))
+        stop = Stop()
+        run_twin(source, settings, lambda: bool(stop), _tell)
+
+
+def _source(
+    scenario: Path | None, bell: Bell | None, sacct: Path | None, playing: tuple[str, str, float]
+) -> Source:
+    from hpcosim.cli.printing import print_warning
+    from hpcosim_slurm.files.report import ImportReport
+    from hpcosim_slurm.texts import origin_of, zone_of
+    from hpcosim_slurm.tools import Tools
+    from hpcosim_twin.observer import site_of
+    from hpcosim_twin.recorded import read_accounting
+    from hpcosim_twin.sources import LiveSource, RecordedSource
+
+    if sacct is None:
+        return LiveSource(Tools(), scenario, bell)
+    if scenario is None:
+        raise typer.BadParameter("--sacct needs --scenario, which `hpcosim import slurm` writes")
+    zone, since, speed = playing
+    report = ImportReport()
+    accounting = read_accounting(sacct, site_of(scenario), report, zone)
+    for kind in ("dropped", "guessed"):
+        if text := report.summary(kind):
+            print_warning(f"{sacct}: {kind}: {text}")
+    start_s = origin_of(since, zone_of(zone), accounting.jobs[0].submit_s)
+    return RecordedSource(accounting, start_s, speed)
+
+
+def _tell(url: str, tokens: Path) -> None:
+    from hpcosim_server import log
+
+    log.info("twin", url=url, tokens=str(tokens))

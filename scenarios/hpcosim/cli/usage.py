@@ -309,6 +309,18 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim forecast --state queue.json --history sacct.psv",
         "hpcosim forecast --job '-n 16 -t 2:00:00' --job '-n 32 -t 1:00:00' --samples 200",
     ),
+    "twin": _examples(
+        "hpcosim twin",
+        "hpcosim twin --sacct sacct.psv --scenario cluster.yaml --speed 60",
+    ),
+    "ask": _examples(
+        "hpcosim ask queue --twin http://127.0.0.1:28090",
+        "hpcosim ask ways '-n 16 -t 2:00:00' '-n 32 -t 1:00:00'",
+        "hpcosim ask advice --job 4711",
+        "hpcosim ask map partition=batch",
+        "hpcosim ask what-if change='{drain: node3}' days=2",
+        "hpcosim ask record --twin http://127.0.0.1:28090",
+    ),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",
         "hpcosim conformance --server tcp://127.0.0.1:28080 --scenario conformance",

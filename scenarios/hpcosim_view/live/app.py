@@ -7,9 +7,9 @@ import ipaddress
 import re
 import secrets
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
-from typing import get_args
+from typing import NamedTuple, get_args
 from urllib.parse import parse_qs
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -132,7 +132,15 @@ HEADERS = {
     "cache-control": "no-store",
 }
 _HOST = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]/@]+)(?::\d{1,5})?")
+USER = "hpcosim.user"
+"""Key of the scope of a request under which the user of its token is."""
 REFUSAL = "a token is needed: open the URL that the server printed, or send it as Bearer token\n"
+
+
+class _Token(NamedTuple):
+    text: bytes
+    cookie: str
+    user: str
 
 
 class Guard:
@@ -140,7 +148,8 @@ class Guard:
 
     Args:
         host: the host at which the server listens.
-        token: the token that every request needs; empty: none.
+        users: name of the user of each token, by token; the application finds it in the scope
+            under `USER`. Every request needs one of the tokens; empty: none.
         names: names of this machine.
         secret: makes the value of the cookie from the token; None: a random one.
     """
@@ -150,16 +159,19 @@ class Guard:
         app: ASGIApp,
         host: str,
         port: int,
-        token: str,
+        users: Mapping[str, str],
         names: Sequence[str] = (),
         secret: bytes | None = None,
     ) -> None:
         self._app = app
-        self._token = token.encode()
         self._cookie = f"hpcosim_{port}"
         # Browsers send the cookies of one port of a host to all its ports, so other servers can see
         # this one. It opens no other server with the same token, and not this one after a restart.
-        self._value = hmac.digest(secret or secrets.token_bytes(32), self._token, "sha256").hex()
+        secret = secret or secrets.token_bytes(32)
+        self._tokens = [
+            _Token(token.encode(), hmac.digest(secret, token.encode(), "sha256").hex(), user)
+            for token, user in users.items()
+        ]
         own = (socket.gethostname(), *names, host)
         self._hosts = ("localhost", *dict.fromkeys(name.lower() for name in own if name))
 
@@ -185,22 +197,30 @@ class Guard:
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != headers.get("host"):
             return PlainTextResponse("requests of other web sites are rejected\n", 403)
-        if not self._token:
+        if not self._tokens:
             return None
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if given and scope["path"] == "/" and self._is_token(given):
+        if given and scope["path"] == "/" and (token := self._token(given)):
             reply = RedirectResponse("/", 303)
-            reply.set_cookie(self._cookie, self._value, httponly=True, samesite="strict")
+            reply.set_cookie(self._cookie, token.cookie, httponly=True, samesite="strict")
             return reply
         scheme, _, bearer = headers.get("authorization", "").partition(" ")
         cookie = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
-        is_cookie = hmac.compare_digest(cookie.encode("utf-8", "replace"), self._value.encode())
-        if is_cookie or (scheme.lower() == "bearer" and self._is_token(bearer)):
-            return None
-        return PlainTextResponse(REFUSAL, 401, {"www-authenticate": "Bearer"})
+        found = self._token(bearer if scheme.lower() == "bearer" else "", cookie)
+        if found is None:
+            return PlainTextResponse(REFUSAL, 401, {"www-authenticate": "Bearer"})
+        scope[USER] = found.user
+        return None
 
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
+    def _token(self, given: str, cookie: str = "") -> _Token | None:
+        """Return the token that is given, or that a cookie stands for; None: neither is known."""
+        text, value = given.encode("utf-8", "replace"), cookie.encode("utf-8", "replace")
+        found = None
+        for each in self._tokens:  # all of them, so that the time says nothing
+            is_cookie = hmac.compare_digest(value, each.cookie.encode())
+            if is_cookie or hmac.compare_digest(text, each.text):
+                found = each
+        return found
 
     def _knows(self, host: str) -> bool:
         """Return whether a host is one that no other web site can take (DNS rebinding)."""
@@ -292,7 +312,7 @@ class LiveApp:
         """Change the pace of a session."""
         feed = await self._feed(request)
         try:
-            feed.change_pace(pace_change(await _body(request)))
+            feed.change_pace(pace_change(await json_body(request)))
         except PaceError as error:
             raise HTTPException(400, str(error)) from None
         return JSONResponse(feed.live())
@@ -322,7 +342,7 @@ def make_app(
     """
     handlers = {HTTPException: _refusal, ClientDisconnect: _nothing}
     app = Starlette(routes=LiveApp(hub).routes(), exception_handlers=handlers)
-    return Guard(app, host, port, token, names, secret)
+    return Guard(app, host, port, {token: ""} if token else {}, names, secret)
 
 
 async def _refusal(_: Request, error: Exception) -> Response:
@@ -356,13 +376,13 @@ def _web_file(name: str) -> Response:
     return Response(path.read_bytes(), media_type=TYPES[match[1]])
 
 
-async def _body(request: Request) -> bytes:
+async def json_body(request: Request, most_bytes: int = MAX_BODY_BYTES) -> bytes:
     """Return the body of a request with JSON, which is small."""
     if request.headers.get("content-type", "").partition(";")[0] != "application/json":
         raise HTTPException(415, "expected Content-Type: application/json")
     body = b""
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MAX_BODY_BYTES:
-            raise HTTPException(413, f"expected a body of at most {MAX_BODY_BYTES} bytes")
+        if len(body) > most_bytes:
+            raise HTTPException(413, f"expected a body of at most {most_bytes} bytes")
     return body

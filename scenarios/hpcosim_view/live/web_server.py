@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, cast
 import h11
 import msgspec
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hpcosim_server import log
@@ -241,6 +242,36 @@ DRAIN_S = 5.0
 START_TIMEOUT_S = 30.0
 
 
+def bounded_server(
+    app: ASGIApp,
+    request_timeout_s: float = REQUEST_TIMEOUT_S,
+    connections: int = MAX_CONNECTIONS,
+) -> uvicorn.Server:
+    """Return a server that peers can neither hold up nor fill.
+
+    Args:
+        request_timeout_s: time after which a connection without a whole request is closed, s.
+        connections: largest number of connections.
+    """
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            lifespan="off",
+            loop="asyncio",
+            http=connection_with(request_timeout_s),
+            ws="none",
+            limit_concurrency=connections,
+            h11_max_incomplete_event_size=16 * 2**10,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=1,
+        )
+    )
+
+
 class WebServer:
     """Serves a hub for the `with` block.
 
@@ -264,23 +295,8 @@ class WebServer:
     ) -> None:
         self._hub, self._page, self._workers = hub, page, workers
         host, port = page.address
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                make_app(hub, host, port, page.token, page.names, page.secret),
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                proxy_headers=False,
-                lifespan="off",
-                loop="asyncio",
-                http=connection_with(request_timeout_s),
-                ws="none",
-                limit_concurrency=MAX_CONNECTIONS,
-                h11_max_incomplete_event_size=16 * 2**10,
-                timeout_keep_alive=5,
-                timeout_graceful_shutdown=1,
-            )
-        )
+        app = make_app(hub, host, port, page.token, page.names, page.secret)
+        self._server = bounded_server(app, request_timeout_s)
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hpcosim-live", daemon=True)
 

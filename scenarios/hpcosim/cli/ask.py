@@ -1,0 +1,119 @@
+"""The command `hpcosim ask`: a question about a cluster, to a twin or to its recorded queue."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hpcosim.cli.options import Json
+from hpcosim.cli.twin import TOKEN_VARIABLE, HistoryFile, SiteFile, StateFile, observation
+from hpcosim.cli.usage import errors_in_one_line
+
+if TYPE_CHECKING:
+    from hpcosim_twin.questions import AnyQuestion
+
+SETTINGS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
+"""Options of sbatch, such as `-n 16 -t 1:00:00`, are words of a question."""
+
+
+def ask(
+    question: Annotated[
+        str,
+        typer.Argument(metavar="QUESTION", help="queue, ways, advice, map, what-if, or record."),
+    ],
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[WORD]...",
+            help="FIELD=VALUE, with the fields of the question, or what it is about, such as "
+            "options of sbatch.",
+        ),
+    ] = None,
+    job: Annotated[
+        int | None, typer.Option(min=1, metavar="ID", help="The job that the question is about.")
+    ] = None,
+    twin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="A running `hpcosim twin`, such as http://127.0.0.1:28090. Its token is the "
+            f"value of {TOKEN_VARIABLE}, or the first in its file. Default: the cluster is read.",
+        ),
+    ] = None,
+    state: StateFile = None,
+    scenario: SiteFile = None,
+    history: HistoryFile = None,
+    futures: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Number of simulations, without --twin.")
+    ] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed, without --twin.")] = 0,
+    workers: Annotated[
+        int,
+        typer.Option(min=0, help="Processes, without --twin; 0: one for each core."),
+    ] = 1,
+    as_json: Json = False,
+) -> None:
+    """Ask when jobs of a Slurm cluster start, and how to ask for nodes.
+
+    queue: when the waiting jobs start. ways: when a job with some options of sbatch would start
+    and end, and which of several ways ends first. advice: what would let a job start sooner. map:
+    waits by nodes and time limit. what-if: what a change of the cluster would do. record: how good
+    the answers of a twin were.
+    """
+    with errors_in_one_line():
+        from hpcosim_sim.record.results import to_json
+        from hpcosim_twin.asking import ask_twin, question_of, text_of
+
+        asked = question_of(question, words or [], job)
+        if twin is None:
+            found = _answered(asked, state, scenario, history, (futures, seed, workers))
+        else:
+            if any(each is not None for each in (state, scenario, history)):
+                raise typer.BadParameter(
+                    "--state, --scenario and --history do not apply with --twin"
+                )
+            found = ask_twin(twin, _token(), asked)
+        if as_json:
+            sys.stdout.write(to_json(found))
+            return
+        for line in text_of(question, found):
+            typer.echo(line)
+
+
+def _answered(
+    asked: AnyQuestion,
+    state: Path | None,
+    scenario: Path | None,
+    history: Path | None,
+    effort: tuple[int, int, int],
+) -> dict[str, Any]:
+    """Return the answer of the cluster of this machine, or of a recorded one."""
+    from hpcosim.cli.printing import print_warning
+    from hpcosim_experiments.executors import Local, parallel_map
+    from hpcosim_twin.questions import Effort, Picture, answer
+    from hpcosim_twin.queue_state import adopted
+
+    futures, seed, workers = effort
+    seen = observation(state, scenario, history)
+    picture = Picture(seen, adopted(seen, print_warning))
+    chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
+    with parallel_map(chosen) as parallel:
+        return answer(asked, picture, Effort(futures, seed, parallel))
+
+
+def _token() -> str:
+    """Return the token for a twin: that of the environment, or of a twin of this user."""
+    from hpcosim.cli.twin import default_folder
+    from hpcosim_twin.access import TOKENS, read_tokens
+    from hpcosim_twin.asking import NoTwinError
+
+    if token := os.environ.get(TOKEN_VARIABLE, ""):
+        return token
+    path = default_folder() / TOKENS
+    if not path.exists():
+        raise NoTwinError(f"{path}: no such file; set {TOKEN_VARIABLE} to a token of the twin")
+    return next(iter(read_tokens(path)))

@@ -1,0 +1,99 @@
+"""Runs a twin: follows a cluster, and serves its answers, until it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from hpcosim_server import log
+from hpcosim_twin.access import TOKENS, Visible, read_tokens
+from hpcosim_twin.desk import Desk, DeskSettings
+from hpcosim_twin.follow import Follower, FollowSettings
+from hpcosim_twin.record import Record
+from hpcosim_twin.service import Twin, application, serve
+from hpcosim_twin.sources import Source
+from hpcosim_twin.typical import TypicalWaits
+from hpcosim_view.live.address import HttpAddress, check_extra, open_page
+
+STATE, RECORD = "state.json", "record.jsonl"
+"""Files of a twin in its folder, beside `TOKENS`."""
+
+
+class TwinSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a twin runs.
+
+    Attributes:
+        folder: its files; created if it is missing.
+        forecast_s: time between two forecasts of all waiting jobs for the record, s.
+    """
+
+    address: HttpAddress
+    folder: Path
+    visible: Visible = "own"
+    forecast_s: float = 600.0
+    follow: FollowSettings = FollowSettings()
+    desk: DeskSettings = DeskSettings()
+
+
+def run_twin(
+    source: Source,
+    settings: TwinSettings,
+    is_over: Callable[[], bool],
+    tell: Callable[[str, Path], object],
+) -> None:
+    """Run a twin until it is over.
+
+    Args:
+        is_over: returns whether it is over; called again and again.
+        tell: called with the URL and the file of tokens when it is served.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        HpcosimError: the address cannot be used, or a file has another form than expected.
+    """
+    check_extra()
+    _allow_connections()
+    folder = settings.folder
+    over = threading.Event()
+    users = read_tokens(folder / TOKENS)
+    page = open_page(settings.address)
+    record = Record(folder / RECORD)
+    follower = Follower(source, settings.follow, folder / STATE)
+    desk = Desk(follower, record, settings.desk)
+    twin = Twin(follower, desk, record, TypicalWaits(), settings.visible)
+
+    def ends() -> bool:
+        return over.is_set() or is_over()
+
+    thread = threading.Thread(target=_follow, args=(follower, over), name="twin-follow")
+    with page.socket, desk:
+        thread.start()
+        try:
+            app = application(twin, page, users)
+            tell(page.address.url(page.names), folder / TOKENS)
+            asyncio.run(serve(twin, page, app, ends, settings.forecast_s, source.clock_s))
+        finally:
+            over.set()
+            thread.join()
+            record.close()
+
+
+def _follow(follower: Follower, over: threading.Event) -> None:
+    try:
+        follower.run(over)
+    except BaseException as error:
+        log.exception("twin_failed", error=str(error))
+        raise
+    finally:
+        over.set()
+
+
+def _allow_connections() -> None:
+    """Allow as many open files as the system permits: each connection is one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
