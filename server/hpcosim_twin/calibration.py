@@ -28,8 +28,8 @@ LEVELS = tuple(sorted({0.5, *((1 - p) / 2 for p in RANGES), *((1 + p) / 2 for p 
 OFFSET_S = 60.0
 """Waits count by the logarithm of their sum with this, s: schedulers work in passes of about a
 minute, so waits of seconds do not differ."""
-LEAST_SPREAD = 0.05
-"""Least standard deviation of a drawn wait on this scale: no forecast is more certain than 5 %."""
+LEAST_SPREAD = 0.2
+"""Least standard deviation of a drawn wait on this scale: no forecast is more certain than 20 %."""
 NEVER_S = 1e8
 """Waits from which a job never starts, s: three years."""
 PROBABILITY = 0.8
@@ -231,6 +231,46 @@ def _moved(aims: Tails, wanted: float, given: ScoreRange, score: float, weight: 
     return Tails(moved(aims.low, score < given.low), moved(aims.high, score > given.high))
 
 
+class PastAnswer(NamedTuple):
+    """An answer, and what became of it; times in s on one clock.
+
+    Attributes:
+        start_s: the start; None: the job still waits.
+    """
+
+    asked_s: float
+    drawn: DrawnWait
+    start_s: float | None
+
+
+def given_ranges(
+    answers: Iterable[PastAnswer], found: AdaptiveRanges
+) -> list[Mapping[float, ScoreRange]]:
+    """Return the ranges of answers, each by what was known when it was given.
+
+    Args:
+        answers: in the order in which they were given.
+        found: the ranges before the first answer; it learns from all starts.
+    """
+    asked, numbers = attrgetter("asked_s"), count()
+    starts: list[tuple[float, int]] = []
+    result: list[Mapping[float, ScoreRange]] = []
+    for asked_s, together in groupby(answers, key=asked):
+        while starts and starts[0][0] <= asked_s:
+            start_s, number = heapq.heappop(starts)
+            found.started(number, start_s)
+        given, group = found.ranges(asked_s), list(together)
+        for each in group:
+            number = next(numbers)
+            found.answered(number, each.drawn, asked_s, given, 1.0 / len(group))
+            result.append(given)
+            if each.start_s is not None:
+                heapq.heappush(starts, (each.start_s, number))
+    for start_s, number in sorted(starts):
+        found.started(number, start_s)
+    return result
+
+
 class PastRange(NamedTuple):
     """An earlier forecast of a job; times in s on one clock.
 
@@ -246,10 +286,11 @@ class PastRange(NamedTuple):
     high_s: float
     start_s: float | None
 
-    def drawn(self) -> DrawnWait:
-        """Return the drawn wait from the forecast on."""
+    def answer(self) -> PastAnswer:
+        """Return the forecast as an answer."""
         starts_s = (self.low_s, self.median_s, self.high_s)
-        return drawn_wait((LOW, 0.5, HIGH), [each - self.asked_s for each in starts_s])
+        drawn = drawn_wait((LOW, 0.5, HIGH), [each - self.asked_s for each in starts_s])
+        return PastAnswer(self.asked_s, drawn, self.start_s)
 
 
 class Margins(NamedTuple):
@@ -269,21 +310,8 @@ def margins(past: Iterable[PastRange], now_s: float, prior: Sequence[float] = ()
         past: earlier forecasts, as they were drawn.
         prior: scores of earlier answers, such as those of a calibration; empty: none.
     """
-    found, numbers = AdaptiveRanges(prior), count()
-    starts: list[tuple[float, int]] = []
-    asked = attrgetter("asked_s")
-    for asked_s, together in groupby(sorted(past, key=asked), key=asked):
-        while starts and starts[0][0] <= asked_s:
-            start_s, number = heapq.heappop(starts)
-            found.started(number, start_s)
-        given, group = found.ranges(asked_s), list(together)
-        for each in group:
-            number = next(numbers)
-            found.answered(number, each.drawn(), asked_s, given, 1.0 / len(group))
-            if each.start_s is not None:
-                heapq.heappush(starts, (each.start_s, number))
-    for start_s, number in sorted(starts):
-        found.started(number, start_s)
+    found = AdaptiveRanges(prior)
+    given_ranges((each.answer() for each in sorted(past, key=attrgetter("asked_s"))), found)
     return Margins(*found.ranges(now_s)[PROBABILITY])
 
 
@@ -296,7 +324,7 @@ def widened(forecasts: Iterable[StartForecast], by: Margins, now_s: float) -> li
         return list(forecasts)
     found = []
     for each in forecasts:
-        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).drawn()
+        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).answer().drawn
         low_s, high_s = (now_s + drawn.wait_s(score) for score in by)
         low_s, high_s = min(low_s, each.median_s), max(high_s, each.median_s)
         found.append(each._replace(low_s=max(low_s, now_s), high_s=high_s))
@@ -390,6 +418,16 @@ def score_of(forecasts: Iterable[Forecasted], tolerance_s: float = 1.0) -> Score
         _median(abs(each.median_s - each.actual_s) for each in both),
         _median(abs((each.slurm_s or 0.0) - each.actual_s) for each in both),
     )
+
+
+def interval_score(low: Floats, high: Floats, actual: Floats, probability: float) -> Floats:
+    """Return the interval scores of ranges: width, and penalties of misses; lower is better.
+
+    Winkler 1972; Gneiting and Raftery 2007, DOI 10.1198/016214506000001437, equation 43.
+    """
+    penalty = 2.0 / (1.0 - probability)
+    below, above = np.maximum(low - actual, 0.0), np.maximum(actual - high, 0.0)
+    return high - low + penalty * (below + above)
 
 
 def _median(values: Iterable[float]) -> float:

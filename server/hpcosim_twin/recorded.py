@@ -142,6 +142,23 @@ class Accounting:
         self.partitions = _partitions(site, list(self.nodes))
         self.usage = PastUsage(self.jobs, site.settings)
 
+    def until(self, until_s: float) -> Accounting:
+        """Return the accounting as it was written at an instant: later times are unknown."""
+        jobs = []
+        for job in self.jobs:
+            if job.submit_s >= until_s:
+                break
+            runs = tuple(
+                run if run.end_s <= until_s else run._replace(end_s=math.inf, state="RUNNING")
+                for run in job.runs
+                if run.start_s <= until_s
+            )
+            over = job.over_s <= until_s
+            state = job.state if over else "RUNNING" if runs else "PENDING"
+            over_s, ended = (job.over_s, job.ended) if over else (math.inf, None)
+            jobs.append(replace(job, runs=runs, over_s=over_s, state=state, ended=ended))
+        return Accounting(self.site, jobs)
+
     def ended_by(self, now_s: float, since_s: float = -math.inf) -> Iterator[RecordedJob]:
         """Yield the jobs whose last end is in (since_s, now_s], in the order of time."""
         ends_s = self.over_s[self._by_end]

@@ -15,6 +15,7 @@ from hpcosim_twin.calibration import (
     AdaptiveRanges,
     Margins,
     PastRange,
+    interval_score,
     margins,
     normal_scores,
     past_ranges,
@@ -85,10 +86,16 @@ def test_a_job_that_waits_beyond_its_range_counts_as_one_that_starts_now() -> No
     assert margins([spread(None)] * 30, 1000.0) == UNCHANGED
 
 
+def test_an_interval_score_is_the_width_and_ten_times_a_miss_at_80_percent() -> None:
+    """2 / (1 - 0.8) is 10."""
+    low, high, actual = (np.array(each) for each in ([0.0, 0.0, 5.0], [10.0] * 3, [4.0, 12.0, 4.0]))
+    assert interval_score(low, high, actual, 0.8) == pytest.approx([10.0, 30.0, 15.0])
+
+
 def test_a_job_that_is_gone_says_nothing() -> None:
     """A cancelled job has no start."""
     ranges = AdaptiveRanges()
-    ranges.answered(1, spread(None).drawn(), 0.0, ranges.ranges(0.0))
+    ranges.answered(1, spread(None).answer().drawn, 0.0, ranges.ranges(0.0))
     ranges.gone(1)
     ranges.started(1, 9000.0)
     assert ranges.scores == []

@@ -58,6 +58,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "forecast": "Forecast when the waiting jobs of a Slurm cluster start.",
         "twin": "Follow a Slurm cluster and answer questions about it.",
         "ask": "Ask when jobs of a Slurm cluster start, and how to ask for nodes.",
+        "calibrate": "Calibrate forecasts of a Slurm cluster with its accounting.",
         "import": "Import clusters and jobs of workload managers.",
         "ping": "Check that a server answers.",
         "status": "Show what a server does now.",
@@ -83,6 +84,7 @@ MODULES: Mapping[str, str] = {
     "ping": "status",
     "keygen": "status",
     "forecast": "twin",
+    "calibrate": "twin",
     **dict.fromkeys(("scenarios", "schedulers", "validate", "traces"), "catalogue"),
 }
 """The module of each command whose name is not that of its module."""

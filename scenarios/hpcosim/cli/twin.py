@@ -47,6 +47,10 @@ HistoryFile = Annotated[
     ),
 ]
 
+TimeZone = Annotated[
+    str, typer.Option(metavar="ZONE", help="Time zone of the accounting, such as Europe/Berlin.")
+]
+
 
 def forecast(
     scenario: SiteFile = None,
@@ -58,6 +62,14 @@ def forecast(
             metavar="FILE",
             help="Output of an earlier --json. Ranges are as wide as those of earlier forecasts "
             "should have been. Give the option several times for several files.",
+        ),
+    ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of `hpcosim calibrate` for this cluster: what run times depend on, and how "
+            "wide ranges must be before --earlier is known.",
         ),
     ] = None,
     job: Annotated[
@@ -101,6 +113,7 @@ def forecast(
         from hpcosim_sim.record.results import to_json
         from hpcosim_twin.asked import answers_of, asked_job
         from hpcosim_twin.calibration import margins, past_ranges, widened
+        from hpcosim_twin.fits.cluster import prepared, read_calibration
         from hpcosim_twin.forecast import forecast_starts
         from hpcosim_twin.observation import write_observation
         from hpcosim_twin.queue_state import adopted
@@ -114,8 +127,12 @@ def forecast(
         seen = observation(state, scenario, history)
         if record is not None:
             write_observation(seen, record)
+        scores: tuple[float, ...] = ()
+        if calibration is not None:
+            known = read_calibration(calibration)
+            seen, scores = prepared(seen, known), known.scores
         asked = [asked_job(options, seen, user) for options in job or []]
-        by = margins(past_ranges(earlier or [], seen), seen.state.at_s)
+        by = margins(past_ranges(earlier or [], seen), seen.state.at_s, scores)
         found = adopted(seen, print_warning)
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
@@ -299,3 +316,69 @@ def _tell(url: str, tokens: Path) -> None:
     from hpcosim_server import log
 
     log.info("twin", url=url, tokens=str(tokens))
+
+
+def calibrate(
+    conf: Annotated[Path, typer.Option(metavar="FILE", help="slurm.conf of the cluster.")],
+    sacct: Annotated[
+        Path,
+        typer.Option(metavar="FILE", help="Output of `sacct -P` of months, plain or gzipped."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The file to write.")],
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write a page in HTML.")
+    ] = None,
+    sacctmgr: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Accounts and limits: output of `sacctmgr dump`."),
+    ] = None,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME", help="Use the accounting up to this time, such as 2026-11-22."
+        ),
+    ] = "",
+    time_zone: TimeZone = "UTC",
+    questions: Annotated[
+        int,
+        typer.Option(min=10, max=10_000, help="Jobs of the part kept apart that are asked about."),
+    ] = 100,
+    futures: Annotated[
+        int, typer.Option(min=5, max=10_000, help="Number of simulations of each question.")
+    ] = 50,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
+    workers: Annotated[
+        int, typer.Option("--workers", "-j", min=0, help="Processes; 0: one for each core.")
+    ] = 1,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+) -> None:
+    """Calibrate forecasts of a Slurm cluster with its accounting.
+
+    What slurm.conf does not say is fitted: what run times depend on, rhythms of submissions,
+    failures, users who give up, delays and intervals of the scheduler. The last four weeks, or the
+    last fifth of a short accounting, are kept apart: jobs of this part are asked about at their
+    submission, and the answers are compared with what happened.
+    """
+    with errors_in_one_line():
+        from hpcosim.cli.printing import print_warning
+        from hpcosim_experiments.executors import Local, parallel_map
+        from hpcosim_twin.fits.cluster import CalibrationSettings
+        from hpcosim_twin.fits.files import CalibrationFiles, calibrate_files, summary
+
+        files = CalibrationFiles(
+            conf=conf,
+            sacct=sacct,
+            out=out,
+            sacctmgr=sacctmgr,
+            until=until,
+            page=report,
+            force=force,
+        )
+        chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
+        with parallel_map(chosen) as parallel:
+            settings = CalibrationSettings(questions, futures, seed, time_zone, parallel)
+            found = calibrate_files(files, settings, typer.echo)
+        for each in found.warnings:
+            print_warning(each)
+        for line in summary(found):
+            typer.echo(line)

@@ -307,6 +307,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim forecast --samples 100 --workers 0 --json",
         "hpcosim forecast --record queue.json",
         "hpcosim forecast --state queue.json --history sacct.psv",
+        "hpcosim forecast --calibration cluster.json",
         "hpcosim forecast --job '-n 16 -t 2:00:00' --job '-n 32 -t 1:00:00' --samples 200",
     ),
     "twin": _examples(
@@ -320,6 +321,9 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim ask map partition=batch",
         "hpcosim ask what-if change='{drain: node3}' days=2",
         "hpcosim ask record --twin http://127.0.0.1:28090",
+    "calibrate": _examples(
+        "hpcosim calibrate --conf slurm.conf --sacct jobs.psv -o cluster.json --report page.html",
+        "hpcosim calibrate --conf slurm.conf --sacct jobs.psv --until 2026-11-01 -o cluster.json",
     ),
     "conformance": _examples(
         "hpcosim conformance --client 'python my_scheduler.py {address}'",

@@ -18,7 +18,7 @@ from hpcosim_experiments.whole_files import write_whole
 
 # The report as a page in HTML that needs no other file.
 
-TEMPLATE = "report.html.jinja"
+REPORT = Path(__file__).with_name("report.html.jinja")
 METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
 SVG_ID = re.compile(r'(\bid="|href="#|url\(#)')
 
@@ -30,12 +30,12 @@ def html(content: Content, figures: Sequence[str]) -> str:
         ExperimentError: Jinja is missing.
     """
     names = [figure.name for figure in content.figures]
-    drawn = [_inline(name, svg) for name, svg in zip(names, figures, strict=True)]
+    drawn = [inline(name, svg) for name, svg in zip(names, figures, strict=True)]
     return str(template().render(content=content, drawn=drawn))
 
 
-def template() -> Any:
-    """Return the template of the page.
+def template(path: Path = REPORT) -> Any:
+    """Return the template of a page.
 
     Raises:
         ExperimentError: Jinja is missing.
@@ -45,17 +45,17 @@ def template() -> Any:
     except ImportError:
         raise ExperimentError("reports need Jinja: pip install 'hpcosim[experiment]'") from None
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(path.parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    return environment.get_template(TEMPLATE)
+    return environment.get_template(path.name)
 
 
-def _inline(name: str, svg: str) -> str:
+def inline(name: str, svg: str) -> str:
     """Return the element of an SVG file, whose ids are unique in a page of several figures."""
     element = METADATA.sub("", svg[svg.index("<svg") :])
     return SVG_ID.sub(rf"\g<1>{name}-", element)
