@@ -286,11 +286,14 @@ class PastRange(NamedTuple):
     high_s: float
     start_s: float | None
 
+    def drawn(self) -> DrawnWait:
+        """Return the drawn wait from the forecast on."""
+        starts_s = (self.low_s, self.median_s, self.high_s)
+        return drawn_wait((LOW, 0.5, HIGH), [each - self.asked_s for each in starts_s])
+
     def answer(self) -> PastAnswer:
         """Return the forecast as an answer."""
-        starts_s = (self.low_s, self.median_s, self.high_s)
-        drawn = drawn_wait((LOW, 0.5, HIGH), [each - self.asked_s for each in starts_s])
-        return PastAnswer(self.asked_s, drawn, self.start_s)
+        return PastAnswer(self.asked_s, self.drawn(), self.start_s)
 
 
 class Margins(NamedTuple):
@@ -324,7 +327,7 @@ def widened(forecasts: Iterable[StartForecast], by: Margins, now_s: float) -> li
         return list(forecasts)
     found = []
     for each in forecasts:
-        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).answer().drawn
+        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).drawn()
         low_s, high_s = (now_s + drawn.wait_s(score) for score in by)
         low_s, high_s = min(low_s, each.median_s), max(high_s, each.median_s)
         found.append(each._replace(low_s=max(low_s, now_s), high_s=high_s))

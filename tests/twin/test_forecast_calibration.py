@@ -95,7 +95,7 @@ def test_an_interval_score_is_the_width_and_ten_times_a_miss_at_80_percent() -> 
 def test_a_job_that_is_gone_says_nothing() -> None:
     """A cancelled job has no start."""
     ranges = AdaptiveRanges()
-    ranges.answered(1, spread(None).answer().drawn, 0.0, ranges.ranges(0.0))
+    ranges.answered(1, spread(None).drawn(), 0.0, ranges.ranges(0.0))
     ranges.gone(1)
     ranges.started(1, 9000.0)
     assert ranges.scores == []

@@ -321,6 +321,7 @@ EXAMPLES: Mapping[str, str] = {
         "hpcosim ask map partition=batch",
         "hpcosim ask what-if change='{drain: node3}' days=2",
         "hpcosim ask record --twin http://127.0.0.1:28090",
+    ),
     "calibrate": _examples(
         "hpcosim calibrate --conf slurm.conf --sacct jobs.psv -o cluster.json --report page.html",
         "hpcosim calibrate --conf slurm.conf --sacct jobs.psv --until 2026-11-01 -o cluster.json",
