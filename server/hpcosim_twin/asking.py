@@ -126,32 +126,30 @@ def _said(error: HTTPError) -> str:
 
 
 def text_of(name: str, answer: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of an answer: first its figures, then its tables."""
+    """Yield the lines of an answer: first its tables, then its figures."""
     if name in LINES:
         yield from LINES[name](answer)
         if "record" in answer:
             yield f"record: {printable(answer['record'])}"
         return
-    tables = {}
+    tables, figures = {}, []
     for key, value in answer.items():
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            tables[key] = value
-        elif not isinstance(value, list | dict) or not value:
-            yield f"{_title(key)}: {_shown(key, value)}"
+            tables[key] = [_flat(row) for row in value]
         else:
-            for inner, each in _flat({key: value}).items():
-                yield f"{_title(inner)}: {_shown(inner, each)}"
+            flat = _flat({key: value})
+            figures += [f"{_title(inner)}: {_shown(inner, each)}" for inner, each in flat.items()]
     for key, rows in tables.items():
-        yield ""
-        flat = [_flat(row) for row in rows]
         names = COLUMNS.get(name, ()) if key == "jobs" else ()
-        columns = names or list(dict.fromkeys(column for row in flat for column in row))
+        columns = names or list(dict.fromkeys(column for row in rows for column in row))
         yield from aligned(
             [
                 tuple(_title(column).upper() for column in columns),
-                *(tuple(_shown(column, row.get(column)) for column in columns) for row in flat),
+                *(tuple(_shown(column, row.get(column)) for column in columns) for row in rows),
             ]
         )
+        yield ""
+    yield from figures
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
@@ -169,7 +167,7 @@ def _title(key: str) -> str:
 
 
 def _shown(key: str, value: Any) -> str:
-    if value is None:
+    if value is None or value == "":
         return "-"
     if isinstance(value, list):
         return " to ".join(_shown(key, each) for each in value) if len(value) == 2 else str(value)

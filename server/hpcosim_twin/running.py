@@ -6,9 +6,11 @@ import asyncio
 import resource
 import threading
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
+from starlette.routing import Route
 
 from hpcosim_server import log
 from hpcosim_twin.access import TOKENS, Visible, read_tokens
@@ -74,13 +76,25 @@ def run_twin(
     with page.socket, desk:
         thread.start()
         try:
-            app = application(twin, page, users)
+            routes, running = _mcp(twin)
+            app = application(twin, page, users, routes)
             tell(page.address.url(page.names), folder / TOKENS)
-            asyncio.run(serve(twin, page, app, ends, settings.forecast_s, source.clock_s))
+            asyncio.run(serve(twin, page, app, running, ends, settings.forecast_s, source.clock_s))
         finally:
             over.set()
             thread.join()
             record.close()
+
+
+def _mcp(twin: Twin) -> tuple[list[Route], AbstractAsyncContextManager[None]]:
+    """Return the route of MCP, and the context that it needs, if the extra `mcp` is installed."""
+    try:
+        from hpcosim_twin.mcp import mcp_service
+    except ImportError:
+        log.info("twin_without_mcp", hint="pip install 'hpcosim[mcp]' serves /mcp")
+        return [], nullcontext()
+    found = mcp_service(twin.ask)
+    return [found.route], found.running
 
 
 def _follow(follower: Follower, over: threading.Event) -> None:

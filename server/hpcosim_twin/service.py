@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import resources
 from typing import Any, NamedTuple
 
@@ -17,13 +17,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_server import log
 from hpcosim_sim.record.versions import hpcosim_version
-from hpcosim_twin.access import OPERATOR, Viewer, Visible
+from hpcosim_twin.access import Viewer, Visible
 from hpcosim_twin.desk import BusyError, Desk, NoPictureError, WorkerError
 from hpcosim_twin.follow import Follower
 from hpcosim_twin.observation import ForecastError
@@ -62,6 +62,10 @@ class Twin(NamedTuple):
     typical: TypicalWaits
     visible: Visible = "own"
 
+    async def ask(self, question: AnyQuestion, scope: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the answer to the user of a request; see `Desk.ask`."""
+        return await self.desk.ask(question, Viewer(scope[USER], self.visible))
+
 
 def decoded(data: bytes | str) -> AnyQuestion:
     """Return a question of JSON.
@@ -83,7 +87,7 @@ class TwinApp:
         self._registry = CollectorRegistry()
         self._registry.register(TwinCollector(twin))
 
-    def routes(self) -> list[Route | Mount]:
+    def routes(self) -> list[Route]:
         """Return the routes."""
         return [
             Route("/", self.page),
@@ -137,11 +141,8 @@ class TwinApp:
         return _file(request.path_params["file"])
 
     async def _answer(self, request: Request, question: AnyQuestion) -> Response:
-        viewer = Viewer(request.scope.get(USER, OPERATOR), self._twin.visible)
-        return Response(
-            msgspec.json.encode(await self._twin.desk.ask(question, viewer)),
-            media_type="application/json",
-        )
+        answer = await self._twin.ask(question, request.scope)
+        return Response(msgspec.json.encode(answer), media_type="application/json")
 
     def _problems(self) -> Iterator[str]:
         follower = self._twin.follower
@@ -152,7 +153,7 @@ class TwinApp:
 
 
 def application(
-    twin: Twin, page: Page, users: Mapping[str, str], more: list[Mount] | None = None
+    twin: Twin, page: Page, users: Mapping[str, str], more: Sequence[Route] = ()
 ) -> ASGIApp:
     """Return the application of a twin, behind its guard.
 
@@ -161,7 +162,7 @@ def application(
         users: name of the user of each token.
         more: further routes.
     """
-    routes = [*(more or []), *TwinApp(twin).routes()]
+    routes = [*more, *TwinApp(twin).routes()]
     app = Starlette(routes=routes, exception_handlers=_HANDLERS)
     return Guard(app, page.address.host, page.address.port, users, page.names, page.secret)
 
@@ -345,6 +346,7 @@ async def serve(
     twin: Twin,
     page: Page,
     app: ASGIApp,
+    running: AbstractAsyncContextManager[None],
     is_over: Callable[[], bool],
     forecast_s: float,
     clock: Callable[[], float],
@@ -352,12 +354,13 @@ async def serve(
     """Serve a twin until it is over.
 
     Args:
+        running: a context that is open while it serves.
         forecast_s: time between two forecasts of all waiting jobs for the record, s.
         clock: returns the time of the followed cluster, s.
     """
     server = bounded_server(app, connections=MAX_CONNECTIONS)
     with library_messages_logged():
-        async with _running(_looking(twin, forecast_s, clock)):
+        async with running, _running(_looking(twin, forecast_s, clock)):
             serving = asyncio.create_task(server.serve([page.socket]))
             while not is_over() and not serving.done():
                 await asyncio.sleep(0.1)

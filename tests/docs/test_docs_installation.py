@@ -15,8 +15,8 @@ from support.paths import ROOT
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
     "optional-dependencies"
 ]
-LARGE = {"fast", "ray", "rl", "sb3", "search", "slurm"}
-"""Extras of the compiled engine, of trained agents and of clusters, which pages tell to install."""
+LARGE = {"fast", "mcp", "ray", "rl", "sb3", "search", "slurm"}
+"""Extras of the compiled engine, trained agents, assistants and clusters, which pages tell of."""
 DEVELOPMENT = {"docs", "test", "dev"}
 
 

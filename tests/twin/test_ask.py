@@ -86,7 +86,7 @@ def test_a_recorded_queue_answers(recorded: Path) -> None:
     assert result.status == 0
     (head,) = (line for line in result.out.splitlines() if line.startswith("LABEL"))
     assert head.split() == ["LABEL", "USER", "MEDIAN", "LOW", "HIGH", "SQUEUE", "REASON"]
-    assert len(result.out.split("LABEL")[1].splitlines()) == 7
+    assert len(result.out.partition("\n\n")[0].splitlines()) == 7
     one = json.loads(invoke("ask", "queue", "--job", "7", *options, "--json").out)
     assert [row["job_id"] for row in one["jobs"]] == [7]
     assert invoke("ask", "queue", *options).out == result.out

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hpcosim.cli.options import Json
-from hpcosim.cli.twin import TOKEN_VARIABLE, HistoryFile, SiteFile, StateFile, observation
+from hpcosim.cli.twin import (
+    TOKEN_VARIABLE,
+    TWIN_VARIABLE,
+    HistoryFile,
+    SiteFile,
+    StateFile,
+    observation,
+)
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ def ask(
     question: Annotated[
         str,
         typer.Argument(metavar="QUESTION", help="queue, ways, advice, map, what-if, or record."),
-    ],
+    ] = "",
     words: Annotated[
         list[str] | None,
         typer.Argument(
@@ -41,7 +49,8 @@ def ask(
         typer.Option(
             metavar="URL",
             help="A running `hpcosim twin`, such as http://127.0.0.1:28090. Its token is the "
-            f"value of {TOKEN_VARIABLE}, or the first in its file. Default: the cluster is read.",
+            f"value of {TOKEN_VARIABLE}, or the first in its file. "
+            f"Default: {TWIN_VARIABLE}; without it, the cluster is read.",
         ),
     ] = None,
     state: StateFile = None,
@@ -55,6 +64,14 @@ def ask(
         int,
         typer.Option(min=0, help="Processes, without --twin; 0: one for each core."),
     ] = 1,
+    mcp: Annotated[
+        bool,
+        typer.Option(
+            "--mcp",
+            help="Serve the questions as tools of the Model Context Protocol on standard input and "
+            "output, for assistants.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Ask when jobs of a Slurm cluster start, and how to ask for nodes.
@@ -65,23 +82,52 @@ def ask(
     the answers of a twin were.
     """
     with errors_in_one_line():
-        from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.asking import ask_twin, question_of, text_of
+        is_read = any(each is not None for each in (state, scenario, history))
+        if twin is not None and is_read:
+            raise typer.BadParameter("--state, --scenario and --history do not apply with --twin")
+        if twin is None and not is_read:
+            twin = os.environ.get(TWIN_VARIABLE)
+        token = "" if twin is None else _token()
+        effort = (futures, seed, workers)
 
-        asked = question_of(question, words or [], job)
-        if twin is None:
-            found = _answered(asked, state, scenario, history, (futures, seed, workers))
-        else:
-            if any(each is not None for each in (state, scenario, history)):
-                raise typer.BadParameter(
-                    "--state, --scenario and --history do not apply with --twin"
-                )
-            found = ask_twin(twin, _token(), asked)
+        def answer(asked: AnyQuestion) -> dict[str, Any]:
+            from hpcosim_twin.asking import ask_twin
+
+            if twin is not None:
+                return ask_twin(twin, token, asked)
+            return _answered(asked, state, scenario, history, effort)
+
+        if mcp == bool(question):
+            raise typer.BadParameter("expected either a QUESTION or --mcp")
+        if mcp:
+            _serve_mcp(answer)
+            return
+        from hpcosim_sim.record.results import to_json
+        from hpcosim_twin.asking import question_of, text_of
+
+        found = answer(question_of(question, words or [], job))
         if as_json:
             sys.stdout.write(to_json(found))
             return
         for line in text_of(question, found):
             typer.echo(line)
+
+
+def _serve_mcp(answer: Callable[[AnyQuestion], dict[str, Any]]) -> None:
+    """Serve until standard input ends."""
+    import asyncio
+
+    from hpcosim_twin.asking import NoTwinError
+
+    try:
+        from hpcosim_twin.mcp import serve_stdio
+    except ImportError as error:
+        raise NoTwinError(f"--mcp needs {error.name}: pip install 'hpcosim[live,mcp]'") from None
+
+    async def ask(asked: AnyQuestion, _: Mapping[str, Any]) -> dict[str, Any]:
+        return await asyncio.to_thread(answer, asked)
+
+    asyncio.run(serve_stdio(ask))
 
 
 def _answered(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hpcosim_twin.sources import Source
 
 PANEL = "Following"
+TWIN_VARIABLE = "HPCOSIM_TWIN"
 TOKEN_VARIABLE = "HPCOSIM_TWIN_TOKEN"  # noqa: S105 - the name of a variable
 SiteFile = Annotated[
     Path | None,
