@@ -92,6 +92,7 @@ def _run(state: State, row: int, entries: int) -> None:
     g.changes += 1
     g.periods += 1
     g.places += entries
+    g.watched -= job.watched
     _compute(state, state.processors, row, period)
 
 

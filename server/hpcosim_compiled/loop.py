@@ -64,7 +64,7 @@ def advance_with(
     g = state.g[0]
     result = GOES_ON
     for _ in range(instants):
-        if g.over == g.jobs:
+        if g.over == g.jobs or g.watched == 0:
             result = FINISHED
             break
         if is_short(state, state.power):
@@ -74,6 +74,11 @@ def advance_with(
             g.is_woken = next_instant(state, by_rank)
         if not g.is_woken:
             continue
+        if g.running > 0:
+            g.busy_s = g.now_s
+        if g.now_s > min(g.busy_s + g.idle_s, g.until_s):
+            result = FINISHED
+            break
         if not has_room(state, state.ahead, state.said, state.processors, state.power):
             result = FULL
             break
@@ -110,6 +115,8 @@ def next_instant(state: State, by_rank: bool) -> bool:
     if g.submitted < g.jobs:
         now_s = min(now_s, jobs[g.submitted].submit_s)
     g.now_s = now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
+    if now_s == np.inf:  # nothing happens any more
+        return True
     is_woken = g.alarm_s <= now_s or g.submitted == 0
     while next_end_s(state, state.processors) <= now_s:
         is_woken = (end_next(state, state.processors) and g.wakes & ENDS != 0) or is_woken

@@ -301,7 +301,9 @@ def unsupported(
     if (jobs.max_energy_j < np.inf).any() or not np.isfinite(jobs.run_s).all():
         return "jobs with a limit of energy, or without an end"
     if scheduler == "slurm":
-        return _unsupported_of_slurm(platform, jobs, settings)
+        from hpcosim_schedulers.slurm.settings import parse_site
+
+        return unsupported_site(platform, jobs, parse_site(settings))
     if platform.partitions or platform.reservations or platform.consumable != ("cores",):
         return "partitions, reservations and resources other than cores"
     if (jobs.request >= 0).any():
@@ -321,13 +323,8 @@ def unsupported(
     return ""
 
 
-def _unsupported_of_slurm(
-    platform: Platform, jobs: JobTable, settings: Mapping[str, object]
-) -> str:
+def unsupported_site(platform: Platform, jobs: JobTable, site: SiteSettings) -> str:
     """Return what the compiled policy `slurm` does not support; empty: nothing."""
-    from hpcosim_schedulers.slurm.settings import parse_site
-
-    site = parse_site(settings)
     flags, qos = site.priority.flags, site.qos.values()
     if site.preemption.type != "none" or site.selection.lln:
         return "preemption and the choice of the least loaded nodes"

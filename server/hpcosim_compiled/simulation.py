@@ -28,8 +28,7 @@ from hpcosim_compiled.policies import (
     puts_on_first,
     ranks,
 )
-from hpcosim_compiled.slurm.state import Site
-from hpcosim_compiled.slurm.tables import initial_site
+from hpcosim_compiled.slurm.tables import SiteTables, initial_site
 from hpcosim_compiled.state import (
     ALLOCATED,
     CANCELLED,
@@ -112,12 +111,12 @@ class CompiledSimulation:
         self._reasons = infeasible(platform, jobs)
         feasible = np.ones(len(jobs), np.bool_)
         feasible[list(self._reasons)] = False
-        self._site: tuple[Site, list[str]] | None = None
+        self._site: SiteTables | None = None
         if scheduler == "slurm":
             from hpcosim_compiled.slurm.policy import advance_slurm
 
             self._site = initial_site(platform, jobs, parse_site(settings), feasible)
-            self._advance: Callable[..., int] = partial(advance_slurm, policy=self._site[0])
+            self._advance: Callable[..., int] = partial(advance_slurm, policy=self._site.site)
         else:
             self._advance = partial(ADVANCE[family_of(scheduler, awareness)], policy=policy)
         self._part = part_of(
@@ -243,11 +242,11 @@ class CompiledSimulation:
             row: reason for row, reason in self._reasons.items() if row < g.submitted
         }
         if self._site is not None:
-            refused = self._site[0].jobs.refused
+            refused = self._site.site.jobs.refused
             ended = (jobs.state == REJECTED) | (jobs.state == CANCELLED)
             for row in np.flatnonzero(ended).tolist():
                 if row not in recording.reasons:
-                    recording.reasons[row] = self._site[1][refused[row]]
+                    recording.reasons[row] = self._site.reasons[refused[row]]
                     if jobs.state[row] == REJECTED:
                         recording.declined.add(row)
         names = [request.name for request in table.requests]

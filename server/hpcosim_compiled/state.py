@@ -66,6 +66,7 @@ JOB = np.dtype(
         ("state", "i1"),  # index into `STATES`, or `ALLOCATED`
         ("moves", "?"),  # whether its reservation waits for the end of a late job or boot
         ("feasible", "?"),  # whether it can run on the empty cluster
+        ("watched", "?"),  # whether its start is of interest, see `GLOBAL`
     ],
     align=True,
 )
@@ -272,6 +273,10 @@ GLOBAL = np.dtype(
         ("held", "i8"),  # used entries of `NodesAhead.held`
         ("unused", "i8"),  # first of those that are free again; -1: none
         ("is_woken", "?"),  # whether the policy is still to decide at this instant
+        ("watched", "i8"),  # jobs whose starts the simulation is for, before they start; -1: all
+        ("until_s", "f8"),  # time after which it ends in any case
+        ("idle_s", "f8"),  # time without running jobs after which it ends
+        ("busy_s", "f8"),  # when jobs ran last, as far as the policy was woken
     ],
     align=True,
 )
@@ -525,7 +530,8 @@ def initial_state(
     g.names_nodes, g.explains, g.draws = names_nodes, explains, draws
     needs_all = bool(g.shares[0] or names_nodes or explains or manager is not None)
     g.now_s = g.changed_s = start_s
-    g.alarm_s = np.inf
+    g.alarm_s = g.until_s = g.idle_s = np.inf
+    g.watched = -1
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
     g.jobs, g.cores = count, capacity.sum()
     g.free_cores = g.cores

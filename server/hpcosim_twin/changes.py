@@ -39,14 +39,8 @@ from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.record.economics import J_PER_KWH, Rates
-from hpcosim_twin.forecast import (
-    HORIZON_S,
-    IDLE_S,
-    Submissions,
-    one_after_another,
-    relive,
-    table_of,
-)
+from hpcosim_twin.forecast import Submissions, one_after_another
+from hpcosim_twin.forward import HORIZON_S, IDLE_S, relive, table_of
 from hpcosim_twin.observation import (
     DrawnRunTimes,
     ForecastError,

@@ -15,7 +15,7 @@ from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.policy import SlurmPolicy
 from hpcosim_slurm.state import LiveReservation
 from hpcosim_slurm.texts import task_id
-from hpcosim_twin.forecast import starts_of
+from hpcosim_twin.forward import simulated_starts as starts_of
 from hpcosim_twin.observation import (
     UNLIMITED_S,
     EndedJob,

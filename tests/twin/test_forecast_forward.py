@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
-from numpy.random import Generator
 
-from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_twin.forecast import starts_of
+from hpcosim_twin.forward import simulated_starts as starts_of
 from hpcosim_twin.observation import ForecastError
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobTable, job_table
+from support.queues import state_in
 from support.simulating import cluster_of, simulate
 
 DRAW = np.random.default_rng(0)
@@ -33,25 +29,6 @@ def random_jobs(seed: int, count: int = 40) -> JobTable:
         requested_s=run_s * random.choice([1.0, 1.5, 4.0], count),
         cores=random.integers(1, 9, count),
     )
-
-
-def state_in(
-    run: Simulation, jobs: JobTable, now_s: float, new_policy: Callable[[Generator], Policy]
-) -> QueueState:
-    """Return the cluster at an instant of a run, as somebody sees it who knows no run time."""
-    recording = run.recording
-    queued = []
-    for row, spec in enumerate(jobs.rows()):
-        assert recording.job_id[row] == spec.job_id
-        unknown = spec._replace(run_s=np.nan)
-        if recording.end_s[row] <= now_s:
-            continue
-        if recording.start_s[row] > now_s:
-            queued.append(QueuedJob(unknown))
-            continue
-        nodes = tuple(recording.nodes_of(row))
-        queued.append(QueuedJob(unknown, float(recording.start_s[row]), nodes, (1,) * len(nodes)))
-    return QueueState(now_s, run.cluster.platform, queued, new_policy)
 
 
 @pytest.mark.parametrize("name", ["fcfs", "easy", "sjf"])

@@ -106,9 +106,17 @@ def _submit(state: State, own: Site, rules: Rules, row: int) -> int:
     if reason < 0 and own.jobs[row].late >= 0:
         reason = own.jobs[row].late
     if reason < 0:
+        count_submission(own, rules, row)
+    return reason
+
+
+@compiled
+def count_submission(own: Site, rules: Rules | None, row: int) -> None:
+    """Count a job that was not rejected."""
+    if rules is not None:
+        owner = rules.owners[row]
         for at in range(owner.first_group, owner.first_group + owner.groups):
             rules.groups[rules.numbers[at]].waiting += 1
-    return reason
 
 
 @compiled

@@ -9,7 +9,7 @@ import math
 
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
-from hpcosim_compiled.slurm.limits import charge, is_held
+from hpcosim_compiled.slurm.limits import charge, count_submission, is_held
 from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.places import (
     bit,
@@ -30,12 +30,14 @@ from hpcosim_compiled.slurm.state import (
     BLOCKED,
     CHOSEN,
     ENDS,
+    IN_USE,
     NEVER,
     NONE,
     OFFERED,
     ORDER,
     RESPONSE,
     SLOT,
+    STARTED,
     TESTED,
     TRIED,
     WORD,
@@ -124,7 +126,15 @@ def _start(state: State, own: Site, candidate: Records) -> None:
     take(state, own, row)
     s.changed = second_of(own, g.now_s)
     places.nodes[RESPONSE, lowest] = s.changed
-    mine.end = s.changed + math.ceil(job.requested_s - ROUNDING_S)
+    _note_start(state, own, row)
+
+
+@compiled
+def _note_start(state: State, own: Site, row: int) -> None:
+    """Note a job that started, with what it took: when it ends, and what it is charged."""
+    s, mine = own.s[0], own.jobs[row]
+    limit = math.ceil(state.jobs[row].requested_s - ROUNDING_S)
+    mine.end = second_of(own, state.jobs[row].start_s) + limit
     at = s.running
     while at > 0 and _ends_before(mine, own.jobs[own.lists[ENDS, at - 1]]):
         own.lists[ENDS, at] = own.lists[ENDS, at - 1]
@@ -133,6 +143,16 @@ def _start(state: State, own: Site, candidate: Records) -> None:
     s.running += 1
     look_at(state, own, row, 0)
     charge(state, own, own.rules, row)
+
+
+@compiled_apart
+def adopt(state: State, own: Site) -> None:
+    """Note the jobs that run when a simulation begins with a queue."""
+    for place in range(own.s[0].adopted):
+        row = own.lists[STARTED, place]
+        count_submission(own, own.rules, row)
+        _note_start(state, own, row)
+    own.s[0].adopted = 0
 
 
 @compiled
@@ -159,7 +179,7 @@ def run_main(state: State, own: Site, is_due: bool) -> None:
         return
     plan = own.plan
     for word in range(own.places.masks.shape[1]):
-        own.places.masks[AVAILABLE, word] = ALL
+        own.places.masks[AVAILABLE, word] = own.places.masks[IN_USE, word]
     for partition in range(plan.partitions.shape[1]):
         plan.partitions[BLOCKED, partition] = 0
         plan.partitions[TESTED, partition] = 0
@@ -244,7 +264,7 @@ def _begin_plan(own: Site, now: int) -> None:
     s.pass_ += 1
     plan.times[BEGIN, 0], plan.times[SLOT, 0], s.records = now, 0, 1
     for word in range(own.places.masks.shape[1]):
-        plan.sets[0, word] = ALL
+        plan.sets[0, word] = own.places.masks[IN_USE, word]
     for partition in range(plan.partitions.shape[1]):
         plan.partitions[TESTED, partition] = 0
     for counter in range(len(plan.counters)):

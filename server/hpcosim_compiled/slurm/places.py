@@ -19,6 +19,7 @@ from hpcosim_compiled.slurm.state import (
     DISTANCE,
     ENDS,
     FREE,
+    IN_USE,
     IS_TRIED,
     LEAF,
     LEFT,
@@ -55,6 +56,12 @@ PARTS = 2.0**20
 def bit(node: int) -> np.uint64:
     """Return the bit of a node in its word."""
     return ONE << np.uint64(node % WORD)
+
+
+@compiled
+def is_in_use(own: Site, node: int) -> bool:
+    """Return whether a node may get jobs. One that is drained has no free cores."""
+    return own.places.masks[IN_USE, node // WORD] & bit(node) != NONE
 
 
 @compiled
@@ -143,8 +150,9 @@ def give_back(state: State, own: Site, row: int) -> None:
     s, job, period = own.s[0], own.jobs[row], state.periods[state.jobs[row].period]
     _free(state, own, row, FREE)
     for at in range(period.first_place, period.first_place + period.places):
-        held = state.places[at].tasks
-        s.free_cores += own.places.amounts[CAPACITY, state.places[at].node] if job.whole else held
+        node, held = state.places[at].node, state.places[at].tasks
+        if is_in_use(own, node):
+            s.free_cores += own.places.amounts[CAPACITY, node] if job.whole else held
     while job.held >= 0:
         entry = job.held
         job.held = own.places.held[entry].after
@@ -159,7 +167,8 @@ def _free(state: State, own: Site, row: int, which: int) -> None:
     amounts = own.places.amounts
     for at in range(period.first_place, period.first_place + period.places):
         node, tasks = state.places[at].node, state.places[at].tasks
-        amounts[which, node] += own.places.amounts[CAPACITY, node] if job.whole else tasks
+        if which == AHEAD or is_in_use(own, node):
+            amounts[which, node] += own.places.amounts[CAPACITY, node] if job.whole else tasks
         if job.memory != NO_MEMORY:
             amounts[which, own.s[0].memory + node] += _memory_held(own, row, node, tasks)
     entry = job.held

@@ -11,7 +11,7 @@ from hpcosim_compiled.loop import advance_with
 from hpcosim_compiled.slurm.charges import calculate_usage, share_of
 from hpcosim_compiled.slurm.limits import discharge, refusal
 from hpcosim_compiled.slurm.lists import drop
-from hpcosim_compiled.slurm.passes import run_backfill, run_main
+from hpcosim_compiled.slurm.passes import adopt, run_backfill, run_main
 from hpcosim_compiled.slurm.places import give_back
 from hpcosim_compiled.slurm.state import BEFORE, ENDS, ORDER, Rules, Site
 from hpcosim_compiled.slurm.timers import (
@@ -55,6 +55,8 @@ def _call(state: State, own: Site) -> None:
     See `SlurmPolicy.__call__`.
     """
     s, now_s = own.s[0], state.g[0].now_s
+    if s.adopted > 0:
+        adopt(state, own)
     due = int((now_s - s.first_s) // s.calculation_s)
     calculated = due > s.calculations
     if calculated:

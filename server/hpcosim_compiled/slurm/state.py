@@ -75,6 +75,7 @@ GLOBAL = np.dtype(
         ("queued", "i8"),  # entries of the list `ORDER`
         ("ordered", "i8"),  # entries of `BEFORE`
         ("running", "i8"),  # entries of `ENDS`
+        ("adopted", "i8"),  # entries of `STARTED` that are to be noted at the next call
         ("free_cores", "i8"),
         ("largest", "i8"),  # cores of the largest node
         ("records", "i8"),  # entries of `Plan.times`
@@ -218,8 +219,9 @@ class Offers(NamedTuple):
 CAPACITY, FREE, AHEAD = range(3)
 """Rows of `Places.amounts`: all there is, what is free, and that after some running jobs ended."""
 
-TRIED, AVAILABLE, FIRST_MASK = range(3)
-"""Rows of `Places.masks`: nodes to try, those for which no other job waits, and fixed sets."""
+TRIED, AVAILABLE, IN_USE, FIRST_MASK = range(4)
+"""Rows of `Places.masks`: nodes to try, those for which no other job waits, those that are not
+drained, and fixed sets."""
 
 IS_TRIED, OFFERED, LEFT, WEIGHTS, LEAF, CHOSEN, RUN, RUN_NODES, RUN_CORES, RESPONSE = range(10)
 """Rows of `Places.nodes`: whether to try a node; the cores that it offers to the job, and without

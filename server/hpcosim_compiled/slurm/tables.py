@@ -36,6 +36,7 @@ from hpcosim_compiled.slurm.state import (
     GLOBAL,
     GROUP,
     HELD,
+    IN_USE,
     JOB,
     LEAF,
     NO_MEMORY,
@@ -58,7 +59,7 @@ from hpcosim_compiled.slurm.state import (
 from hpcosim_compiled.state import Ints, Records, records
 from hpcosim_protocol import Platform
 from hpcosim_protocol.resources import WHOLE_DEVICE, thousandths
-from hpcosim_schedulers.slurm.candidates import Candidates
+from hpcosim_schedulers.slurm.candidates import Candidates, nodes_available
 from hpcosim_schedulers.slurm.charges import BILLING, WALL, Charges, ShareTree
 from hpcosim_schedulers.slurm.future import Candidate, Future, NodeSet, set_of_mask
 from hpcosim_schedulers.slurm.limits import Check, GroupKey, Limits, counted_tres
@@ -89,17 +90,22 @@ def has_rules(site: SiteSettings) -> bool:
 
 
 def initial_site(
-    platform: Platform, table: JobTable, settings: SiteSettings, feasible: NDArray[np.bool_]
-) -> tuple[Site, list[str]]:
-    """Return the state of the policy before its first call, and its reasons for refusals.
+    platform: Platform,
+    table: JobTable,
+    settings: SiteSettings,
+    feasible: NDArray[np.bool_],
+    drained: Sequence[int] = (),
+) -> SiteTables:
+    """Return the state of the policy before its first call.
 
     Args:
         platform: the cluster.
         table: the workload.
         settings: settings of the site.
         feasible: bool[jobs], whether the server admits a job.
+        drained: numbers of the nodes that get no jobs.
     """
-    tables = _Tables(platform, settings)
+    tables = _Tables(platform, settings, drained)
     plain = not (platform.partitions or settings.enforce or settings.qos or settings.accounts)
     plain = plain and not settings.priority.site_factors and not has_rules(settings)
     plain = plain and "small_relative_to_time" not in settings.priority.flags
@@ -126,7 +132,33 @@ def initial_site(
         plan=_plan(tables, len(candidates)),
         rules=rules,
     )
-    return site, tables.reasons
+    set_clock(site, settings)
+    return SiteTables(site, tables.reasons, known)
+
+
+class SiteTables(NamedTuple):
+    """The state of the policy before its first call.
+
+    Attributes:
+        reasons: its reasons for refusals.
+        known: int64[jobs], associations that are known once each job has been looked at.
+    """
+
+    site: Site
+    reasons: list[str]
+    known: Ints
+
+
+def set_clock(site: Site, settings: SiteSettings) -> None:
+    """Set all that depends on when the controller started, in a state before the first call."""
+    s, clock = site.s, SiteClock(settings)
+    s.origin_s, s.loop_s = -clock.simulated(0), clock._loop_s
+    s.begin = s.last = s.full_done = s.changed = clock.begin
+    s.check_s = clock.backfill_begin_s + settings.scheduler.bf_interval_s
+    s.bf_last = clock.begin - 1
+    s.pings_s = NodePings(clock, settings.slurmd_timeout_s, 0).next_s
+    s.first_s = s.last_s = -settings.dtstart_s
+    site.places.nodes[RESPONSE] = clock.begin
 
 
 class _Kind(NamedTuple):
@@ -157,7 +189,7 @@ class _Kind(NamedTuple):
 class _Tables:
     """The reference policy for kinds of jobs, and what was found for them."""
 
-    def __init__(self, platform: Platform, site: SiteSettings) -> None:
+    def __init__(self, platform: Platform, site: SiteSettings, drained: Sequence[int]) -> None:
         self.platform, self.site = platform, site
         self.free = FreeResources(platform)
         self.charges = Charges(site, platform, counted_tres(site))
@@ -167,6 +199,7 @@ class _Tables:
         )
         self.limits = Limits(site, platform, self.charges)
         self.of_jobs = Candidates(platform, self.free)
+        self.in_use = nodes_available(self.free, drained)
         self.order = NodeOrder.of(platform, site.selection)
         self.empty = Future(self.free.slots.capacity, (), self.free.slots, self.order)
         self.admission = Admission(self.limits, self.of_jobs, self.empty)
@@ -266,7 +299,7 @@ class _Tables:
         found.counts_only = self.order.all_on_leaves and (candidate.counts_only or candidate.alone)
         found.closed = candidate.partition in self.closed
         found.held = bool(self.limits.of_partition(job, candidate.partition))
-        found.fits = self.empty.fits(candidate, candidate.suitable)
+        found.fits = self.empty.fits(candidate, candidate.suitable & self.in_use)
         found.first_check = len(self.checks)
         if self.limits.active:
             self.checks += self.limits.checks(job, candidate.partition)
@@ -406,9 +439,8 @@ def _jobs_and_candidates(
 
 def _globals(tables: _Tables, jobs: Records) -> Records:
     platform, site, s = tables.platform, tables.site, records(GLOBAL, 1)
-    parameters, clock, order = site.scheduler, SiteClock(site), tables.order
-    s.origin_s, s.loop_s, s.tick_s = -clock.simulated(0), clock._loop_s, parameters.loop_s
-    s.begin = s.last = s.full_done = clock.begin
+    parameters, order = site.scheduler, tables.order
+    s.tick_s = parameters.loop_s
     s.period = max(int(parameters.sched_interval_s), 1)
     s.delay = int(parameters.batch_sched_delay_s)
     s.requested_s = s.immediate_s = np.inf
@@ -417,16 +449,13 @@ def _globals(tables: _Tables, jobs: Records) -> Records:
     s.ends_at_first = not platform.partitions
     s.backfills, s.interval_s = parameters.backfill, parameters.bf_interval_s
     s.job_cost_s = parameters.bf_job_cost_s
-    s.check_s = clock.backfill_begin_s + parameters.bf_interval_s
-    s.bf_last, s.changed = clock.begin - 1, clock.begin
-    s.pings_s = NodePings(clock, site.slurmd_timeout_s, 0).next_s
     s.ping_period = int(site.slurmd_timeout_s) // 3
     s.window, s.resolution = int(parameters.bf_window_s), max(int(parameters.bf_resolution_s), 1)
     s.most_tests, s.most_bf_starts = parameters.bf_max_job_test, parameters.bf_max_job_start
     s.most_reserved = parameters.bf_job_part_count_reserve
     s.one_plan = parameters.bf_one_resv_per_job
     s.kill_wait, s.over = int(site.kill_wait_s), int(site.over_time_limit_s)
-    s.first_s, s.calculation_s = -site.dtstart_s, site.priority.calc_period_s
+    s.calculation_s = site.priority.calc_period_s
     s.multifactor = site.priority.type == "multifactor"
     s.only_up = "incr_only" in site.priority.flags
     s.weight_age, s.max_age_s = site.priority.weight_age, site.priority.max_age_s
@@ -444,7 +473,7 @@ def _globals(tables: _Tables, jobs: Records) -> Records:
     usage, priority = tables.charges.usage, site.priority
     s.max_tres = "max_tres" in priority.flags
     s.weight_share = priority.weight_fair_share if priority.type == "multifactor" else 0
-    s.decay_per_s, s.last_s = usage.decay_per_s, usage.last_s
+    s.decay_per_s = usage.decay_per_s
     s.known, s.by_usage = tables.started_with, tables.limits.depend_on_usage
     return s
 
@@ -478,12 +507,11 @@ def _places(tables: _Tables) -> Places:
     held.after = np.arange(1, len(held) + 1)
     held.after[-1:] = -1
     by_node = np.zeros((10, nodes), np.int64)
-    by_node[RESPONSE] = SiteClock(tables.site).begin
     by_node[LEAF] = -1 if order.leaf is None else order.leaf
     if order.weight is not None:
         by_node[WEIGHTS] = np.unique(order.weight, return_inverse=True)[1].reshape(-1)
     leaves = 0 if order.leaf is None else order.leaves
-    masks = [bytes(8 * words * FIRST_MASK)]
+    masks = [bytes(8 * words * IN_USE), tables.in_use.to_bytes(8 * words, "little")]
     masks += [each.to_bytes(8 * words, "little") for each in tables.masks]
     capacity = slots.capacity
     return Places(

@@ -1,0 +1,134 @@
+"""The simulation of a queue from an instant on, on the reference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from numpy.random import Generator
+
+from hpcosim_client import play
+from hpcosim_protocol import Decision, EventKind, JobStarted
+from hpcosim_sim.engine.job_runs import change_node
+from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
+from hpcosim_sim.errors import SimulationStuck
+from hpcosim_slurm.worlds.live_engine import start_on
+from hpcosim_twin.observation import ForecastError
+from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState
+from hpcosim_workloads.table import NAMED, PLACEMENTS, JobTable, coded, job_table
+
+PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
+
+IDLE_S = 3600.0
+"""Time without running jobs after which the jobs that wait never start, s.
+
+Jobs wait endlessly whose partition is down or whose limits forbid a start. Periodic work of Slurm,
+which could start a job of an idle cluster, has much shorter periods.
+"""
+HORIZON_S = 14 * 86_400.0
+"""Time after which starts are not forecast, s: jobs without time limits may run for a year."""
+
+
+def simulated_starts(
+    state: QueueState,
+    run_s: Mapping[int, float],
+    generator: Generator,
+    future: Sequence[QueuedJob] = (),
+    asked: QueuedJob | None = None,
+) -> dict[int, float]:
+    """Return when the waiting jobs start, s.
+
+    The past is simulated as it was: jobs are submitted when they were, and those that run start
+    when they did, on their nodes. Then the site's scheduler joins, as one that resumes a session.
+
+    Args:
+        run_s: the run time of each job, by number, s; infinity: until the scheduler ends it.
+        generator: draws what is not known of the scheduler.
+        asked: a further job that is submitted at the instant; None: there is none.
+
+    Returns:
+        The start of each waiting job, by number; without those that do not start within
+        `HORIZON_S`. With `asked`, only its start.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    added = [*future] if asked is None else [*future, asked]
+    rules = Rules(kill_at_walltime=isinstance(state.new_policy, NamedScheduler))
+    simulation = Simulation(state.platform, table_of([*state.jobs, *added], run_s), rules)
+    relive(simulation, state)
+    for node in state.unavailable:
+        change_node(simulation, "drain", node)
+    snapshot = (simulation.now_s, simulation.snapshot())
+    policy = state.new_policy(generator)
+
+    watched = [job.spec.job_id for job in (state.waiting if asked is None else [asked])]
+    waiting = set(watched)
+    with suppress(SimulationStuck):  # the jobs that are left never start
+        play(policy, state.platform, _Link(simulation, waiting), snapshot)
+    recording = simulation.recording
+    started = dict(zip(recording.job_id, recording.start_s, strict=True))
+    found = {number: float(started[number]) for number in watched}
+    return {number: start_s for number, start_s in found.items() if start_s == start_s}
+
+
+class _Link:
+    """Passes decisions to a simulation, until all jobs started or no further start is expected.
+
+    Args:
+        simulation: the simulation, at the instant of the forecast.
+        waiting: numbers of the jobs whose starts are of interest; those that start are removed.
+    """
+
+    def __init__(self, simulation: Simulation, waiting: set[int]) -> None:
+        self._simulation, self._waiting = simulation, waiting
+        self._busy_s = simulation.now_s  # when jobs ran last, or one was to become eligible
+        self._until_s = simulation.now_s + HORIZON_S
+
+    def __call__(
+        self, decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
+    ) -> Batch:
+        """Carry out decisions; see `Simulation.advance`."""
+        simulation = self._simulation
+        batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
+        if simulation.jobs.running or simulation.jobs.allocated or simulation.eligibility.expects:
+            self._busy_s = batch.now_s
+        self._waiting.difference_update(
+            event.job_id for event in batch.events if isinstance(event, JobStarted)
+        )
+        is_over = batch.now_s > min(self._busy_s + IDLE_S, self._until_s) or not self._waiting
+        return batch._replace(ended=True) if is_over else batch
+
+
+def relive(simulation: Simulation, state: QueueState) -> None:
+    """Let the time up to the instant pass, in which the jobs start that run at it."""
+    running = [job for job in state.jobs if job.started_s is not None]
+    for job in sorted(running, key=lambda job: (job.started_s or 0.0, job.spec.job_id)):
+        assert job.started_s is not None
+        simulation.advance_until(job.started_s, (), elapsed_s=0.0, seq=0)
+        number, free = job.spec.job_id, simulation.cluster.free
+        found = simulation.jobs.waiting.get(number)
+        if found is None or any(free[n] < c for n, c in zip(job.nodes, job.cores, strict=True)):
+            raise ForecastError(f"job {number} cannot run where it does, on nodes {job.nodes}")
+        start_on(simulation, found, job.nodes, list(job.cores))
+    simulation.advance_until(state.now_s, (), elapsed_s=0.0, seq=0)
+
+
+def table_of(jobs: Iterable[QueuedJob], run_s: Mapping[int, float]) -> JobTable:
+    """Return the jobs as a workload."""
+    specs = sorted((job.spec for job in jobs), key=lambda job: (job.submit_s, job.job_id))
+    columns: dict[str, Any] = {name: [getattr(each, name) for each in specs] for name in PLAIN}
+    columns["run_s"] = [run_s[each.job_id] for each in specs]
+    names = {}
+    for name in NAMED:
+        columns[name], names[name] = coded([getattr(each, name) for each in specs])
+    requests = [(row, each.request) for row, each in enumerate(specs) if each.request is not None]
+    codes = {row: code for code, (row, _) in enumerate(requests)}
+    return job_table(
+        names=names,
+        requests=tuple(request for _, request in requests),
+        request=[codes.get(row, -1) for row in range(len(specs))],
+        placement=[PLACEMENTS.index(each.placement) for each in specs],
+        **columns,
+    )

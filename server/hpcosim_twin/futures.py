@@ -1,0 +1,299 @@
+"""Futures of a queue on the compiled engine: the starts that the reference finds, sooner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+from numpy.random import Generator
+
+from hpcosim_client.view import View
+from hpcosim_compiled.policies import missing_package
+from hpcosim_protocol import JobRequest
+from hpcosim_sim.engine.job_runs import change_node
+from hpcosim_sim.engine.simulation import Simulation
+from hpcosim_twin.forward import HORIZON_S, IDLE_S, relive, simulated_starts, table_of
+from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
+
+if TYPE_CHECKING:
+    from hpcosim_compiled.queue import Queue, QueueEngine
+
+MANY_JOBS = 300
+"""Waiting jobs from which on the compiled engine is worth being compiled, for a minute."""
+
+
+def starts_of(
+    state: QueueState,
+    run_s: Mapping[int, float],
+    generator: Generator,
+    future: Sequence[QueuedJob] = (),
+    asked: QueuedJob | None = None,
+) -> dict[int, float]:
+    """Return when the waiting jobs start, s, as `simulated_starts` does, on the engine that can."""
+    engine = queue_engine(state)
+    if engine is not None and (engine.is_warm or len(state.waiting) >= MANY_JOBS):
+        found = engine.starts(run_s, generator, future, asked)
+        if found is not None:
+            return found
+    return simulated_starts(state, run_s, generator, future, asked)
+
+
+def queue_engine(state: QueueState) -> CompiledFutures | None:
+    """Return what simulates futures of a queue; None: the compiled engine does not support it.
+
+    That of the last queue is kept.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    global _last
+    if _last is None or _last[0] is not state:
+        _last = (state, _new_engine(state))
+    return _last[1]
+
+
+_last: tuple[QueueState, CompiledFutures | None] | None = None
+
+
+def _new_engine(state: QueueState) -> CompiledFutures | None:
+    if missing_package() or not isinstance(state.new_policy, SlurmAt | NamedScheduler):
+        return None
+    from hpcosim_compiled.queue import UnsupportedQueueError
+
+    try:
+        return CompiledFutures(state)
+    except UnsupportedQueueError:
+        return None
+
+
+class CompiledFutures:
+    """Simulates the futures of a queue.
+
+    Args:
+        state: the queue; its scheduler is a `SlurmAt` or `NamedScheduler`.
+
+    Raises:
+        UnsupportedQueueError: the compiled engine does not support it.
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+
+    def __init__(self, state: QueueState) -> None:
+        from hpcosim_compiled.queue import UnsupportedQueueError
+
+        self._state = state
+        waiting = [job.spec for job in state.waiting if not _is_held(job.spec)]
+        if len(waiting) < len(state.waiting) and _counts_waiting_jobs(state):
+            raise UnsupportedQueueError("held jobs beside limits on the number of waiting jobs")
+        if any(_waits_for_more(spec) for spec in waiting):
+            raise UnsupportedQueueError("begin times, dependencies and limited arrays")
+        if any(spec.submit_s > state.now_s for spec in waiting):
+            raise UnsupportedQueueError("waiting jobs that are not submitted")
+        self._waiting = sorted(waiting, key=lambda spec: (spec.submit_s, spec.job_id))
+        self._view, self._running = _running_jobs(state)
+        numbers = [*self._running, *(spec.job_id for spec in self._waiting)]
+        self._numbers = np.array(numbers, np.int64)
+        self._started_s = np.array([job.start_s for job in self._view.running.values()])
+        self._models: dict[tuple[Any, ...], int] = {}
+        self._add_models([*state.past, *(job.spec for job in state.jobs)])
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the engine need not be compiled."""
+        return self._engine.is_warm
+
+    def starts(
+        self,
+        run_s: Mapping[int, float],
+        generator: Generator,
+        future: Sequence[QueuedJob] = (),
+        asked: QueuedJob | None = None,
+    ) -> dict[int, float] | None:
+        """Return what `simulated_starts` does; None: only the reference can.
+
+        Then, nothing is drawn.
+        """
+        from hpcosim_compiled.queue import Ending, Submitted, UnsupportedQueueError
+
+        now_s, queue = self._state.now_s, self._queue
+        added = [job.spec for job in future] + ([] if asked is None else [asked.spec])
+        added.sort(key=lambda spec: (spec.submit_s, spec.job_id))
+        if any(spec.request is not None and _waits_for_more(spec) for spec in added):
+            return None
+        ends_s = [job.start_s + run_s[number] for number, job in self._view.running.items()]
+        is_first = added and self._waiting and _order(added[0]) < _order(self._waiting[-1])
+        if is_first or min(ends_s, default=np.inf) <= now_s:
+            return None
+        try:
+            models = self._rows_of(added)
+        except UnsupportedQueueError:
+            return None
+        submitted = Submitted(
+            np.array(models, np.int64),
+            np.array([spec.job_id for spec in added], np.int64),
+            np.array([spec.submit_s for spec in added], np.float64),
+        )
+        if not self._waiting and not submitted.joining(now_s):
+            return None
+        if not self._engine.supports(submitted):
+            return None
+        numbers = np.append(self._numbers, submitted.job_id)
+        times_s = np.array([run_s[number] for number in numbers.tolist()], np.float64)
+        if asked is None:
+            watched = np.zeros(len(numbers), np.bool_)
+            watched[len(queue.running) : queue.present] = True
+        else:
+            watched = numbers == asked.spec.job_id
+        policy = self._state.new_policy
+        site = policy.drawn(generator) if isinstance(policy, SlurmAt) else None
+        ending = Ending(now_s + HORIZON_S, IDLE_S)
+        starts_s = self._engine.starts(times_s, watched, submitted, ending, site)
+        is_found = watched & ~np.isnan(starts_s)
+        found = zip(numbers[is_found].tolist(), starts_s[is_found].tolist(), strict=True)
+        return dict(found)
+
+    def _rows_of(self, specs: Sequence[JobSpec]) -> list[int]:
+        """Return the rows of the models of jobs, which are added if they are missing."""
+        keys = [_key(spec) for spec in specs]
+        if not all(key in self._models for key in keys):
+            self._add_models(specs)
+        return [self._models[key] for key in keys]
+
+    def _add_models(self, specs: Iterable[JobSpec]) -> None:
+        """Make the engine anew with models of further jobs."""
+        from hpcosim_compiled.queue import Queue, QueueEngine, RunningJob
+
+        models = getattr(self, "_specs", {})
+        models = {**models, **{_key(spec): spec for spec in map(_plain, specs)}}
+        state, view, policy = self._state, self._view, self._state.new_policy
+        present = [*self._running.values(), *map(_plain, self._waiting)]
+        running = []
+        for number in self._running:
+            job = view.running[number]
+            assert job.allocation is not None
+            running.append(RunningJob(job.start_s, job.allocation))
+        queue = Queue(
+            state.now_s,
+            state.platform,
+            _table([*present, *models.values()]),
+            running,
+            len(self._waiting),
+            view.nodes.amounts,
+            tuple(state.unavailable),
+        )
+        name, site = "slurm", None
+        if isinstance(policy, NamedScheduler):
+            name = policy.name
+        elif isinstance(policy, SlurmAt):
+            site = policy.site
+        self._engine: QueueEngine = QueueEngine(queue, name, site)
+        self._queue: Queue = queue
+        self._specs = models
+        self._models = {key: len(present) + row for row, key in enumerate(models)}
+
+
+def _running_jobs(state: QueueState) -> tuple[View, dict[int, JobSpec]]:
+    """Return the view of a scheduler that joins, and the running jobs as it learns of them."""
+    running = [
+        job._replace(spec=_plain(job.spec)) for job in state.jobs if job.started_s is not None
+    ]
+    view = View(state.platform)
+    if not running:
+        for node in state.unavailable:
+            view.nodes.drain(node)
+        return view, {}
+    run_s = dict.fromkeys((job.spec.job_id for job in running), np.inf)
+    simulation = Simulation(state.platform, table_of(running, run_s))
+    relive(simulation, QueueState(state.now_s, state.platform, running, state.new_policy))
+    specs = {number: job.spec for number, job in simulation.jobs.running.items()}
+    for node in state.unavailable:
+        change_node(simulation, "drain", node)
+    view.apply(simulation.now_s, simulation.snapshot())
+    order = view.running.keys() - set[int]()  # the order of a set, as in `Limits.update`
+    return view, {number: specs[number] for number in order}
+
+
+def _is_held(spec: JobSpec) -> bool:
+    return spec.request is not None and spec.request.hold
+
+
+def _waits_for_more(spec: JobSpec) -> bool:
+    """Return whether a job waits for what the compiled engine does not know."""
+    request = spec.request
+    if request is None:
+        return False
+    return bool(
+        request.hold or request.begin_s is not None or request.dependencies or request.array_limit
+    )
+
+
+def _counts_waiting_jobs(state: QueueState) -> bool:
+    """Return whether the site may limit the number of waiting jobs."""
+    policy = state.new_policy
+    return isinstance(policy, SlurmAt) and not {"limits", "safe"}.isdisjoint(policy.site.enforce)
+
+
+def _plain(spec: JobSpec) -> JobSpec:
+    """Return a job without what only decides when it may start, or does not concern a policy."""
+    request = spec.request
+    if request is not None:
+        request = replace(
+            request,
+            name="",
+            hold=False,
+            begin_s=None,
+            dependencies=(),
+            any_dependency=False,
+            array_id=None,
+            array_index=0,
+            array_limit=0,
+            requeue=False,
+        )
+        request = None if request == JobRequest() else request
+    return spec._replace(request=request)
+
+
+def _order(spec: JobSpec) -> tuple[float, int]:
+    return spec.submit_s, spec.job_id
+
+
+def _key(spec: JobSpec) -> tuple[Any, ...]:
+    """Return what two jobs have in common that are alike for a policy."""
+    request = _plain(spec).request
+    return (
+        *(getattr(spec, name) for name in NAMED),
+        *(spec.cores, spec.placement, spec.requested_s, spec.memory_mb, spec.deadline_s),
+        b"" if request is None else msgspec.json.encode(request),
+    )
+
+
+def _table(specs: Sequence[JobSpec]) -> JobTable:
+    """Return jobs as a table in their order, in which equal requests have one number."""
+    columns: dict[str, Any] = {
+        name: [getattr(spec, name) for spec in specs]
+        for name in ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
+    }
+    names = {}
+    for name in NAMED:
+        columns[name], names[name] = coded([getattr(spec, name) for spec in specs])
+    requests: dict[bytes, JobRequest] = {}
+    codes: dict[bytes, int] = {}
+    numbers = []
+    for spec in specs:
+        if spec.request is None:
+            numbers.append(-1)
+            continue
+        text = msgspec.json.encode(spec.request)
+        requests.setdefault(text, spec.request)
+        numbers.append(codes.setdefault(text, len(codes)))
+    return job_table(
+        names=names,
+        requests=tuple(requests.values()),
+        request=numbers,
+        placement=[PLACEMENTS.index(spec.placement) for spec in specs],
+        run_s=0.0,
+        **columns,
+    )

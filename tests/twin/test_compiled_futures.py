@@ -1,0 +1,148 @@
+"""Futures of a queue on the compiled engine: the starts are those of the reference."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
+
+from benchmarks.slurm_forecasts import state_at, usage_at
+
+from hpcosim_compiled.queue import UnsupportedQueueError
+from hpcosim_protocol import JobRequest
+from hpcosim_schedulers.slurm.settings import SiteSettings
+from hpcosim_twin.forward import simulated_starts
+from hpcosim_twin.futures import CompiledFutures, queue_engine, starts_of
+from hpcosim_twin.observation import ForecastError
+from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_workloads.table import JobSpec
+from support.golden_slurm import GOLDEN_SLURM, run_of_events
+from support.queues import Future, random_future, state_in
+from support.simulating import cluster_of, jobs_of, simulate
+
+
+def assert_equal(future: Future, *, with_asked: bool = False) -> dict[int, float]:
+    """Simulate a future on both engines with the same draws; return the starts."""
+    asked = future.asked if with_asked else None
+    expected, found = (
+        find(future.run_s, np.random.default_rng(7), future.future, asked)
+        for find in (
+            lambda *each: simulated_starts(future.state, *each),
+            CompiledFutures(future.state).starts,
+        )
+    )
+    assert found == expected or (found is None and not expected)
+    return expected
+
+
+def spec(number: int, submit_s: float = 0.0, cores: int = 1, **more: object) -> JobSpec:
+    """Return a job of 100 s."""
+    return JobSpec(number, submit_s, np.nan, 100.0, cores, "cores")._replace(**more)  # type: ignore[arg-type]
+
+
+def slurm_queue(*jobs: QueuedJob, nodes: int = 2, **more: object) -> QueueState:
+    """Return jobs on nodes of two cores at 50 s."""
+    policy = SlurmAt(SiteSettings(), 50.0, 50.0)
+    return QueueState(50.0, cluster_of(nodes, 2), jobs, policy, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("with_asked", [False, True])
+@pytest.mark.parametrize("seed", range(10))
+def test_jobs_of_random_sites_start_as_on_the_reference(seed: int, with_asked: bool) -> None:
+    """Sites with partitions, accounts, limits, devices, memory, switches and drained nodes."""
+    future = random_future(seed)
+    if future is None:
+        return
+    with suppress(UnsupportedQueueError):
+        assert_equal(future, with_asked=with_asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("run", "at_s"), [("run1", 300.0), ("run2", 900.0)])
+def test_jobs_of_a_real_slurm_start_as_on_the_reference(run: str, at_s: float) -> None:
+    """Queues of the recorded runs, with fair-share, limits, devices and features."""
+    if not GOLDEN_SLURM.is_dir():
+        pytest.skip("needs ../shared/golden/slurm")
+    recorded, specs = run_of_events(run, "jobs500_shrinked")
+    state = state_at(
+        recorded, {each.job_id: each for each in specs}, usage_at(GOLDEN_SLURM / run, at_s), at_s
+    )
+    later = [QueuedJob(each) for each in specs if each.submit_s > at_s]
+    run_s = {each.job_id: each.run_s for each in specs}
+    for job in state.jobs:
+        run_s[job.spec.job_id] = max(run_s[job.spec.job_id], at_s - (job.started_s or at_s) + 1.0)
+    asked = QueuedJob(specs[0]._replace(job_id=10_000, submit_s=at_s))
+    assert len(assert_equal(Future(state, {**run_s, 10_000: 60.0}, later, asked))) > 20
+
+
+@pytest.mark.parametrize("name", ["fcfs", "easy"])
+def test_schedulers_of_the_catalogue_start_jobs_as_on_the_reference(name: str) -> None:
+    """A queue in the middle of a run."""
+    random = np.random.default_rng(3)
+    jobs = jobs_of(
+        *(
+            (float(at), float(random.integers(5, 200)), int(random.integers(1, 9)))
+            for at in range(60)
+        )
+    )
+    state = state_in(simulate(cluster_of(8), jobs, name), jobs, 40.5, NamedScheduler(name))
+    future = [QueuedJob(each) for each in jobs.rows() if each.submit_s > 40.5]
+    run_s = {each.job_id: each.run_s + 60.0 for each in jobs.rows()}
+    assert len(assert_equal(Future(state, run_s, future, future[0]))) > 5
+
+
+def test_jobs_of_drained_nodes_free_nothing() -> None:
+    """A job that runs on a drained node ends, and no job starts there."""
+    running = QueuedJob(spec(1), 10.0, (0,), (1,))
+    state = slurm_queue(running, QueuedJob(spec(2, 5.0, 4)), QueuedJob(spec(3, 6.0, 2)))
+    starts = assert_equal(
+        Future(replace(state, unavailable=(0,)), dict.fromkeys((1, 2, 3), 90.0), [], running)
+    )
+    assert set(starts) == {3}
+
+
+def test_a_held_job_never_starts() -> None:
+    """The jobs behind it do."""
+    held = QueuedJob(spec(1, request=JobRequest(hold=True)))
+    state = slurm_queue(held, QueuedJob(spec(2)))
+    assert set(assert_equal(Future(state, {1: 9.0, 2: 9.0}, [], held))) == {2}
+
+
+def test_jobs_without_an_end_end_at_their_limits() -> None:
+    """The scheduler ends them in one of its checks."""
+    jobs = [QueuedJob(spec(number, cores=4)) for number in (1, 2, 3)]
+    starts = assert_equal(Future(slurm_queue(*jobs), dict.fromkeys((1, 2, 3), np.inf), [], jobs[0]))
+    assert len(starts) == 3
+
+
+def test_later_jobs_may_be_of_other_kinds() -> None:
+    """Jobs that are like none of the queue get models of their own."""
+    state = slurm_queue(QueuedJob(spec(1, cores=4)), QueuedJob(spec(2, cores=3)))
+    later = [QueuedJob(spec(3, 60.0, 2)), QueuedJob(spec(4, 60.0, 1, requested_s=20.0))]
+    assert_equal(Future(state, dict.fromkeys((1, 2, 3, 4), 80.0), later, later[0]))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [JobRequest(begin_s=90.0), JobRequest(array_id=1, array_limit=1)],
+)
+def test_what_the_engine_does_not_support_is_simulated_by_the_reference(
+    request_: JobRequest,
+) -> None:
+    """Begin times and limited arrays."""
+    state = slurm_queue(QueuedJob(spec(1, request=request_)))
+    assert queue_engine(state) is None
+    assert 1 in starts_of(state, {1: 5.0}, np.random.default_rng(0))
+
+
+def test_a_running_job_that_does_not_fit_is_an_error() -> None:
+    """Two jobs on one core are reported, with the number of the job."""
+    running = [QueuedJob(spec(number), 10.0, (0,), (2,)) for number in (1, 2)]
+    running = [job._replace(spec=job.spec._replace(cores=2)) for job in running]
+    with pytest.raises(ForecastError, match="job 2 cannot run where it does"):
+        CompiledFutures(slurm_queue(*running, QueuedJob(spec(3))))
