@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the clients in C and JavaScript need to be built and run:
+# Installs what the clients in C, C++ and JavaScript need to be built and run:
 #
 #     .ci/other_languages.sh
 #
@@ -14,6 +14,8 @@ knows() { has pkg-config && pkg-config --exists "$1"; }
 
 packages=()
 has cc || packages+=(gcc libc6-dev)
+has c++ || packages+=(g++)
+has rustc || packages+=(rustc)
 has make || packages+=(make)
 has pkg-config || packages+=(pkg-config)
 knows libzmq || packages+=(libzmq3-dev)

@@ -114,6 +114,7 @@ class Connection:
         session: str = "",
         policy: Mapping[str, object] | None = None,
         history: bool = False,
+        workload_manager: bool = True,
     ) -> Welcome:
         """Open a session, or resume one.
 
@@ -124,6 +125,7 @@ class Connection:
             overrides: values of the scenario to change, by dotted path.
             session: identifier of the session to resume; empty: a new session.
             policy: description of the policy, which the server records with the results.
+            workload_manager: whether the scheduler understands the events of workload managers.
             history: ask for the history of the session to resume instead of a snapshot; the option
                 `history` of the welcome says whether the server has it.
 
@@ -142,7 +144,7 @@ class Connection:
             session=session,
             policy=dict(policy or {}),
             held_replies=True,
-            workload_manager=True,
+            workload_manager=workload_manager,
             history=history,
         )
         try:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -24,6 +24,7 @@ from hpcosim_protocol import (
     EventKind,
     Events,
     Exchange,
+    Hello,
     Platform,
     Welcome,
     encode,
@@ -61,6 +62,27 @@ Send = Callable[[Sequence[Decision], Collection[EventKind] | None, float], AnyRe
 """Sends decisions, `wake_on` and `elapsed_s`; returns the reply. See `Connection.decide`."""
 
 
+@runtime_checkable
+class Player(Protocol):
+    """A scheduler that needs no view, such as that of a library."""
+
+    @property
+    def hello(self) -> Hello:
+        """Its hello; whether it understands the events of workload managers."""
+
+    def play(
+        self,
+        platform: Platform,
+        send: Send[AnyReply],
+        snapshot: tuple[float, Sequence[Event]],
+        seed: int,
+        *,
+        wake_on_allocation: bool,
+        explains: bool,
+    ) -> AnyReply:
+        """Decide until the simulation is over; see the function `play`."""
+
+
 def play(
     policy: Policy,
     platform: Platform,
@@ -85,6 +107,15 @@ def play(
     Raises:
         PolicyError: the policy made an impossible decision. Exceptions of `send` pass through.
     """
+    if isinstance(policy, Player):
+        return policy.play(
+            platform,
+            send,
+            snapshot,
+            seed,
+            wake_on_allocation=wake_on_allocation,
+            explains=explains,
+        )
     view = View(platform, seed, wake_on_allocation=wake_on_allocation, explains=explains)
     view.apply(*snapshot)
     if snapshot[1]:
@@ -167,6 +198,7 @@ def run(
             session=session,
             policy={"name": name} if description is None else description,
             history=bool(session) and not from_snapshot,
+            workload_manager=policy.hello.workload_manager if isinstance(policy, Player) else True,
         )
         welcomed(welcome)
         snapshot: tuple[float, Sequence[Event]] = (welcome.now_s, welcome.snapshot)

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from hpcosim_protocol.keys import make_keys
+from hpcosim_scenarios.running import Transport
 from hpcosim_scenarios.running.run import run_scenario
-from support.other_languages import LANGUAGES, client_in
+from support.other_languages import LANGUAGES, LIBRARIES, client_in, library_in
 from support.processes import SOON_S, Processes, Server, anonymous, read
 
 pytestmark = pytest.mark.slow
@@ -132,6 +133,12 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("build")
 
 
+@pytest.fixture(scope="module")
+def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the built libraries, shared by all tests."""
+    return tmp_path_factory.mktemp("libraries")
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_results_are_those_of_python(
@@ -149,6 +156,43 @@ def test_results_are_those_of_python(
     assert server.end() == 0
     assert json.loads((tmp_path / "theirs" / "metrics.json").read_text()) == expected
     assert anonymous(read(tmp_path / "theirs")) == anonymous(read(tmp_path / "ours"))
+
+
+@pytest.mark.parametrize("name", ["two_kinds_of_nodes"])
+@pytest.mark.parametrize("language", LIBRARIES)
+def test_results_of_libraries_are_those_of_python(
+    language: str, name: str, folder: Path, libraries: Path, tmp_path: Path
+) -> None:
+    """In a child process, in this process and over the wire, the result files are the same."""
+    library = library_in(language, libraries)
+    path, policy = folder / f"{name}.yaml", "easy" if language == "cpp" else "fcfs"
+    run_scenario(path, scheduler=policy, transport="inproc", out=tmp_path / "python")
+    expected = read(tmp_path / "python")
+    del expected["run.json"]  # it names the scheduler
+    forms: dict[str, tuple[str, Transport]] = {
+        "child": (str(library), "inproc"),
+        "wire": (str(library), "ipc"),
+        "here": (f"in-process:{library}", "inproc"),
+    }
+    for form, (scheduler, transport) in forms.items():
+        run_scenario(path, scheduler=scheduler, transport=transport, out=tmp_path / form)
+        found = read(tmp_path / form)
+        del found["run.json"]
+        assert found == expected
+
+
+def test_nodes_are_switched_off_by_a_library_in_c(libraries: Path, tmp_path: Path) -> None:
+    """Its options are what follows the path: the idle time, as of the power manager `timeout`."""
+    library = library_in("c", libraries)
+    path = tmp_path / "power.yaml"
+    path.write_text(POWER)
+    run_scenario(path, transport="inproc", out=tmp_path / "ours")
+    plain = POWER.replace("power: {name: timeout, timeout_s: 120}", "power: always-on")
+    path.write_text(plain)
+    run_scenario(path, scheduler=f"{library}:120", transport="inproc", out=tmp_path / "theirs")
+    ours, theirs = (read(tmp_path / name) for name in ("ours", "theirs"))
+    del ours["run.json"], theirs["run.json"]  # they name the scheduler
+    assert theirs == ours
 
 
 def test_nodes_are_switched_off_in_c_as_in_python(

@@ -13,8 +13,9 @@ import pytest
 
 from support.paths import ROOT
 
-C, NODE = ROOT / "scheduler_client" / "c", ROOT / "scheduler_client" / "node"
+C, CPP, NODE, RUST = (ROOT / "scheduler_client" / name for name in ("c", "cpp", "node", "rust"))
 LANGUAGES = ("c", "node")
+LIBRARIES = ("c", "cpp", "rust")
 REQUIRED = "HPCOSIM_OTHER_LANGUAGES"
 """Environment variable of CI: all tools are installed, and no test is skipped."""
 BUILD_S = 300.0
@@ -34,24 +35,68 @@ def client_in(language: str, folder: Path) -> list[str]:
     return command
 
 
+def library_in(language: str, folder: Path) -> Path:
+    """Return the shared library of a scheduler; skip the test if a tool is missing.
+
+    Args:
+        language: one of `LIBRARIES`.
+        folder: folder for the build.
+    """
+    folder = folder / language
+    folder.mkdir(exist_ok=True)
+    if language == "rust":
+        found, missing = _built_rust(folder)
+    else:
+        found, missing = _made(C if language == "c" else CPP, folder)
+    if not found:
+        _without(missing)
+    return folder / f"lib{'easy' if language == 'cpp' else 'fcfs'}.so"
+
+
 @cache
 def _built_c(folder: Path) -> tuple[list[str], str]:
     """Return the command and an empty text, or an empty command and the missing tools."""
-    missing = [tool for tool in ("make", "cc", "pkg-config") if not shutil.which(tool)]
+    found, missing = _made(C, folder)
+    return ([str(folder / "fcfs")], "") if found else ([], missing)
+
+
+@cache
+def _made(source: Path, folder: Path) -> tuple[bool, str]:
+    """Return whether program and library of a folder were made, or the missing tools."""
+    missing = [tool for tool in ("make", "cc", "c++", "pkg-config") if not shutil.which(tool)]
     if missing:
-        return [], f"no {', '.join(missing)} here"
+        return False, f"no {', '.join(missing)} here"
     if not _knows("libzmq") or not (_knows("msgpack-c") or _knows("msgpack")):
-        return [], "the C libraries libzmq3-dev and libmsgpack-dev are not installed"
-    program = folder / "fcfs"
-    strict = "CFLAGS=-O1 -Wall -Wextra -Wpedantic -Werror"
+        return False, "the C libraries libzmq3-dev and libmsgpack-dev are not installed"
+    name = "fcfs" if source == C else "easy"
+    strict = "-O1 -Wall -Wextra -Wpedantic -Werror"
     made = subprocess.run(
-        ["make", "--directory", C, f"OUT={program}", strict],
+        [
+            *("make", "--directory", source, f"CFLAGS={strict}", f"CXXFLAGS={strict}"),
+            *(f"OUT={folder / name}", f"LIBRARY={folder / f'lib{name}.so'}"),
+        ],
         capture_output=True,
         text=True,
         timeout=BUILD_S,
     )
     assert made.returncode == 0, made.stderr
-    return [str(program)], ""
+    return True, ""
+
+
+@cache
+def _built_rust(folder: Path) -> tuple[bool, str]:
+    """Return whether the library in Rust was built, or the missing tool."""
+    if not shutil.which("rustc"):
+        return False, "no rustc here"
+    options = ("--edition=2021", "--crate-type=cdylib", "-O", "--deny=warnings")
+    made = subprocess.run(
+        ["rustc", *options, "-o", folder / "libfcfs.so", RUST / "src" / "lib.rs"],
+        capture_output=True,
+        text=True,
+        timeout=BUILD_S,
+    )
+    assert made.returncode == 0, made.stderr
+    return True, ""
 
 
 @cache

@@ -77,6 +77,7 @@ def compare(
         typer.Option(help="Folder for results, with a subfolder per policy. Default: none."),
     ] = None,
     force: options.Force = False,
+    in_process: options.InProcess = False,
     formats: options.Formats = None,
     as_json: options.Json = False,
 ) -> None:
@@ -101,6 +102,8 @@ def compare(
         if by is None:
             by = "" if workload is None else "partition,account,user"
         named = None if schedulers is None else options.names_of(schedulers)
+        if in_process:
+            named = [*map(options.in_this_process, named or [""])]
         compared: Callable[..., Comparison] = partial(compare_policies, scenario, named)
         if platforms is not None:
             files = [options.scenario_file(Path(each)) for each in options.names_of(platforms)]

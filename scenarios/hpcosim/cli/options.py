@@ -230,6 +230,14 @@ Scheduler = Annotated[
         help="Scheduler; `hpcosim schedulers` lists them. Default: the scenario's scheduler.",
     ),
 ]
+InProcess = Annotated[
+    bool,
+    typer.Option(
+        "--in-process",
+        help="Load a library, such as libmine.so, into this process instead of a child: it is "
+        "faster, and its crash ends the command.",
+    ),
+]
 Force = Annotated[
     bool,
     typer.Option("--force", help="Replace the results in --out. Other files in it are kept."),
@@ -331,6 +339,17 @@ def workload_override(path: Path | None) -> dict[str, Any]:
         raise typer.BadParameter(f"--workload: {path}: no such file")
     kind = "swf" if ".swf" in path.suffixes else "json"
     return {"workload": {kind: str(path.resolve())}}
+
+
+def in_this_process(name: str) -> str:
+    """Return the name of a scheduler of a library, for this process instead of a child."""
+    from hpcosim_client.library import IN_PROCESS, is_library
+
+    if not is_library(name):
+        raise typer.BadParameter(
+            f"--in-process is for libraries, such as ./libmine.so; got {name or 'none'}"
+        )
+    return name if name.startswith(IN_PROCESS) else f"{IN_PROCESS}{name}"
 
 
 def names_of(text: str) -> list[str]:

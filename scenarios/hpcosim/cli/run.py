@@ -41,6 +41,7 @@ def run(
         typer.Option(help="Results folder. Default: results/SCENARIO-SCHEDULER."),
     ] = None,
     force: options.Force = False,
+    in_process: options.InProcess = False,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -72,6 +73,9 @@ def run(
             raise ScenariosError("expected either --realtime or --speed")
         if journal is not None and transport == "inproc":
             raise ScenariosError("--journal needs --transport ipc or tcp: inproc has no messages")
+        if in_process:
+            scheduler = options.in_this_process(scheduler or "")
+            transport = transport or "inproc"
         overrides = options.overrides_of(changes, seed, lenient, explain=explain)
         if engine != "auto":
             overrides["engine"] = engine

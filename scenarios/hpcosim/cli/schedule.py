@@ -40,6 +40,7 @@ def schedule(
         str, typer.Option(metavar="JSON", help="Power manager: its name and settings.")
     ] = '{"name": "always-on"}',
     power_awareness: options.PowerAwareness = "unaware",
+    in_process: options.InProcess = False,
     own_name: Annotated[
         str,
         typer.Option(
@@ -85,6 +86,7 @@ def schedule(
         from hpcosim_schedulers.power.settings import parse_awareness, read_power
 
         name = with_model(canonical_name(name), model, sample=sample)
+        name = options.in_this_process(name) if in_process else name
         manager, awareness = read_power(power), parse_awareness(power_awareness)
         _warn_of_networks(name, getattr(manager, "model", ""))
         site = {} if settings is None else _settings(settings)

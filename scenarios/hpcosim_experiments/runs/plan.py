@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpcosim_client import PolicyError
+from hpcosim_client.library import is_library
 from hpcosim_experiments.definition import (
     KIND,
     SCENARIO,
@@ -97,7 +98,7 @@ def _absolute(path: str, value: Any, folder: Path) -> Any:
 def _scheduler(name: str, folder: Path) -> str:
     """Return the name of a scheduler with the absolute path of its file."""
     kind, colon, file = name.partition(":")
-    if is_policy_file(name):
+    if is_policy_file(name) or is_library(name):
         return from_folder(name, folder)
     if colon and (is_trained(name) or f"{kind}:" in REPLAYED):
         return f"{kind}:{folder / file}"

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from hpcosim_client import Policy, PolicyError, play
+from hpcosim_client.loop import Player
 from hpcosim_protocol import Decision, Event, EventKind
 from hpcosim_scenarios.errors import RunError
 from hpcosim_scenarios.running.warnings import Warn, ignore_warning
 from hpcosim_server.service.observer import Ticker, Watch
 from hpcosim_server.service.pace import Pace, RealTime
-from hpcosim_server.service.session import Opened
+from hpcosim_server.service.session import BasicProfile, Opened
 from hpcosim_sim.engine.simulation import Batch
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.record.results import Also, Run, metrics_of, warnings_of, write_results
@@ -148,6 +149,10 @@ def run_in_process(
     """
     simulation, run = opened.simulation, opened.run
     link = _Link(opened, report)
+    if isinstance(policy, Player) and not policy.hello.workload_manager:
+        profile = BasicProfile()
+        simulation.outbox.profile = profile.events
+        snapshot = (snapshot[0], profile.snapshot(snapshot[1]))
     try:
         with finished(simulation, run, out, also, warn) as ended:
             play(

@@ -22,8 +22,8 @@ from hpcosim_scenarios.model.series import Signals, names_of
 from hpcosim_scenarios.model.yaml_tree import parse_yaml
 from hpcosim_schedulers import expand, make_policy
 from hpcosim_schedulers.catalogue import policy_files
-from hpcosim_schedulers.catalogue.description import describe, policy_file
-from hpcosim_schedulers.catalogue.policy_files import is_policy_file, modules_beside, split_name
+from hpcosim_schedulers.catalogue.description import describe, policy_file, with_file
+from hpcosim_schedulers.catalogue.policy_files import is_policy_file, modules_beside
 from hpcosim_schedulers.catalogue.power import (
     check_together,
     from_folder,
@@ -131,11 +131,7 @@ class Chosen:
         """Return the same policy with its files at other places."""
         name = self.name
         if (own := policy_file(name)) is not None:
-            place = moved(own)
-            if is_policy_file(name):
-                name = f"{place}:{split_name(name)[1]}"
-            else:
-                name = f"{name.partition(':')[0]}:{place}"
+            name = with_file(name, moved(own))
         places = {key: str(moved(Path(getattr(self.power, key)))) for key in self._power_files()}
         power = msgspec.structs.replace(self.power, **places)
         return replace(self, name=name, power=power)

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.library import is_library, path_in, with_path
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, modules_beside, split_name
 from hpcosim_schedulers.catalogue.power import title
 from hpcosim_schedulers.catalogue.scheduler_settings import NO_SETTINGS, SITES, Settings
@@ -40,7 +41,8 @@ def describe(
         `name` and all its settings, and `model_sha256` or `plan_sha256` of its file),
         `power_awareness`, and `site_sha256` of a scheduler that takes the settings of a site: the
         SHA-256 of their JSON. The SHA-256 of the scheduler's own file as `model_sha256` (a trained
-        scheduler), `source_sha256` (a policy file) or `schedule_sha256` (`scripted`). Of a policy
+        scheduler), `library_sha256` (a library), `source_sha256` (a policy file) or
+        `schedule_sha256` (`scripted`). Of a policy
         file that imports modules of its folder also `modules_sha256`: the SHA-256 of each, by name.
 
     Example:
@@ -63,9 +65,20 @@ def policy_file(name: str) -> Path | None:
     name = canonical_name(name)
     if is_policy_file(name):
         return split_name(name)[0]
+    if is_library(name):
+        return Path(path_in(name))
     if ":" in name and (name.startswith(REPLAYED) or is_trained(name)):
         return Path(name.partition(":")[2])
     return None
+
+
+def with_file(name: str, path: Path) -> str:
+    """Return the name of a scheduler with another path of its file."""
+    if is_policy_file(name):
+        return f"{path}:{split_name(name)[1]}"
+    if is_library(name):
+        return with_path(name, str(path))
+    return f"{name.partition(':')[0]}:{path}"
 
 
 def _own_file(name: str) -> dict[str, object]:
@@ -78,6 +91,8 @@ def _own_file(name: str) -> dict[str, object]:
         source = {"source_sha256": _sha256(path)}
         modules = {module: _sha256(file) for module, file in modules_beside(path).items()}
         return {**source, "modules_sha256": modules} if modules else {**source}
+    if is_library(name):
+        return {"library_sha256": _sha256(path)}
     return {"model_sha256" if is_trained(name) else "schedule_sha256": _sha256(path)}
 
 

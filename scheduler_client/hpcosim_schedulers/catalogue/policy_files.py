@@ -25,6 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from hpcosim_client.errors import ClientError, PolicyError
+from hpcosim_client.library import is_library, path_in, with_path
 from hpcosim_protocol.files import read_regular
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def split_name(name: str) -> tuple[Path, str]:
 
 def from_folder(name: str, folder: Path) -> str:
     """Return a scheduler's name whose path, if relative, starts at a folder."""
+    if is_library(name):
+        return with_path(name, str(folder / path_in(name)))
     return str(folder / name) if is_policy_file(name) else name
 
 

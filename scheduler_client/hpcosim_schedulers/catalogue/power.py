@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.library import is_library
 from hpcosim_client.view import Policy
 from hpcosim_schedulers.catalogue.scheduler_settings import NO_SETTINGS, Settings
 from hpcosim_schedulers.catalogue.schedulers import canonical_name, make_policy, short_name
@@ -62,6 +63,11 @@ def with_power(
 
 def check_together(name: str, power: Power, awareness: Awareness) -> None:
     """Check that a power manager can be combined with a job scheduler of an awareness."""
+    if is_library(name) and not isinstance(power, AlwaysOn):
+        raise PolicyError(
+            f"the scheduler {name} of a library decides about nodes itself; expected power: "
+            "always-on"
+        )
     if isinstance(power, Slurm) and awareness in ("planned", "ipm"):
         raise PolicyError(
             f"the power manager slurm does not permit power_awareness: {awareness}, with which the "

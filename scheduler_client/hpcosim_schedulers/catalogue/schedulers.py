@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.library import LibraryScheduler, is_library, path_in, with_path
 from hpcosim_client.view import Policy, View
 from hpcosim_schedulers.catalogue.policy_files import is_policy_file, make_from_file, split_name
 from hpcosim_schedulers.catalogue.scheduler_settings import (
@@ -180,6 +181,8 @@ def short_name(name: str) -> str:
     name = canonical_name(name)
     if is_policy_file(name):
         return Path(name).name
+    if is_library(name):
+        return with_path(name, Path(path_in(name)).name)
     kind, colon, file = name.partition(":")
     return f"{kind}{colon}{Path(file).name}"
 
@@ -195,6 +198,8 @@ def folder_name(name: str) -> str:
     """
     if is_policy_file(name):
         return name.rpartition(":")[2]
+    if is_library(name):
+        return Path(path_in(name)).stem
     kind, colon, settings = name.partition(":")
     if colon and follows_signal(name) and SAFE_SETTINGS.fullmatch(settings):
         return f"{kind}-{settings.replace(':', '-')}"
@@ -215,6 +220,8 @@ def check_scheduler(name: str) -> str:
     if name in ("recorded", RECORDED):
         raise PolicyError(f"{name!r} names no file: expected {RECORDED}jobs.recorded.csv")
     if name in _own_names():
+        return name
+    if is_library(name):
         return name
     if is_policy_file(name):
         split_name(name)
@@ -262,8 +269,9 @@ def make_policy(
 
     Args:
         name: a name of `scheduler_names`, `carbon-aware:SETTINGS`, `scripted:FILE`,
-            `recorded:FILE`,
-            `pairing:MODEL`, `deep-eas:MODEL` or `PATH.py:FUNCTION`, see `catalogue.policy_files`.
+            `recorded:FILE`, `pairing:MODEL`, `deep-eas:MODEL`, `PATH.py:FUNCTION` (see
+            `catalogue.policy_files`) or `[in-process:]PATH.so[:OPTIONS]` (see
+            `hpcosim_client.library`).
         settings: settings of a site for the schedulers of `SITES`, see `slurm.settings`; other
             schedulers ignore them.
 
@@ -289,6 +297,8 @@ def make_policy(
         return LISTS[name](start_soonest_on if soonest_on else View.start)
     if is_policy_file(name) and not soonest_on:
         return make_from_file(name)
+    if is_library(name) and not soonest_on:
+        return LibraryScheduler(name)
     if (parts := parse_job_node(name)) is not None:
         return job_node(*parts, soonest_on=soonest_on)
     if soonest_on:

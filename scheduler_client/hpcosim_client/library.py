@@ -1,0 +1,391 @@
+"""Schedulers in shared libraries of any language, by the C interface `hpcosim_scheduler.h`.
+
+A library gets the messages of the protocol by function calls. It is loaded in a child process, so
+that its crash ends one run and nothing else, or in this process, where a call costs microseconds.
+
+`python -m hpcosim_client.library PATH OPTIONS` is the child: it answers frames of its standard
+input on its standard output. A frame is its size as a little-endian 64-bit number, and bytes; an
+answer has the status before both, as one byte.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Protocol
+
+import msgspec
+
+from hpcosim_client.errors import PolicyError
+from hpcosim_protocol import (
+    PROTOCOL_VERSION,
+    Decisions,
+    Event,
+    Events,
+    Hello,
+    Options,
+    Platform,
+    SimulationEnded,
+    Welcome,
+)
+
+SUFFIXES = (".so", ".dylib", ".dll")
+IN_PROCESS = "in-process:"
+"""Prefix of the name of a library that is loaded in this process."""
+MAX_BYTES = 1 << 28
+"""Greatest size of a message of a library."""
+MAX_TEXT = 1000
+"""Most characters of the text of an error of a library that are shown."""
+_SIZE = struct.Struct("<Q")
+_OK = 0
+
+
+def is_library(name: str) -> bool:
+    """Return whether the name of a scheduler is a library: `[in-process:]PATH.so[:OPTIONS]`."""
+    return bool(path_in(name))
+
+
+def path_in(name: str) -> str:
+    """Return the path of the library in the name of a scheduler; empty: it has none."""
+    found = _parts(name)
+    return found[1] if found else ""
+
+
+def with_path(name: str, path: str) -> str:
+    """Return the name of the same library at another path."""
+    found = _parts(name)
+    assert found is not None
+    return f"{found[0]}{path}{found[2]}"
+
+
+def _parts(name: str) -> tuple[str, str, str] | None:
+    """Return prefix, path, and options with their colon."""
+    prefix = IN_PROCESS if name.startswith(IN_PROCESS) else ""
+    rest = name.removeprefix(prefix)
+    for suffix in SUFFIXES:
+        path, found, options = rest.partition(suffix)
+        if found and path and (not options or options[0] == ":"):
+            return prefix, path + suffix, options
+    return None
+
+
+class Library(Protocol):
+    """A scheduler of a library. Errors of the library are `PolicyError`s."""
+
+    def begin(self, options: bytes) -> bytes:
+        """Make the scheduler, and return its hello."""
+
+    def decide(self, message: bytes) -> bytes:
+        """Return its request after a message of the server."""
+
+    def end(self) -> None:
+        """Free the scheduler. Further calls do nothing."""
+
+
+class LibraryScheduler:
+    """A scheduler of a shared library, in the place of a policy: `play` lets it decide.
+
+    Args:
+        name: `[in-process:]PATH.so[:OPTIONS]`.
+
+    Raises:
+        PolicyError: there is no such file.
+    """
+
+    def __init__(self, name: str) -> None:
+        found = _parts(name)
+        assert found is not None
+        self._prefix, self._path, self._options = found
+        self.__name__ = Path(self._path).stem
+        check_library(self._path)
+        self._library: Library | None = None
+        self._is_json = False
+
+    @cached_property
+    def hello(self) -> Hello:
+        """The hello of the library, which is loaded now.
+
+        Raises:
+            PolicyError: it cannot be loaded, refuses to begin, or its hello is invalid.
+        """
+        library = self._library = InProcess(self._path) if self._prefix else Child(self._path)
+        try:
+            data = library.begin(self._options[1:].encode())
+        except PolicyError:
+            library.end()
+            raise
+        self._is_json = data[:1] == b"{"
+        decode = msgspec.json.decode if self._is_json else msgspec.msgpack.decode
+        try:
+            hello = decode(data, type=Hello)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._error(f"its hello is invalid: {error}") from None
+        if PROTOCOL_VERSION not in hello.versions:
+            raise self._error(
+                f"it speaks the versions {hello.versions} of the protocol; expected "
+                f"{PROTOCOL_VERSION}"
+            )
+        return hello
+
+    def __call__(self, view: object) -> None:
+        """Refuse to decide for a view: what wraps a policy cannot wrap a library."""
+        raise PolicyError(
+            f"{self._path}: a scheduler of a library cannot be combined with a power manager or "
+            "another policy; it decides about nodes itself"
+        )
+
+    def play(
+        self,
+        platform: Platform,
+        send: Callable[..., object],
+        snapshot: tuple[float, Sequence[Event]],
+        seed: int,
+        *,
+        wake_on_allocation: bool,
+        explains: bool,
+    ) -> object:
+        """Let the library decide until the simulation is over; see `hpcosim_client.play`."""
+        options = Options(
+            wake_on_allocation=wake_on_allocation,
+            explain=explains,
+            workload_manager=self.hello.workload_manager,
+            max_message_bytes=MAX_BYTES,
+            max_decisions=MAX_BYTES,
+        )
+        message: Welcome | Events | SimulationEnded = Welcome(
+            version=PROTOCOL_VERSION,
+            session="library",
+            scenario="",
+            seed=seed,
+            platform=platform,
+            options=options,
+            now_s=snapshot[0],
+            snapshot=list(snapshot[1]),
+        )
+        library = self._library
+        assert library is not None  # `hello` has loaded it
+        decide, seq = library.decide, 0
+        encode: Callable[[object], bytes] = (
+            msgspec.json.encode if self._is_json else msgspec.msgpack.encode
+        )
+        decode = (msgspec.json if self._is_json else msgspec.msgpack).Decoder(Decisions).decode
+        try:
+            while True:
+                data = decide(encode(message))
+                try:
+                    request = decode(data)
+                except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                    raise self._error(f"its request is invalid: {error}") from None
+                seq += 1
+                if request.seq != seq:
+                    raise self._error(f"the seq of its request is {request.seq}; expected {seq}")
+                reply = send(request.decisions, request.wake_on, request.elapsed_s)
+                if reply.ended:  # type: ignore[attr-defined]
+                    metrics = dict(getattr(reply, "metrics", {}))
+                    now_s = reply.now_s  # type: ignore[attr-defined]
+                    decide(encode(SimulationEnded(seq=seq, now_s=now_s, metrics=metrics)))
+                    return reply
+                message = Events(seq=seq, now_s=reply.now_s, events=reply.events)  # type: ignore[attr-defined]
+        finally:
+            library.end()
+
+    def _error(self, what: str) -> PolicyError:
+        assert self._library is not None
+        self._library.end()
+        return PolicyError(f"{self._path}: {what}")
+
+
+def check_library(path: str) -> None:
+    """Check that a library exists.
+
+    Raises:
+        PolicyError: it is not.
+    """
+    try:
+        is_file = Path(path).is_file()
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror}") from None
+    if not is_file:
+        raise PolicyError(f"{path}: no such file; expected a shared library")
+
+
+class _Bytes(ctypes.Structure):
+    _fields_ = (("data", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+class InProcess:
+    """A library in this process: its crash ends the process.
+
+    Raises:
+        PolicyError: the file is no library, or lacks a function of the interface.
+    """
+
+    def __init__(self, path: str) -> None:
+        check_library(path)
+        self._path = path
+        try:
+            library = ctypes.CDLL(os.path.abspath(path))  # without a slash, the search path is used
+            begin, decide, end = (
+                getattr(library, f"hpcosim_scheduler_{name}") for name in ("begin", "decide", "end")
+            )
+        except (OSError, AttributeError) as error:
+            what = str(error).removeprefix(f"{os.path.abspath(path)}: ")
+            raise PolicyError(
+                f"{path}: {what}; expected a shared library with hpcosim_scheduler.h's functions"
+            ) from None
+        self._scheduler, self._out = ctypes.c_void_p(), _Bytes()
+        self._at = ctypes.byref(self._out)
+        begin.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
+        decide.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p)
+        end.argtypes, end.restype = (ctypes.c_void_p,), None
+        self._begin, self._decide, self._end = begin, decide, end
+
+    def begin(self, options: bytes) -> bytes:
+        """Make the scheduler, and return its hello."""
+        status = self._begin(options, len(options), ctypes.byref(self._scheduler), self._at)
+        return self._answer(status)
+
+    def decide(self, message: bytes) -> bytes:
+        """Return its request after a message of the server."""
+        return self._answer(self._decide(self._scheduler, message, len(message), self._at))
+
+    def end(self) -> None:
+        """Free the scheduler. Further calls do nothing."""
+        scheduler, self._scheduler = self._scheduler, ctypes.c_void_p()
+        if scheduler:
+            self._end(scheduler)
+
+    def _answer(self, status: int) -> bytes:
+        size = self._out.size
+        if size > MAX_BYTES:
+            raise PolicyError(
+                f"{self._path}: a message of {size} bytes; expected up to {MAX_BYTES}"
+            )
+        data = ctypes.string_at(self._out.data, size) if size else b""
+        if status != _OK:
+            raise PolicyError(f"{self._path}: {_shown(data) or f'status {status}'}")
+        return data
+
+
+class Child:
+    """A library in a child process, whose crash is an error of this run.
+
+    Raises:
+        PolicyError: as `InProcess`.
+    """
+
+    def __init__(self, path: str) -> None:
+        check_library(path)
+        self._path = path
+        command = [sys.executable, "-m", "hpcosim_client.library", os.path.abspath(path)]
+        # A group of its own, so that Ctrl-C ends the run, which ends the child.
+        self._process = subprocess.Popen(  # noqa: S603 - this interpreter
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+        )
+        self._end = contextlib.ExitStack()
+        self._end.callback(self._stop)
+
+    def begin(self, options: bytes) -> bytes:
+        """Make the scheduler, and return its hello."""
+        return self.decide(options)
+
+    def decide(self, message: bytes) -> bytes:
+        """Return its request after a message of the server."""
+        writes, reads = self._process.stdin, self._process.stdout
+        assert writes is not None
+        assert reads is not None
+        try:
+            writes.write(_SIZE.pack(len(message)) + message)
+            writes.flush()
+            status, size = _head(reads)
+            data = _whole(reads, size)
+        except (BrokenPipeError, EOFError):
+            raise PolicyError(f"{self._path}: {self._how_it_ended()}") from None
+        if status != _OK:
+            raise PolicyError(f"{self._path}: {_shown(data) or f'status {status}'}")
+        return data
+
+    def end(self) -> None:
+        """End the child. Further calls do nothing."""
+        self._end.close()
+
+    def _stop(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+        try:
+            self._process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _how_it_ended(self) -> str:
+        status = self._process.wait()
+        if status >= 0:
+            return f"the library ended its process with status {status}"
+        return f"the library crashed: {signal.Signals(-status).name}"
+
+
+END_S = 5.0
+"""Time that a library has to free its scheduler, s."""
+
+
+def _head(reads: IO[bytes]) -> tuple[int, int]:
+    head = _whole(reads, 1 + _SIZE.size)
+    (size,) = _SIZE.unpack(head[1:])
+    return head[0], size
+
+
+def _whole(reads: IO[bytes], size: int) -> bytes:
+    if size > MAX_BYTES:
+        raise EOFError
+    data = reads.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _shown(text: bytes) -> str:
+    shown = text[: 4 * MAX_TEXT].decode(errors="replace")[:MAX_TEXT]
+    return "".join(each if each.isprintable() else "?" for each in shown)
+
+
+def main(path: str) -> None:
+    """Be the child process of a library: answer frames until the input ends."""
+    reads, writes = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    for answer in _answers(path, reads):
+        writes.write(answer)
+        writes.flush()
+
+
+def _answers(path: str, reads: IO[bytes]) -> Iterator[bytes]:
+    library: InProcess | None = None
+    with contextlib.suppress(EOFError):
+        while True:
+            (size,) = _SIZE.unpack(_whole(reads, _SIZE.size))
+            message = _whole(reads, size)
+            try:
+                if library is None:
+                    library = InProcess(path)
+                    data, status = library.begin(message), _OK
+                else:
+                    data, status = library.decide(message), _OK
+            except PolicyError as error:
+                data, status = str(error).removeprefix(f"{path}: ").encode(), 1
+            yield bytes((status,)) + _SIZE.pack(len(data)) + data
+    if library is not None:
+        library.end()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
