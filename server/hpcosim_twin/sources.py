@@ -221,11 +221,17 @@ class RecordedSource:
         return list(state_at(self._accounting, self.now_s).history)
 
     def change(self, before: ClusterState) -> Change:
-        """Return the jobs that were submitted, became eligible, started or ended since."""
-        first, last = np.searchsorted(self._event_s, (before.at_s, self.now_s), side="right")
+        """Return the jobs that were submitted, became eligible, started or ended since.
+
+        If the state is a later one, they are as they were before that.
+        """
+        times_s = sorted((before.at_s, self.now_s))
+        first, last = np.searchsorted(self._event_s, times_s, side="right")
         chosen = np.unique(self._job[first:last]).tolist()
-        jobs = (self._accounting.jobs[at].at(self.now_s) for at in chosen)
-        return Change(self.now_s, tuple(jobs))
+        jobs = [self._accounting.jobs[at] for at in chosen]
+        present = (job.at(self.now_s) for job in jobs if job.submit_s <= self.now_s)
+        gone = (job.asked.id for job in jobs if job.submit_s > self.now_s)
+        return Change(self.now_s, tuple(present), tuple(gone))
 
     def read(self) -> ClusterState:
         """See `Source`."""

@@ -90,18 +90,29 @@ def test_the_image_has_what_its_scenarios_read() -> None:
         assert {each.resolve() for each in read} <= files, path
 
 
-def test_the_unit_is_accepted_by_systemd(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["hpcosim.service", "hpcosim-twin.service"])
+def test_the_units_are_accepted_by_systemd(tmp_path: Path, name: str) -> None:
     """`systemd-analyze verify` has no complaint."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")
-    path = tmp_path / "hpcosim.service"
-    path.write_text(UNIT.replace("/usr/local/bin/hpcosim", shutil.which("true") or "/bin/true"))
+    path, unit = tmp_path / name, (DEPLOY / name).read_text()
+    path.write_text(unit.replace("/usr/local/bin/hpcosim", shutil.which("true") or "/bin/true"))
     done = subprocess.run(
         [analyze, "verify", "--man=no", str(path)], capture_output=True, text=True, check=False
     )
-    complaints = [line for line in done.stderr.splitlines() if "hpcosim.service" in line]
+    complaints = [line for line in done.stderr.splitlines() if name in line]
     assert complaints == []
+
+
+def test_the_unit_of_a_twin_starts_one_on_the_loopback_interface() -> None:
+    """Its files are in the state directory."""
+    unit = (DEPLOY / "hpcosim-twin.service").read_text()
+    (start,) = re.findall(r"^ExecStart=\S+ (.*)$", unit, re.MULTILINE)
+    options = parsed(shlex.split(start))
+    assert options["http"].startswith("127.0.0.1:")
+    (state,) = re.findall(r"^StateDirectory=(\S+)$", unit, re.MULTILINE)
+    assert options["folder"] == Path("/var/lib") / state
 
 
 def test_the_unit_starts_a_server_that_restores_its_sessions() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +18,7 @@ from hpcosim_twin.desk import DeskSettings
 from hpcosim_twin.observation import ForecastError
 from hpcosim_twin.questions import AnyQuestion
 from hpcosim_twin.service import MAX_QUESTION_BYTES, decoded, openapi
+from support.paths import ROOT
 from support.twins import (
     ANN_TOKEN,
     BOB_TOKEN,
@@ -201,6 +203,24 @@ def test_metrics_are_those_of_prometheus(twin: RunningTwin) -> None:
     assert found["hpcosim_twin_checks_total",] >= 1.0
     waits = [name for name in found if name[0] == "hpcosim_twin_expected_wait_seconds"]
     assert len(waits) == 2
+
+
+@pytest.mark.slow
+def test_a_twin_has_each_metric_of_the_dashboard(twin: RunningTwin) -> None:
+    """Apart from those that are there once an answer could be compared."""
+    board = json.loads((ROOT / "deploy" / "grafana.json").read_text())
+    wanted = {
+        name
+        for panel in board["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"hpcosim_twin_[a-z_]+", target["expr"])
+    }
+    assert len(wanted) > 10
+    with twin.client() as client:
+        families = list(text_string_to_metric_families(client.get("/metrics").text))
+    kinds = {"counter": "_total"}
+    names = {family.name + kinds.get(family.type, "") for family in families}
+    assert wanted - names == {"hpcosim_twin_record_median_error_seconds"}
 
 
 @pytest.mark.slow
