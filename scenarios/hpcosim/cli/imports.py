@@ -195,6 +195,31 @@ def kubernetes(
         _print(import_kubernetes(table, out, options), as_json=as_json)
 
 
+def batsim(
+    platform: Annotated[
+        Path, typer.Option("--platform", "-p", help="The SimGrid platform, as for `batsim -p`.")
+    ],
+    workload: Annotated[
+        list[Path],
+        typer.Option("--workload", "-w", help="A workload in Batsim's JSON. Repeatable."),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The scenario to write.")],
+    jobs: Annotated[
+        str, typer.Option(help="The jobs of the scenario, relative to its folder.")
+    ] = "jobs.jsonl",
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Write a scenario from the platform and the workloads of Batsim.
+
+    A host becomes a node with one core. What has no counterpart is listed.
+    """
+    with errors_in_one_line():
+        from hpcosim_slurm.files.batsim import import_batsim
+
+        _print(import_batsim(platform, workload, out, jobs, force=force), as_json=as_json)
+
+
 def _accounting(manager: str, doc: str) -> Callable[..., None]:
     """Return the command that imports the accounting of a manager."""
 
@@ -266,6 +291,7 @@ COMMANDS: tuple[Callable[..., None], ...] = (
         for name, what in MANAGERS.items()
     ),
     kubernetes,
+    batsim,
 )
 
 for command in COMMANDS:

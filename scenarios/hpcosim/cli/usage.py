@@ -375,6 +375,9 @@ EXAMPLES: Mapping[str, str] = {
     "import kubernetes": _examples(
         "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
     ),
+    "import batsim": _examples(
+        "hpcosim import batsim -p platform.xml -w jobs.json -o batsim.yaml",
+    ),
     "benchmark run": _examples(
         "hpcosim benchmark run backfilling-1 --scheduler easy --out easy.zip",
         "hpcosim benchmark run backfilling-1 --client 'python mine.py --connect {address}' \\\n"
