@@ -8,6 +8,7 @@ is a job at its submission, answered with what was known then. The logs are in .
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ from hpcosim_twin.calibration import (
     normal_quantile,
 )
 from hpcosim_twin.fits.replay import GRAIN_S, SOON_S, Asked, Judged, drawn_waits, judged
+from hpcosim_twin.futures import queue_engine
 from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.table import RANGES
@@ -156,8 +158,18 @@ def asked_about(
             model.learn(EndedJob(job.user, job.requested_s, run_s, "", job.cores))
             ended += 1
         state = state_at(truth, row, platform, scheduler)
+        if row == rows[0]:
+            compile_engine(state, QueuedJob(truth.jobs[row]))
         waits_s = drawn_waits(state, QueuedJob(truth.jobs[row]), model, effort.futures, (SEED, row))
         yield Asked("", "", now_s, float(truth.start_s[row]) - now_s, waits_s)
+
+
+def compile_engine(state: QueueState, asked: QueuedJob) -> None:
+    """Compile the engine, which simulates few futures on the reference instead."""
+    engine = queue_engine(state)
+    if engine is not None:
+        numbers = [job.spec.job_id for job in (*state.jobs, asked)]
+        engine.starts(dict.fromkeys(numbers, math.inf), np.random.default_rng(0), (), asked)
 
 
 def state_at(truth: Truth, row: int, platform: Platform, scheduler: str) -> QueueState:
