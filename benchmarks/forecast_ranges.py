@@ -23,12 +23,7 @@ from hpcosim_client.arrays import Floats
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_sim.engine.engine import Rules
-from hpcosim_twin.calibration import (
-    PROBABILITY,
-    AdaptiveRanges,
-    interval_score,
-    normal_quantile,
-)
+from hpcosim_twin.calibration import PROBABILITY, AdaptiveRanges, interval_score
 from hpcosim_twin.fits.replay import GRAIN_S, SOON_S, Asked, Judged, drawn_waits, judged
 from hpcosim_twin.futures import queue_engine
 from hpcosim_twin.observation import EndedJob, JobRunTimes
@@ -248,8 +243,10 @@ def row_of(log: Log, scheduler: str, effort: Effort) -> list[str] | None:
     found = every[len(warm) :]
     waits_s = np.array([each.asked.wait_s for each in found])
     medians_s = np.array([each.drawn.wait_s(0.0) for each in found])
-    scores = [normal_quantile((1 - PROBABILITY) / 2), normal_quantile((1 + PROBABILITY) / 2)]
-    drawn = np.array([[each.drawn.wait_s(score) for each in found] for score in scores])
+    tails = ((1 - PROBABILITY) / 2, (1 + PROBABILITY) / 2)
+    drawn = np.array(
+        [np.quantile(each.asked.drawn_s, tails, method="inverted_cdf") for each in found]
+    ).T
     held = {
         each: ranges_of(np.array([one.range_s(each) for one in found]).T, waits_s)
         for each in RANGES

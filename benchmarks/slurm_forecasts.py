@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks.forecast_ranges import compile_engine
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_twin.calibration import (
+    PROBABILITY,
+    AdaptiveRanges,
     Forecasted,
     PastRange,
     Score,
@@ -22,12 +27,14 @@ from hpcosim_twin.calibration import (
     score_of,
     widened,
 )
+from hpcosim_twin.fits.replay import Asked, Judged, drawn_waits, judged
 from hpcosim_twin.forecast import StartForecast, forecast_starts
-from hpcosim_twin.observation import EndedJob
+from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,
+    RecordedJob,
     RecordedRun,
     micro_cluster,
     micro_settings,
@@ -39,6 +46,8 @@ from support.sbatch_jobs import NODES
 EVERY_S = 300.0
 SAMPLES = 20
 SEED = 7
+FEW = 20
+"""Number of answers before the engine is compiled, so that it knows most kinds of jobs."""
 
 
 def expected_starts(folder: Path) -> Iterator[tuple[float, dict[int, float]]]:
@@ -124,11 +133,7 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[Compared]:
             continue
         due_s = at_s + EVERY_S
         history = [
-            EndedJob(
-                jobs[number].user,
-                jobs[number].requested_s,
-                None if job.end_by == "timelimit" else job.end_s - job.start_s,
-            )
+            ended_job(jobs[number], job)
             for number, job in sorted(run.jobs.items(), key=lambda item: item[1].end_s)
             if job.end_s <= at_s
         ]
@@ -155,8 +160,66 @@ def past_ranges(
         yield PastRange(asked_s, each.low_s, each.median_s, each.high_s, known_s)
 
 
+class AtSubmission(NamedTuple):
+    """An answer about a job at its submission, beside the first that Slurm gave.
+
+    Attributes:
+        said_s: start that `squeue --start` first said, s; None: none before the start.
+    """
+
+    judged: Judged
+    said_s: float | None
+
+
+def at_submission(name: str, futures: int) -> list[AtSubmission]:
+    """Return the answers about each job of a recorded run at its submission."""
+    folder = GOLDEN_SLURM / name
+    run, specs = run_of_events(name, "jobs500_shrinked")
+    jobs, said = {spec.job_id: spec for spec in specs}, dict[int, float]()
+    for at_s, expected in expected_starts(folder):
+        for number, start_s in expected.items():
+            if at_s < run.jobs[number].start_s:
+                said.setdefault(number, start_s)
+    by_end = sorted(run.jobs.items(), key=lambda item: item[1].end_s)
+    model, ended, asked, numbers = JobRunTimes(), 0, list[Asked](), list[int]()
+    for number, job in sorted(run.jobs.items(), key=lambda item: item[1].submit_s):
+        now_s = job.submit_s
+        while by_end[ended][1].end_s <= now_s:
+            model.learn(ended_job(jobs[by_end[ended][0]], by_end[ended][1]))
+            ended += 1
+        state = state_at(run, jobs, usage_at(folder, now_s), now_s)
+        others = [each for each in state.jobs if each.spec.job_id != number]
+        state, own = replace(state, jobs=others), QueuedJob(jobs[number])
+        if len(asked) == FEW:
+            compile_engine(state, own)
+        waits_s = drawn_waits(state, own, model, futures, (SEED, number))
+        asked.append(Asked("", "", now_s, job.start_s - now_s, waits_s))
+        numbers.append(number)
+    found = judged(asked, AdaptiveRanges())
+    return [AtSubmission(*each) for each in zip(found, map(said.get, numbers), strict=True)]
+
+
+def ended_job(spec: JobSpec, job: RecordedJob) -> EndedJob:
+    """Return what the history has of a job."""
+    run_s = None if job.end_by == "timelimit" else job.end_s - job.start_s
+    return EndedJob(spec.user, spec.requested_s, run_s, "", spec.cores)
+
+
+def submission_row(name: str, found: Sequence[AtSubmission]) -> str:
+    """Return the cells of the answers of a run."""
+    answers = []
+    for each in found:
+        asked_s, wait_s = each.judged.asked.asked_s, each.judged.asked.wait_s
+        low_s, high_s = each.judged.range_s(PROBABILITY)
+        median_s = asked_s + each.judged.drawn.wait_s(0.0)
+        range_s = asked_s + low_s, asked_s + high_s
+        answers.append(Forecasted(asked_s + wait_s, median_s, *range_s, each.said_s))
+    widths = [answer.high_s - answer.low_s for answer in answers]
+    return f"| {name} | {row(score_of(answers))} | {statistics.median(widths):.0f} s |"
+
+
 def main() -> None:
-    """Print the table of the documentation."""
+    """Print the tables of the documentation."""
     print(
         "| run | forecasts made | number | median error | of these | of `squeue --start` "
         "| 10-90 % covers | widened |"
@@ -174,6 +237,13 @@ def main() -> None:
                 wider = score_of(each.widened for each in chosen).coverage
                 cells = row(score_of(each.drawn for each in chosen))
                 print(f"| {name} | {when} | {cells} | {wider:.0%} |", flush=True)
+    print(
+        "\n| run | jobs at submission | median error | of these | of `squeue --start` "
+        "| 80 % range holds | its width |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for name in ("run1", "run2"):
+        print(submission_row(name, at_submission(name, SAMPLES)), flush=True)
 
 
 def row(score: Score) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_twin.forecast import HIGH, LOW, StartForecast
+from hpcosim_twin.forward import HORIZON_S
 from hpcosim_twin.observation import Observation, read_json
 from hpcosim_twin.table import RANGES
 
@@ -28,8 +29,12 @@ LEVELS = tuple(sorted({0.5, *((1 - p) / 2 for p in RANGES), *((1 + p) / 2 for p 
 OFFSET_S = 60.0
 """Waits count by the logarithm of their sum with this, s: schedulers work in passes of about a
 minute, so waits of seconds do not differ."""
-LEAST_SPREAD = 0.2
-"""Least standard deviation of a drawn wait on this scale: no forecast is more certain than 20 %."""
+LEAST_SPREAD = 0.5
+"""Standard deviation that is added to drawn waits on this scale.
+
+A forecast that is certain and wrong would otherwise have a score that makes all ranges useless.
+Chosen on parts of logs before those of the published table.
+"""
 NEVER_S = 1e8
 """Waits from which a job never starts, s: three years."""
 PROBABILITY = 0.8
@@ -65,9 +70,15 @@ class DrawnWait(NamedTuple):
         return self._mapped(math.log(min(max(wait_s, 0.0), NEVER_S) + OFFSET_S), *self[::-1])
 
     def wait_s(self, score: float) -> float:
-        """Return the wait of a score, s; infinity: never."""
+        """Return the wait of a score, s, at most `HORIZON_S`, beyond which nothing is simulated.
+
+        Infinity: never, as in the draws.
+        """
         found_s = math.exp(min(self._mapped(score, *self), 700.0)) - OFFSET_S
-        return math.inf if found_s >= NEVER_S / 2 else max(found_s, 0.0)
+        if found_s < HORIZON_S:
+            return max(found_s, 0.0)
+        is_drawn = self.logs[-1] > math.log(NEVER_S)
+        return math.inf if is_drawn and found_s >= NEVER_S / 10 else HORIZON_S
 
     def _mapped(self, value: float, given: tuple[float, ...], found: tuple[float, ...]) -> float:
         if value < given[0]:

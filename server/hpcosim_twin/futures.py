@@ -62,6 +62,8 @@ _last: tuple[QueueState, CompiledFutures | None] | None = None
 def _new_engine(state: QueueState) -> CompiledFutures | None:
     if missing_package() or not isinstance(state.new_policy, SlurmAt | NamedScheduler):
         return None
+    if not state.jobs and not state.past:
+        return None  # the engine has no model of a job yet
     from hpcosim_compiled.queue import UnsupportedQueueError
 
     try:

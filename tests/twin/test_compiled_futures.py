@@ -146,3 +146,11 @@ def test_a_running_job_that_does_not_fit_is_an_error() -> None:
     running = [job._replace(spec=job.spec._replace(cores=2)) for job in running]
     with pytest.raises(ForecastError, match="job 2 cannot run where it does"):
         CompiledFutures(slurm_queue(*running, QueuedJob(spec(3))))
+
+
+def test_an_empty_cluster_is_simulated_by_the_reference() -> None:
+    """Without any job the engine has no model: a job that is asked for starts nonetheless."""
+    state = slurm_queue()
+    assert queue_engine(state) is None
+    asked = QueuedJob(spec(7, 50.0))
+    assert 7 in starts_of(state, {7: 10.0}, np.random.default_rng(1), (), asked)

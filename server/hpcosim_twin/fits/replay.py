@@ -40,7 +40,7 @@ from hpcosim_twin.table import RANGES
 
 SOON_S = 60.0
 """Wait from which a job is asked about, s: schedulers work in passes of about a minute."""
-MOST_PAST = 2000
+MOST_PAST = 1000
 """Number of last submissions from which future ones are drawn."""
 GRAIN_S = 1.0
 """How far a start may lie outside a range, s: the grain of the accounting."""
