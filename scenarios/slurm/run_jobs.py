@@ -3,8 +3,9 @@
 
     python3 cluster.py --for MODE -- python run_jobs.py --mode MODE --out FOLDER
 
-The folder gets the journal of the bridge and its report. Python is that of an
-environment with hpcosim.
+The folder gets the journal of the bridge and its report. In mode shadow, a twin follows the
+cluster, too: it says when the waiting jobs start, and in the end how good its answers were. Python
+is that of an environment with hpcosim.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,8 @@ HERE = Path(__file__).resolve().parent
 JOBS = HERE / "jobs.jsonl"
 HPCOSIM = [sys.executable, "-m", "hpcosim.cli"]
 BRIDGE = {"shadow": [], "place": ["--partition=main", "--waiting-partition=queue"]}
+TWIN = ["twin", "--http", "127.0.0.1:0", "--poll-s", "0.5", "--check-s", "5"]
+TWIN += ["--forecast-s", "5", "--futures", "10"]
 SOON_S = 20.0
 LONG_S = 1000.0
 LOOK_S = 0.25
@@ -70,19 +73,37 @@ def run(options: argparse.Namespace) -> None:
     if options.mode == "place":  # an ordinary cluster has no hooks
         bridge += ["--bell", f"{cluster}/bridge"]
     client = ["schedule", options.scheduler, "--explain", "--connect", address]
-    with (
-        _running(bridge, folder / "bridge.log"),
-        _running(client, folder / "scheduler.log") as scheduler,
-    ):
+    with ExitStack() as stack:
+        stack.enter_context(_running(bridge, folder / "bridge.log"))
+        scheduler = stack.enter_context(_running(client, folder / "scheduler.log"))
+        twin = folder / "twin" if options.mode == "shadow" else None
+        if twin is not None:
+            stack.enter_context(_running([*TWIN, "--folder", str(twin)], folder / "twin.log"))
         _wait(lambda: journal.exists() and '"opened"' in journal.read_text(), scheduler)
         jobs = _jobs(options.jobs)
         sys.stdout.write(f"{len(jobs)} jobs, {options.scheduler} in mode {options.mode}\n")
         sys.stdout.flush()
         submit(jobs)
+        if twin is not None:
+            _ask(twin, "queue")
         _wait(lambda: not _output("squeue", "--noheader"), scheduler, LONG_S)
-        time.sleep(4 * LOOK_S)  # the bridge sees the last end
+        time.sleep(4 * LOOK_S)  # the bridge and the twin see the last end
+        if twin is not None:
+            _ask(twin, "record")
     report = ["slurm", "report", str(journal), "--tolerance-s", str(options.tolerance_s)]
     _hpcosim(*report, "--out", str(folder / "report"), "--force")
+
+
+def _ask(twin: Path, question: str) -> None:
+    """Ask the twin, and print its answer."""
+    log, tokens = twin.with_name("twin.log"), twin / "tokens"
+    lines = (json.loads(line) for line in log.read_text().splitlines())
+    url = next(line["url"] for line in lines if "url" in line)
+    token = tokens.read_text().splitlines()[-1].split()[0]
+    sys.stdout.write(f"\nhpcosim ask {question}\n")
+    sys.stdout.flush()
+    words = [*HPCOSIM, "ask", question, "--twin", url]
+    subprocess.run(words, env={**os.environ, "HPCOSIM_TWIN_TOKEN": token}, check=True)  # noqa: S603
 
 
 def _cluster() -> Path:

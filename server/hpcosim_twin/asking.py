@@ -174,5 +174,5 @@ def _shown(key: str, value: Any) -> str:
     if isinstance(value, float) and math.isfinite(value):
         if value > UNIX_S:
             return datetime.fromtimestamp(round(value)).isoformat()
-        return f"{value:.4g}"
+        return f"{value:.4g} s" if key.endswith("_s") else f"{value:.4g}"
     return printable(str(value))

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
+from hpcosim_experiments.executors import ExecutorError
 from hpcosim_experiments.executors.calls import ONE_THREAD, ChildProcess
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_twin.access import Viewer
@@ -322,7 +323,11 @@ class _Process:
         """Return whether there is an answer, and it or the error; None: the process has ended."""
         with suppress(OSError):  # it has ended
             child.connection.send(tuple(work))
-        child.starts()
+        try:
+            child.starts()
+        except ExecutorError as error:
+            self.stop()
+            raise WorkerError(f"the answer could not be computed: {error}") from None
         until_s = time.monotonic() + timeout_s
         while not connection.wait(child.signs(), STOP_S):
             if self._is_over or time.monotonic() > until_s:

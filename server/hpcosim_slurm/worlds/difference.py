@@ -119,7 +119,7 @@ def _merged(
 
 
 def _job_differs(before: LiveJob | None, job: LiveJob) -> bool:
-    if before is None or before == job:  # the usual case, without new objects
+    if before is None or before is job or before == job:  # the usual case, without new objects
         return before is None
     return _steady_job(before) != _steady_job(job)
 
