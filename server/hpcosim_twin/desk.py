@@ -119,6 +119,10 @@ class Desk:
     Identical questions about one picture are computed once. What a user may not see is taken out
     of the answer, not of the computation, so no question changes the answer to another.
 
+    Args:
+        prepared: returns a picture as it is simulated, such as with what a calibration has found;
+            None: as it is.
+
     Attributes:
         asked: number of questions by their type.
         turned_away: number of questions that were too many.
@@ -129,8 +133,10 @@ class Desk:
         follower: Follower,
         record: Record,
         settings: DeskSettings = DeskSettings(),  # noqa: B008 (immutable)
+        prepared: Callable[[Observation], Observation] | None = None,
     ) -> None:
         self._follower, self._record, self._settings = follower, record, settings
+        self._prepared = prepared
         self._rates = Rates(settings.rate_per_s, settings.burst)
         self._cache: OrderedDict[_Key, asyncio.Task[dict[str, Any]]] = OrderedDict()
         self._cached_version = 0
@@ -261,12 +267,15 @@ class Desk:
             effort = (self._settings.futures, self._settings.seed)
             version, data = self._encoded
             if version != found.version:  # once for each picture
-                data = msgspec.msgpack.encode(found.observation)
+                data = msgspec.msgpack.encode(self._as_simulated(found.observation))
                 self._encoded = (found.version, data)
             work = _Work(msgspec.json.encode(question), *effort, found.version, data)
             return slot.answer(work, self._settings.timeout_s)
         finally:
             self._slots.put(slot)
+
+    def _as_simulated(self, seen: Observation) -> Observation:
+        return seen if self._prepared is None else self._prepared(seen)
 
 
 class _Work(NamedTuple):

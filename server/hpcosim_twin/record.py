@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,15 +88,21 @@ class Record:
     Args:
         path: the file; None: they are kept in memory only.
         most_bytes: largest size of the file, bytes.
+        prior: scores of earlier answers, such as those of a calibration; empty: none.
 
     Raises:
         OSError: the file cannot be read or written.
         JournalError: another twin writes to it.
     """
 
-    def __init__(self, path: Path | None = None, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(
+        self,
+        path: Path | None = None,
+        most_bytes: int = MOST_BYTES,
+        prior: Sequence[float] = (),
+    ) -> None:
         self._path, self._most_bytes = path, most_bytes
-        self._ranges = AdaptiveRanges()
+        self._ranges = AdaptiveRanges(prior)
         self._open: OrderedDict[int, list[_Open]] = OrderedDict()
         self._closed: deque[_Closed] = deque(maxlen=MOST_CLOSED)
         self._count = 0

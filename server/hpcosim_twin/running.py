@@ -7,6 +7,7 @@ import resource
 import threading
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from starlette.routing import Route
 from hpcosim_server import log
 from hpcosim_twin.access import TOKENS, Visible, read_tokens
 from hpcosim_twin.desk import Desk, DeskSettings
+from hpcosim_twin.fits.cluster import prepared, read_calibration
 from hpcosim_twin.follow import Follower, FollowSettings
 from hpcosim_twin.record import Record
 from hpcosim_twin.service import Twin, application, serve
@@ -31,12 +33,14 @@ class TwinSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         folder: its files; created if it is missing.
+        calibration: file of `hpcosim calibrate`; None: there is none.
         forecast_s: time between two forecasts of all waiting jobs for the record, s.
     """
 
     address: HttpAddress
     folder: Path
     visible: Visible = "own"
+    calibration: Path | None = None
     forecast_s: float = 600.0
     follow: FollowSettings = FollowSettings()
     desk: DeskSettings = DeskSettings()
@@ -64,9 +68,11 @@ def run_twin(
     over = threading.Event()
     users = read_tokens(folder / TOKENS)
     page = open_page(settings.address)
-    record = Record(folder / RECORD)
+    found = None if settings.calibration is None else read_calibration(settings.calibration)
+    record = Record(folder / RECORD, prior=() if found is None else found.scores)
     follower = Follower(source, settings.follow, folder / STATE)
-    desk = Desk(follower, record, settings.desk)
+    look = None if found is None else partial(prepared, found=found)
+    desk = Desk(follower, record, settings.desk, look)
     twin = Twin(follower, desk, record, TypicalWaits(), settings.visible)
 
     def ends() -> bool:

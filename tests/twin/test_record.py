@@ -186,3 +186,13 @@ def test_a_job_that_never_starts_in_the_futures_has_no_range() -> None:
     assert found["jobs"][0]["ranges"]["0.8"] == [None, None]
     record.note(found)
     assert record.summary(T0)["answers"] == 0
+
+
+def test_ranges_begin_with_those_of_a_calibration() -> None:
+    """Before answers are known, its scores say how wide they are."""
+    asked = answer(T0, (1, T0 + 100, T0 + 200, T0 + 300))
+    late = [float(each) for each in np.linspace(1.0, 4.0, 100)]
+    (plain,) = Record().calibrated(asked)["jobs"]
+    (found,) = Record(prior=late).calibrated(asked)["jobs"]
+    assert found["high_s"] > plain["high_s"]
+    assert found["low_s"] >= plain["low_s"]

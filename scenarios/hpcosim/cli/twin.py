@@ -196,6 +196,14 @@ def twin(
             "~/.local/state/hpcosim.",
         ),
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="What `hpcosim calibrate` has found in the accounting: on what run times depend, "
+            "and how wide ranges are. Default: none.",
+        ),
+    ] = None,
     visible: Annotated[
         Literal["own", "account", "all"],
         typer.Option(help="Whose jobs the users of tokens see: operators see all."),
@@ -212,10 +220,9 @@ def twin(
     time_zone: Annotated[
         str, typer.Option(metavar="ZONE", rich_help_panel=PANEL, help="Time zone of --sacct.")
     ] = "UTC",
-    since: Annotated[
+    start: Annotated[
         str,
         typer.Option(
-            "--from",
             metavar="TIME",
             rich_help_panel=PANEL,
             help="First instant of --sacct, such as 2026-11-22T08:00:00. Default: its first "
@@ -273,17 +280,18 @@ def twin(
         from hpcosim_twin.running import TwinSettings, run_twin
         from hpcosim_view.live.address import http_address
 
-        log_as_json()
         opened = None if bell is None else stack.enter_context(Bell(bell))
         settings = TwinSettings(
             address=http_address(http),
             folder=folder or default_folder(),
             visible=visible,
+            calibration=calibration,
             forecast_s=forecast_s,
             follow=FollowSettings(poll_s=poll_s, check_s=check_s),
             desk=DeskSettings(workers=workers, futures=futures),
         )
-        source = _source(scenario, opened, sacct, (time_zone, since, speed))
+        source = _source(scenario, opened, sacct, (time_zone, start, speed))
+        log_as_json()
         stop = Stop()
         run_twin(source, settings, lambda: bool(stop), _tell)
 
@@ -303,13 +311,13 @@ def _source(
         return LiveSource(Tools(), scenario, bell)
     if scenario is None:
         raise typer.BadParameter("--sacct needs --scenario, which `hpcosim import slurm` writes")
-    zone, since, speed = playing
+    zone, start, speed = playing
     report = ImportReport()
     accounting = read_accounting(sacct, site_of(scenario), report, zone)
     for kind in ("dropped", "guessed"):
         if text := report.summary(kind):
             print_warning(f"{sacct}: {kind}: {text}")
-    start_s = origin_of(since, zone_of(zone), accounting.jobs[0].submit_s)
+    start_s = origin_of(start, zone_of(zone), accounting.jobs[0].submit_s)
     return RecordedSource(accounting, start_s, speed)
 
 
