@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, NamedTuple
 
@@ -13,19 +11,17 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace
-from numpy.random import Generator
 
-from hpcosim_client import Policy, PolicyError, play
+from hpcosim_client import PolicyError
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, paired_difference
-from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted, Platform
+from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.hosts import NodeNames, expand
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import apply
-from hpcosim_schedulers.catalogue.power import with_manager
-from hpcosim_schedulers.catalogue.schedulers import make_policy, scheduler_names
+from hpcosim_schedulers.catalogue.schedulers import scheduler_names
 from hpcosim_schedulers.power.settings import (
     PATHS,
     AlwaysOn,
@@ -34,13 +30,9 @@ from hpcosim_schedulers.power.settings import (
     PowerSettingsError,
     parse_power,
 )
-from hpcosim_sim.engine.engine import Rules
-from hpcosim_sim.engine.job_runs import change_node
-from hpcosim_sim.engine.simulation import Batch, Simulation
-from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.record.economics import J_PER_KWH, Rates
 from hpcosim_twin.forecast import Submissions, one_after_another
-from hpcosim_twin.forward import HORIZON_S, IDLE_S, relive, table_of
+from hpcosim_twin.forward import simulated, starts_in
 from hpcosim_twin.observation import (
     DrawnRunTimes,
     ForecastError,
@@ -48,7 +40,14 @@ from hpcosim_twin.observation import (
     Observation,
     learned,
 )
-from hpcosim_twin.queue_state import AdoptedState, QueuedJob, QueueState, adopted
+from hpcosim_twin.queue_state import (
+    AdoptedState,
+    ManagedScheduler,
+    NamedScheduler,
+    QueuedJob,
+    QueueState,
+    adopted,
+)
 from hpcosim_workloads.series import Series
 from hpcosim_workloads.table import JobSpec
 
@@ -235,11 +234,7 @@ def effect_of(
     except PolicyError as error:
         raise ForecastError(f"settings: {error}") from None
     plan = _Plan(
-        (present.state, other),
-        learned(seen.history),
-        Submissions(present.state),
-        duration_s,
-        ends_jobs=change.scheduler in ("", "slurm"),
+        (present.state, other), learned(seen.history), Submissions(present.state), duration_s
     )
     seeds = np.random.SeedSequence(seed).spawn(futures)
     pairs: list[tuple[_Outcome, _Outcome]] = (parallel or one_after_another)(
@@ -273,16 +268,13 @@ def _with_policy(state: QueueState, change: Change) -> QueueState:
             raise ForecastError(
                 "power: no node has power states; add `power_states` to the scenario of the site"
             )
-    policy = partial(_policy, state.new_policy, change.scheduler, power)
+    policy = state.new_policy
+    if change.scheduler not in ("", "slurm"):
+        policy = NamedScheduler(change.scheduler)
+    if not isinstance(power, AlwaysOn):
+        policy = ManagedScheduler(policy, power)
     policy(np.random.default_rng(0))  # raises now what it would raise later
     return dataclasses.replace(state, new_policy=policy)
-
-
-def _policy(
-    own: Callable[[Generator], Policy], name: str, power: Power, generator: Generator
-) -> Policy:
-    policy = make_policy(name) if name else own(generator)
-    return policy if isinstance(power, AlwaysOn) else with_manager(policy, power)  # type: ignore[arg-type]
 
 
 class _Plan(NamedTuple):
@@ -290,15 +282,12 @@ class _Plan(NamedTuple):
 
     Attributes:
         states: the cluster without and with the change.
-        ends_jobs: whether the scheduler with the change ends jobs at their limits, as `slurm` does;
-            the simulator does it for others.
     """
 
     states: tuple[QueueState, QueueState]
     run_times: JobRunTimes
     submissions: Submissions
     duration_s: float
-    ends_jobs: bool
 
 
 class _Outcome(NamedTuple):
@@ -319,21 +308,14 @@ def _pair(plan: _Plan, seed: np.random.SeedSequence) -> tuple[_Outcome, _Outcome
     generator = np.random.default_rng(seed)
     state, run_times = plan.states[0], DrawnRunTimes(plan.run_times, generator)
     future = plan.submissions.drawn(plan.duration_s, generator, plan.duration_s, MOST_SUBMISSIONS)
-    jobs = (*state.jobs, *future)
     run_s = {
         job.spec.job_id: run_times.of(
             job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
         )
-        for job in jobs
+        for job in (*state.jobs, *future)
     }
-    limited_s = {job.spec.job_id: min(run_s[job.spec.job_id], job.spec.requested_s) for job in jobs}
     of_policy = int(generator.integers(1 << 62))
-    now, other = (
-        _outcome(each, of_state_s, future, of_policy, plan.duration_s)
-        for each, of_state_s in zip(
-            plan.states, (run_s, run_s if plan.ends_jobs else limited_s), strict=True
-        )
-    )
+    now, other = (_outcome(each, run_s, future, of_policy, plan.duration_s) for each in plan.states)
     return now, other
 
 
@@ -346,32 +328,21 @@ def _outcome(
 ) -> _Outcome:
     """Return the outcome of one simulation."""
     until_s = state.now_s + duration_s
-    watched = [job.spec for job in (*state.waiting, *future)]
-    last = _end_of_time(state, watched, until_s)
-    simulation = Simulation(
-        state.platform,
-        table_of([*state.jobs, *future, last], {**run_s, last.spec.job_id: 0.0}),
-        Rules(initial_time_s=min(state.now_s, *(job.spec.submit_s for job in (*state.jobs, last)))),
-        rates=_rates(state.now_s, until_s),
+    watched = {job.spec.job_id: job.spec for job in (*state.waiting, *future)}
+    last = _end_of_time(state, list(watched.values()), until_s)
+    simulation = simulated(
+        state,
+        [*future, last],
+        {**run_s, last.spec.job_id: 0.0},
+        np.random.default_rng(of_policy),
+        watched,
+        until_s,
+        _rates(state.now_s, until_s),
     )
-    relive(simulation, state)
-    for node in state.unavailable:
-        change_node(simulation, "drain", node)
-    snapshot = (simulation.now_s, simulation.snapshot())
-    policy = state.new_policy(np.random.default_rng(of_policy))
-    with suppress(SimulationStuck):  # the jobs that are left never start
-        play(
-            policy,
-            state.platform,
-            _Link(simulation, {job.job_id for job in watched}, until_s),
-            snapshot,
-        )
-    recording = simulation.recording
-    started = dict(zip(recording.job_id, recording.start_s, strict=True))
-    waits = {job.job_id: started.get(job.job_id, math.nan) - job.submit_s for job in watched}
+    starts = starts_in(simulation, watched)
     return _Outcome(
-        {job.job_id: job.account for job in watched},
-        {number: wait_s for number, wait_s in waits.items() if wait_s == wait_s},
+        {number: job.account for number, job in watched.items()},
+        {number: start_s - watched[number].submit_s for number, start_s in starts.items()},
         sum(simulation.record().state_cost.values()) * J_PER_KWH,
     )
 
@@ -397,33 +368,6 @@ def _rates(from_s: float, until_s: float) -> Rates:
     """Return a price of 1 per kWh in a time and of 0 outside, so that the cost is its energy."""
     times_s = np.array([min(from_s, 0.0) - 1.0, from_s, until_s])
     return Rates(price_per_kwh=Series(times_s, np.array([0.0, 1.0, 0.0])))
-
-
-class _Link:
-    """Passes decisions to a simulation, until the time is over and no further start is expected.
-
-    Args:
-        waiting: numbers of the jobs whose starts are of interest; those that start are removed.
-    """
-
-    def __init__(self, simulation: Simulation, waiting: set[int], until_s: float) -> None:
-        self._simulation, self._waiting, self._until_s = simulation, waiting, until_s
-        self._busy_s = until_s  # when jobs ran last, or one was to become eligible
-
-    def __call__(
-        self, decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
-    ) -> Batch:
-        """Carry out decisions; see `Simulation.advance`."""
-        simulation = self._simulation
-        batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
-        if simulation.jobs.running or simulation.jobs.allocated or simulation.eligibility.expects:
-            self._busy_s = max(batch.now_s, self._until_s)
-        self._waiting.difference_update(
-            event.job_id for event in batch.events if isinstance(event, JobStarted)
-        )
-        latest_s = min(self._busy_s + IDLE_S, self._until_s + HORIZON_S)
-        is_over = batch.now_s > latest_s or (batch.now_s >= self._until_s and not self._waiting)
-        return batch._replace(ended=True) if is_over else batch
 
 
 def _waits(

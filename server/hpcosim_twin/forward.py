@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -13,9 +14,10 @@ from hpcosim_protocol import Decision, EventKind, JobStarted
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_sim.errors import SimulationStuck
+from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_slurm.worlds.live_engine import start_on
 from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState
+from hpcosim_twin.queue_state import QueuedJob, QueueState, ends_jobs
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
@@ -55,21 +57,52 @@ def simulated_starts(
         ForecastError: the jobs that run do not fit the cluster.
     """
     added = [*future] if asked is None else [*future, asked]
-    rules = Rules(kill_at_walltime=isinstance(state.new_policy, NamedScheduler))
-    simulation = Simulation(state.platform, table_of([*state.jobs, *added], run_s), rules)
+    watched = [job.spec.job_id for job in (state.waiting if asked is None else [asked])]
+    simulation = simulated(state, added, run_s, generator, watched, state.now_s)
+    return starts_in(simulation, watched)
+
+
+def simulated(
+    state: QueueState,
+    added: Sequence[QueuedJob],
+    run_s: Mapping[int, float],
+    generator: Generator,
+    watched: Collection[int],
+    least_s: float,
+    rates: Rates = UNKNOWN,
+) -> Simulation:
+    """Return the simulation of a queue, up to when the watched jobs have started.
+
+    Args:
+        added: jobs that are submitted at the instant or later.
+        run_s, generator: as for `simulated_starts`.
+        watched: numbers of the jobs whose starts are of interest.
+        least_s: time before which the simulation does not end if jobs are left, s.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    jobs = [*state.jobs, *added]
+    rules = Rules(
+        kill_at_walltime=not ends_jobs(state.new_policy),
+        initial_time_s=min([state.now_s, *(job.spec.submit_s for job in jobs)]),
+    )
+    simulation = Simulation(state.platform, table_of(jobs, run_s), rules, rates=rates)
     relive(simulation, state)
     for node in state.unavailable:
         change_node(simulation, "drain", node)
     snapshot = (simulation.now_s, simulation.snapshot())
     policy = state.new_policy(generator)
-
-    watched = [job.spec.job_id for job in (state.waiting if asked is None else [asked])]
-    waiting = set(watched)
     with suppress(SimulationStuck):  # the jobs that are left never start
-        play(policy, state.platform, _Link(simulation, waiting), snapshot)
+        play(policy, state.platform, _Link(simulation, set(watched), least_s), snapshot)
+    return simulation
+
+
+def starts_in(simulation: Simulation, jobs: Iterable[int]) -> dict[int, float]:
+    """Return the starts of those of some jobs that have started, by number, s."""
     recording = simulation.recording
     started = dict(zip(recording.job_id, recording.start_s, strict=True))
-    found = {number: float(started[number]) for number in watched}
+    found = {number: float(started.get(number, math.nan)) for number in jobs}
     return {number: start_s for number, start_s in found.items() if start_s == start_s}
 
 
@@ -79,12 +112,13 @@ class _Link:
     Args:
         simulation: the simulation, at the instant of the forecast.
         waiting: numbers of the jobs whose starts are of interest; those that start are removed.
+        least_s: time before which the simulation is not over, s.
     """
 
-    def __init__(self, simulation: Simulation, waiting: set[int]) -> None:
-        self._simulation, self._waiting = simulation, waiting
-        self._busy_s = simulation.now_s  # when jobs ran last, or one was to become eligible
-        self._until_s = simulation.now_s + HORIZON_S
+    def __init__(self, simulation: Simulation, waiting: set[int], least_s: float) -> None:
+        self._simulation, self._waiting, self._least_s = simulation, waiting, least_s
+        self._busy_s = least_s  # when jobs ran last, or one was to become eligible
+        self._until_s = least_s + HORIZON_S
 
     def __call__(
         self, decisions: Sequence[Decision], wake_on: Collection[EventKind] | None, elapsed_s: float
@@ -93,11 +127,12 @@ class _Link:
         simulation = self._simulation
         batch = simulation.advance(decisions, wake_on=wake_on, elapsed_s=elapsed_s)
         if simulation.jobs.running or simulation.jobs.allocated or simulation.eligibility.expects:
-            self._busy_s = batch.now_s
+            self._busy_s = max(batch.now_s, self._least_s)
         self._waiting.difference_update(
             event.job_id for event in batch.events if isinstance(event, JobStarted)
         )
-        is_over = batch.now_s > min(self._busy_s + IDLE_S, self._until_s) or not self._waiting
+        is_over = batch.now_s > min(self._busy_s + IDLE_S, self._until_s)
+        is_over = is_over or (batch.now_s >= self._least_s and not self._waiting)
         return batch._replace(ended=True) if is_over else batch
 
 

@@ -16,6 +16,8 @@ from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_schedulers import make_policy
+from hpcosim_schedulers.catalogue.power import with_manager
+from hpcosim_schedulers.power.settings import Power
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_sim.physics.allocation import infeasibility
@@ -123,6 +125,30 @@ class NamedScheduler:
     def __call__(self, _: Generator) -> Policy:
         """Return the policy."""
         return make_policy(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedScheduler:
+    """Returns a scheduler beside a power manager.
+
+    Attributes:
+        own: returns the scheduler.
+        power: the manager; without a plan.
+    """
+
+    own: Callable[[Generator], Policy]
+    power: Power
+
+    def __call__(self, generator: Generator) -> Policy:
+        """Return the policy."""
+        return with_manager(self.own(generator), self.power)  # type: ignore[arg-type]
+
+
+def ends_jobs(new_policy: Callable[[Generator], Policy]) -> bool:
+    """Return whether a scheduler ends jobs at their requested times itself, as `slurm` does."""
+    if isinstance(new_policy, ManagedScheduler):
+        return ends_jobs(new_policy.own)
+    return not isinstance(new_policy, NamedScheduler)
 
 
 @dataclass(frozen=True, slots=True)
