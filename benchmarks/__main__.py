@@ -12,6 +12,7 @@ from benchmarks import (
     executors,
     experiments,
     forecast,
+    futures,
     heterogeneous,
     in_process,
     journal,
@@ -51,6 +52,7 @@ BENCHMARKS = {
     "executors": executors.run,
     "experiments": experiments.run,
     "forecast": forecast.run,
+    "futures": futures.run,
     "viewer": viewer.run,
     "live": live.run,
 }

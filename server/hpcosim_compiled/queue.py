@@ -304,6 +304,8 @@ def _state_of(queue: Queue, state: State) -> State:
 
 def _unsupported(queue: Queue, scheduler: str, site: SiteSettings | None) -> str:
     """Return what of a queue the compiled engine does not support; empty: nothing."""
+    if len(queue.jobs) == 0:
+        return "queues without jobs"
     if site is not None:
         return unsupported_site(queue.platform, queue.jobs, site)
     missing = unsupported(queue.platform, queue.jobs, scheduler)

@@ -25,11 +25,10 @@ from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.specs import Shown
 from hpcosim_twin.forecast import (
     Knowledge,
-    StartedRun,
     Submissions,
     at_limits,
     drawn_run,
-    one_after_another,
+    map_in_batches,
 )
 from hpcosim_twin.observation import ForecastError, Observation, learned
 from hpcosim_twin.queue_state import AdoptedState, QueuedJob
@@ -210,7 +209,6 @@ def answers_of(
     state = adopted.state
     run_times, submissions = learned(observation.history), Submissions(state, beside=1)
     shown = Shown(observation.state, state.platform)
-    mapped = parallel or one_after_another
     first_seed, *seeds = np.random.SeedSequence(seed).spawn(futures + 1)
     jobs = [QueuedJob(specs.spec_of(each.job, state.now_s, shown)) for each in asked]
     if instead_of is not None:
@@ -224,7 +222,7 @@ def answers_of(
     starts, ends = [], []
     for job in jobs:
         knowledge = Knowledge(state, run_times, submissions, latest_s - state.now_s, job)
-        runs: list[StartedRun] = mapped(partial(drawn_run, knowledge), seeds)
+        runs = map_in_batches(parallel, partial(drawn_run, knowledge), seeds)
         starts.append([run.start_s for run in runs])
         ends.append([run.end_s for run in runs])
     first = _first(np.array(ends))

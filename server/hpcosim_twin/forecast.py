@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -160,8 +160,7 @@ def forecast_starts(
     limits = at_limits(state, np.random.default_rng(first))
     latest_s = max(limits.values(), default=state.now_s)
     knowledge = Knowledge(state, learned(history), Submissions(state), latest_s - state.now_s)
-    mapped = parallel or one_after_another
-    found = mapped(partial(drawn_starts, knowledge), seeds)
+    found = map_in_batches(parallel, partial(drawn_starts, knowledge), seeds)
     drawn = np.array([[starts.get(number, math.inf) for number in waiting] for starts in found])
     median, low, high = np.quantile(drawn, (0.5, LOW, HIGH), axis=0, method="inverted_cdf").tolist()
     return [
@@ -233,6 +232,26 @@ def _drawn(
         for job in (*state.jobs, *future, *asked)
     }
     return starts_of(state, run_s, of_policy, future, knowledge.asked), run_s
+
+
+BATCHES = 4
+"""Batches for each worker: they end at about the same time, although some futures take longer."""
+
+
+def map_in_batches(
+    parallel: ParallelMap | None, function: Callable[[Task], Result], items: Sequence[Task]
+) -> list[Result]:
+    """Return the result of a function for each item.
+
+    A worker gets the function, with the queue in it, anew for each batch, and prepares the
+    simulations of a queue once.
+    """
+    if parallel is None:
+        return one_after_another(function, items)
+    size = max(len(items) // (BATCHES * parallel.workers), 1)
+    batches = [items[at : at + size] for at in range(0, len(items), size)]
+    found = parallel(partial(one_after_another, function), batches)
+    return [result for results in found for result in results]
 
 
 def one_after_another(function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:

@@ -108,7 +108,7 @@ def _held(random: Random, job: QueuedJob) -> QueuedJob:
 
 
 def _scenario(random: Random) -> dict[str, Any]:
-    groups = []
+    groups: list[dict[str, Any]] = []
     for _ in range(random.choice((1, 2, 3))):
         processor = {"cores": random.choice((1, 2, 8)), "static_w": 9, "dynamic_w": 1}
         groups.append({"count": random.randint(1, 6), "processors": [processor], "memory_mb": 9000})

@@ -28,13 +28,9 @@ from support.simulating import cluster_of, jobs_of, simulate
 def assert_equal(future: Future, *, with_asked: bool = False) -> dict[int, float]:
     """Simulate a future on both engines with the same draws; return the starts."""
     asked = future.asked if with_asked else None
-    expected, found = (
-        find(future.run_s, np.random.default_rng(7), future.future, asked)
-        for find in (
-            lambda *each: simulated_starts(future.state, *each),
-            CompiledFutures(future.state).starts,
-        )
-    )
+    of_both = [(future.run_s, np.random.default_rng(7), future.future, asked) for _ in range(2)]
+    expected = simulated_starts(future.state, *of_both[0])
+    found = CompiledFutures(future.state).starts(*of_both[1])
     assert found == expected or (found is None and not expected)
     return expected
 
@@ -125,6 +121,12 @@ def test_later_jobs_may_be_of_other_kinds() -> None:
     state = slurm_queue(QueuedJob(spec(1, cores=4)), QueuedJob(spec(2, cores=3)))
     later = [QueuedJob(spec(3, 60.0, 2)), QueuedJob(spec(4, 60.0, 1, requested_s=20.0))]
     assert_equal(Future(state, dict.fromkeys((1, 2, 3, 4), 80.0), later, later[0]))
+
+
+def test_a_job_may_ask_an_empty_cluster() -> None:
+    """Nothing runs, waits or is known."""
+    asked = QueuedJob(spec(1, 50.0))
+    assert 1 in starts_of(slurm_queue(), {1: 5.0}, np.random.default_rng(0), asked=asked)
 
 
 @pytest.mark.parametrize(

@@ -93,6 +93,11 @@ class ParallelMap:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
 
+    @property
+    def workers(self) -> int:
+        """Number of calls at the same time."""
+        return self._executor.workers
+
     def __call__(self, function: Callable[[Task], Result], items: Iterable[Task]) -> list[Result]:
         """Return the results of a function in the order of the items, see `results_of`."""
         return results_of(self._executor, function, items)
