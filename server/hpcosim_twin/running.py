@@ -6,7 +6,8 @@ import asyncio
 import resource
 import threading
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from starlette.routing import Route
 from hpcosim_server import log
 from hpcosim_twin.access import TOKENS, Visible, read_tokens
 from hpcosim_twin.desk import Desk, DeskSettings
-from hpcosim_twin.fits.cluster import prepared, read_calibration
+from hpcosim_twin.fits.cluster import ClusterCalibration, prepared, read_calibration
 from hpcosim_twin.follow import Follower, FollowSettings
 from hpcosim_twin.record import Record
 from hpcosim_twin.service import Twin, application, serve
@@ -65,31 +66,36 @@ def run_twin(
     check_extra()
     _allow_connections()
     folder = settings.folder
-    over = threading.Event()
     users = read_tokens(folder / TOKENS)
-    page = open_page(settings.address)
     found = None if settings.calibration is None else read_calibration(settings.calibration)
-    record = Record(folder / RECORD, prior=() if found is None else found.scores)
-    follower = Follower(source, settings.follow, folder / STATE)
-    look = None if found is None else partial(prepared, found=found)
-    desk = Desk(follower, record, settings.desk, look)
-    twin = Twin(follower, desk, record, TypicalWaits(), settings.visible)
+    page = open_page(settings.address)
+    with page.socket, closing(_record(folder, found)) as record, ThreadPoolExecutor(1) as thread:
+        follower = Follower(source, settings.follow, folder / STATE)
+        look = None if found is None else partial(prepared, found=found)
+        desk = Desk(follower, record, settings.desk, look)
+        twin = Twin(follower, desk, record, TypicalWaits(), settings.visible)
+        over = threading.Event()
+        following = thread.submit(follower.run, over)
 
-    def ends() -> bool:
-        return over.is_set() or is_over()
+        def ends() -> bool:
+            return following.done() or is_over()
 
-    thread = threading.Thread(target=_follow, args=(follower, over), name="twin-follow")
-    with page.socket, desk:
-        thread.start()
         try:
             routes, running = _mcp(twin)
             app = application(twin, page, users, routes)
             tell(page.address.url(page.names), folder / TOKENS)
-            asyncio.run(serve(twin, page, app, running, ends, settings.forecast_s, source.clock_s))
+            with desk:
+                coroutine = serve(
+                    twin, page, app, running, ends, settings.forecast_s, source.clock_s
+                )
+                asyncio.run(coroutine)
         finally:
             over.set()
-            thread.join()
-            record.close()
+        following.result()
+
+
+def _record(folder: Path, found: ClusterCalibration | None) -> Record:
+    return Record(folder / RECORD, prior=() if found is None else found.scores)
 
 
 def _mcp(twin: Twin) -> tuple[list[Route], AbstractAsyncContextManager[None]]:
@@ -101,16 +107,6 @@ def _mcp(twin: Twin) -> tuple[list[Route], AbstractAsyncContextManager[None]]:
         return [], nullcontext()
     found = mcp_service(twin.ask)
     return [found.route], found.running
-
-
-def _follow(follower: Follower, over: threading.Event) -> None:
-    try:
-        follower.run(over)
-    except BaseException as error:
-        log.exception("twin_failed", error=str(error))
-        raise
-    finally:
-        over.set()
 
 
 def _allow_connections() -> None:

@@ -81,7 +81,7 @@ def test_words_that_are_no_question(words: tuple[str, ...], error: str) -> None:
 
 def test_a_recorded_queue_answers(recorded: Path) -> None:
     """As a table, and as the same JSON for the same seed."""
-    options = ("--state", recorded, "--futures", "2")
+    options = ("--state", recorded, "--futures", "1")
     result = invoke("ask", "queue", *options)
     assert result.status == 0
     (head,) = (line for line in result.out.splitlines() if line.startswith("LABEL"))
@@ -95,7 +95,7 @@ def test_a_recorded_queue_answers(recorded: Path) -> None:
 def test_options_of_sbatch_are_words(recorded: Path) -> None:
     """Though they begin with a hyphen."""
     result = invoke(
-        "ask", "ways", "-n 1 -t 10", "-n 2 -t 5 -p main", "--state", recorded, "--futures", "2"
+        "ask", "ways", "-n 1 -t 10", "-n 2 -t 5 -p main", "--state", recorded, "--futures", "1"
     )
     assert result.status == 0, result.err
     assert "-n 2 -t 5 -p main" in result.out
@@ -112,7 +112,7 @@ def test_options_of_sbatch_are_words(recorded: Path) -> None:
 )
 def test_errors_are_one_line(recorded: Path, words: tuple[str, ...], error: str) -> None:
     """They name what is wrong."""
-    result = invoke("ask", *words, "--state", recorded)
+    result = invoke("ask", *words, "--state", recorded, "--futures", "1")
     assert result.status == 2
     assert error in result.err
     assert len(result.err.splitlines()) == 1 or "Usage" in result.err

@@ -12,6 +12,7 @@ from hpcosim_protocol import NodeGroup, Partition, Platform, Processor
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
+from hpcosim_slurm.hooks import Bell
 from hpcosim_slurm.reading import LICENSES, NODES, PARTITIONS, RESERVATIONS, command
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.tools import Tools
@@ -19,14 +20,13 @@ from hpcosim_twin.follow import Follower, FollowSettings
 from hpcosim_twin.observer import SACCT, SSHARE, STARTS, Site
 from hpcosim_twin.read_only import is_read_only, read_only
 from hpcosim_twin.recorded import Accounting, read_accounting, state_at
-from hpcosim_twin.sources import RecordedSource
+from hpcosim_twin.sources import LiveSource, RecordedSource
 from support.slurm_site import record, sacct_text
 
 PLATFORM = Platform(
     (NodeGroup(4, (Processor(16, 1.0, 1.0, 0.0, 1.0),), names="c[01-04]"),),
     partitions=(Partition(name="cpu", nodes=((0, 3),), default=True),),
 )
-HEAD = "2026-03-02T08:"
 
 
 def clock(at_s: int) -> str:
@@ -140,3 +140,29 @@ def test_commands_that_change_a_cluster_are_not_run(each: tuple[str, ...]) -> No
     """They are errors before a process is started."""
     with pytest.raises(SlurmError, match="expected a command that only reads"):
         read_only(Tools()).output(*each)
+
+
+@pytest.mark.slow
+def test_a_hook_of_slurm_ends_a_wait(tmp_path: Path) -> None:
+    """So does the end of the twin; hooks that ring again and again cause a reading a second."""
+    with Bell(tmp_path / "fifo") as bell:
+        source, over = LiveSource(Tools(), bell=bell), threading.Event()
+        (tmp_path / "fifo").write_text("ended 17 COMPLETED\n")
+        source.wait(3600.0, over)
+        over.set()
+        source.wait(3600.0, over)
+
+
+def test_time_may_go_back(tmp_path: Path) -> None:
+    """As when the accounting is played from an earlier instant: the queue is that of then."""
+    found = accounting_of(tmp_path, sacct_text(*random_records(100)))
+    source = RecordedSource(found)
+    source.now_s += 2400.0
+    follower = Follower(source, FollowSettings(check_s=1e9))
+    follower.step()
+    source.now_s -= 1200.0
+    follower.step()
+    assert follower.snapshot is not None
+    state = follower.snapshot.observation.state
+    assert present(state) == present(state_at(found, source.now_s).state)
+    assert follower.counts.clock_jumps == 1

@@ -11,9 +11,16 @@ from pathlib import Path
 import httpx
 import pytest
 
-from support.commands import HPCOSIM, command, invoke
+from hpcosim_slurm.state import ClusterState
+from hpcosim_twin.observation import ForecastError
+from hpcosim_twin.running import TwinSettings, run_twin
+from hpcosim_view.errors import HttpBindError
+from hpcosim_view.live.address import HttpAddress
+from support.commands import HPCOSIM, invoke
+from support.fake_cluster import FakeCluster
 from support.processes import eventually
 from support.slurm_site import record, sacct_text
+from support.twin_sources import FakeSource
 
 SITE = """
 name: site
@@ -43,6 +50,7 @@ def recorded(tmp_path: Path) -> tuple[str, ...]:
         ("\x00" * 100, "sacct.psv"),
         (sacct_text(record())[:30], "sacct.psv"),
     ],
+    ids=["empty", "columns", "binary", "cut off"],
 )
 def test_accounting_that_cannot_be_read_is_an_error(
     recorded: tuple[str, ...], content: str, error: str
@@ -81,19 +89,23 @@ def test_recorded_accounting_needs_a_site(recorded: tuple[str, ...]) -> None:
     assert "--sacct needs --scenario" in result.err
 
 
-@pytest.mark.slow
-def test_a_twin_of_no_cluster_says_so_and_ends(tmp_path: Path) -> None:
-    """A port that is in use, and a file that is no calibration."""
+def test_a_port_that_is_in_use_is_an_error(tmp_path: Path) -> None:
+    """It says how to choose another one."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        result = command("twin", "--folder", tmp_path, "--http", f"127.0.0.1:{port}")
-    assert result.status == 1
-    assert "Address already in use" in result.err
+        address = HttpAddress("127.0.0.1", taken.getsockname()[1])
+        settings = TwinSettings(address=address, folder=tmp_path)
+        with pytest.raises(HttpBindError, match="Address already in use; choose another port"):
+            run_twin(FakeSource(FakeCluster()), settings, lambda: True, print)
+
+
+def test_a_file_that_is_no_calibration_is_an_error(tmp_path: Path) -> None:
+    """It names the file."""
     path = tmp_path / "calibration.json"
     path.write_text("{}")
-    result = command("twin", "--folder", tmp_path, "--http", "127.0.0.1:0", "--calibration", path)
-    assert result.status == 2
-    assert "calibration.json" in result.error
+    address = HttpAddress("127.0.0.1", 0)
+    settings = TwinSettings(address=address, folder=tmp_path, calibration=path)
+    with pytest.raises(ForecastError, match=r"calibration\.json"):
+        run_twin(FakeSource(FakeCluster()), settings, lambda: True, print)
 
 
 @pytest.mark.slow
@@ -125,3 +137,15 @@ def test_a_twin_answers_until_it_is_stopped_and_goes_on_where_it_was(
             "state.json",
             "tokens",
         ]
+
+
+def test_an_error_of_the_follower_ends_the_twin(tmp_path: Path) -> None:
+    """It is not left to answer from a picture that nobody renews."""
+
+    class BrokenSource(FakeSource):
+        def read(self) -> ClusterState:
+            raise RuntimeError("a bug")
+
+    settings = TwinSettings(address=HttpAddress("127.0.0.1", 0), folder=tmp_path)
+    with pytest.raises(RuntimeError, match="a bug"):
+        run_twin(BrokenSource(FakeCluster()), settings, lambda: False, lambda *_: None)
