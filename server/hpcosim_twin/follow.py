@@ -33,7 +33,9 @@ class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
         poll_s: time between two changes, s.
         check_s: time between two full readings, s. Slurm remembers jobs that ended for `MinJobAge`,
             by default 300 s; what ended within is known.
-        learn_s: time between two readings of the site, its usage and its history, s.
+        learn_s: time between two readings of the site and its usage, s.
+        history_s: time between two readings of the accounting of ended jobs, s. Between them, the
+            history grows by the jobs that end.
         fresh_s: time after which a picture without changes counts as a new one, s.
         most_past: largest number of ended jobs that the picture has, as patterns of submissions.
         most_history: largest number of ended jobs of which user, limit and run time are known.
@@ -42,6 +44,7 @@ class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
     poll_s: float = 10.0
     check_s: float = 120.0
     learn_s: float = 3600.0
+    history_s: float = 86_400.0
     fresh_s: float = 60.0
     most_past: int = 2000
     most_history: int = 20_000
@@ -176,7 +179,7 @@ class Follower:
         self._known: Observation | None = None
         self._history: deque[EndedJob] = deque(maxlen=settings.most_history)
         self._snapshot: Snapshot | None = None
-        self._checked_s = self._learned_s = -float("inf")
+        self._checked_s = self._learn_at_s = self._history_at_s = -float("inf")
         if state_file is not None and state_file.exists():
             self._load(state_file)
 
@@ -204,9 +207,8 @@ class Follower:
         """Bring the picture up to date, as far as the cluster can be read now."""
         now_s = self._source.clock_s()
         try:
-            if now_s - self._learned_s >= self._settings.learn_s:
-                self._learn()
-                self._learned_s = now_s
+            if now_s >= self._learn_at_s:
+                self._learn(now_s)
             assert self._known is not None
             self._take(self._source.change(self._known.state))
             self.counts.polls += 1
@@ -247,17 +249,25 @@ class Follower:
         age_s = max(self._source.unix_s() - saved.observation.state.at_s, 0.0)
         self._snapshot = Snapshot(saved.observation, 1, self._source.clock_s() - age_s)
 
-    def _learn(self) -> None:
-        """Read the site, its usage and its history."""
-        found, history = self._source.learn(), self._source.history()
+    def _learn(self, now_s: float) -> None:
+        """Read the site, its usage and its history; what cannot be read now stays as it was."""
+        try:
+            found = self._source.learn()
+            history = self._source.history() if now_s >= self._history_at_s else None
+        except (HpcosimError, OSError) as error:
+            if self._known is None:
+                raise
+            warn(f"the site cannot be read, and stays as it was: {error}")
+            self._learn_at_s = now_s + self._settings.check_s
+            return
         if history is not None:
             self._history = deque(history, self._settings.most_history)
+            self._history_at_s = now_s + self._settings.history_s
         elif self._known is None:
             self._history.extend(remembered_history(found.state))
-        if self._known is None:
-            self._known = found
-        else:
-            self._known = replaced(found, state=self._known.state, history=())
+        state = found.state if self._known is None else self._known.state
+        self._known = replaced(found, state=state, history=())
+        self._learn_at_s = now_s + self._settings.learn_s
 
     def _check(self) -> None:
         """Compare the picture with a full reading, and take what that says.
@@ -315,6 +325,7 @@ class Follower:
         if last is not None:
             before = last.observation.state
             is_old = abs(seen.state.at_s - before.at_s) >= self._settings.fresh_s
+            is_old = is_old or last.observation.settings is not seen.settings  # the site was read
             if not is_old and not difference(before, seen.state, 0.0):
                 self._snapshot = last._replace(read_s=now_s)
                 return

@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from hpcosim_protocol import Platform
 from hpcosim_slurm.errors import UnreachableError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_twin.observation import EndedJob, Observation
@@ -32,6 +34,9 @@ class FakeSource:
     Attributes:
         lost: numbers of jobs of which no change is told.
         is_down: whether no reading can be done.
+        is_site_unreadable: whether slurm.conf has an error.
+        past: the jobs of the accounting; None: there is none.
+        readings_of_history: how often it was read.
         elapsed_s: time of the monotonic clock, s.
     """
 
@@ -39,6 +44,7 @@ class FakeSource:
         self.cluster, self.settings = cluster, dict(settings or {})
         self.lost: set[int] = set()
         self.is_down, self.elapsed_s = False, 0.0
+        self.is_site_unreadable, self.readings_of_history = False, 0
         self.past: list[EndedJob] | None = None
 
     def clock_s(self) -> float:
@@ -56,6 +62,8 @@ class FakeSource:
 
     def learn(self) -> Observation:
         """See `Source`."""
+        if self.is_site_unreadable:
+            raise InputError("line 7: expected NAME=VALUE", Path("slurm.conf"))
         state = self.read()
         return Observation(
             state=state, platform=platform_of(self.cluster.nodes), settings=self.settings
@@ -63,6 +71,7 @@ class FakeSource:
 
     def history(self) -> list[EndedJob] | None:
         """See `Source`."""
+        self.readings_of_history += 1
         return self.past
 
     def change(self, before: ClusterState) -> Change:

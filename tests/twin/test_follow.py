@@ -11,6 +11,7 @@ import pytest
 
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_twin.follow import Difference, Follower, FollowSettings, differences
+from hpcosim_twin.observation import EndedJob
 from support.fake_cluster import EPOCH_S, FakeCluster
 from support.twin_sources import FakeSource
 
@@ -217,3 +218,37 @@ def test_an_unchanged_picture_has_one_version_for_a_minute() -> None:
     pass_time(source, follower, 1)
     assert follower.snapshot is not None
     assert follower.snapshot.version == max(versions) + 1
+
+
+def test_a_site_that_cannot_be_read_again_stays_as_it_was() -> None:
+    """While slurm.conf is edited, the queue is followed."""
+    source = FakeSource(FakeCluster())
+    follower = Follower(source, FollowSettings(check_s=20.0, learn_s=30.0))
+    follower.step()
+    source.is_site_unreadable = True
+    for _ in range(10):
+        source.cluster.submit(run_s=500.0, limit_s=600.0)
+        pass_time(source, follower, 1)
+        assert present(picture(follower)) == present(source.cluster.state())
+    assert (follower.failure, follower.counts.failures) == ("", 0)
+    source.is_site_unreadable = False
+    source.settings = {"enforce": []}
+    pass_time(source, follower, 3)
+    assert follower.snapshot is not None
+    assert follower.snapshot.observation.settings == {"enforce": []}
+
+
+def test_the_accounting_is_read_rarely() -> None:
+    """The history of a day grows by the jobs that end; then it is read again."""
+    source = FakeSource(FakeCluster())
+    source.past = [EndedJob("ann", 60.0, 7.0)]
+    settings = FollowSettings(check_s=20.0, learn_s=100.0, history_s=1000.0)
+    follower = Follower(source, settings)
+    follower.step()
+    source.cluster.submit(run_s=15.0)
+    pass_time(source, follower, 90)
+    assert source.readings_of_history == 1
+    assert follower.snapshot is not None
+    assert [job.run_s for job in follower.snapshot.observation.history] == [7.0, 15.0]
+    pass_time(source, follower, 20)
+    assert source.readings_of_history == 2
