@@ -196,6 +196,8 @@ class Desk:
         view = viewer.view(state)
         view.check(question, state)
         result = await self._answer(question, found, viewer.user)
+        if isinstance(question, QueueQuestion):
+            self._record.note(result, is_own=False)
         return {
             **view.of(result),
             "picture_age_s": round(self._follower.age_s, 1),
@@ -209,7 +211,12 @@ class Desk:
             HpcosimError: the answer could not be computed.
         """
         found = self._follower.snapshot
-        return None if found is None else await self._answer(question, found, OWN)
+        if found is None:
+            return None
+        result = await self._answer(question, found, OWN)
+        if isinstance(question, QueueQuestion):
+            self._record.note(result)
+        return result
 
     async def _answer(self, question: AnyQuestion, found: Snapshot, user: str) -> dict[str, Any]:
         """Return the answer from the cache, or compute it."""
@@ -257,7 +264,6 @@ class Desk:
         result: dict[str, Any] = msgspec.json.decode(text)
         if isinstance(question, QueueQuestion):
             result = self._record.calibrated(result)
-            self._record.note(result)
         return result
 
     def _compute(self, question: AnyQuestion, found: Snapshot) -> bytes:

@@ -54,10 +54,15 @@ class Given(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Answered(msgspec.Struct, frozen=True, tag_field="record", tag="answered"):
-    """Answers about the queue at an instant."""
+    """Answers about the queue at an instant.
+
+    Attributes:
+        is_own: whether the twin has asked, about all jobs; otherwise somebody else.
+    """
 
     at_s: float
     jobs: tuple[Given, ...]
+    is_own: bool = True
 
 
 class Resolved(msgspec.Struct, frozen=True, tag_field="record", tag="resolved"):
@@ -74,6 +79,7 @@ _decoder: msgspec.json.Decoder[Answered | Resolved] = msgspec.json.Decoder(Answe
 class _Open(NamedTuple):
     at_s: float
     given: Given
+    is_own: bool
 
 
 class _Closed(NamedTuple):
@@ -126,11 +132,15 @@ class Record:
         rows = [_with_ranges(row, answer["at_s"], given) for row in answer["jobs"]]
         return {**answer, "jobs": rows}
 
-    def note(self, answer: Mapping[str, Any]) -> None:
+    def note(self, answer: Mapping[str, Any], *, is_own: bool = True) -> None:
         """Keep a calibrated answer about the queue.
+
+        The ranges of the next answers follow from the twin's own questions only, so that nobody
+        changes them by asking.
 
         Args:
             answer: what `calibrated` returns, for all who ask.
+            is_own: whether the twin has asked.
         """
         at_s: float = answer["at_s"]
         jobs = tuple(
@@ -141,10 +151,10 @@ class Record:
                 row["squeue_s"],
             )
             for row in answer["jobs"]
-            if row["median_s"] is not None and self._is_due(row["job_id"], at_s)
+            if row["median_s"] is not None and self._is_due(row["job_id"], at_s, is_own)
         )
         if jobs:
-            self._append(Answered(at_s, jobs))
+            self._append(Answered(at_s, jobs, is_own))
 
     def observe(self, state: ClusterState) -> None:
         """Compare the answers with a state of the cluster."""
@@ -203,9 +213,9 @@ class Record:
             f"{PROBABILITY:.0%} in {share:.0%}; median error {found['median_error_s']:.0f} s"
         )
 
-    def _is_due(self, number: int, at_s: float) -> bool:
-        answers = self._open.get(number)
-        return answers is None or abs(at_s - answers[-1].at_s) >= AGAIN_S
+    def _is_due(self, number: int, at_s: float, is_own: bool) -> bool:
+        answers = [each for each in self._open.get(number, ()) if each.is_own == is_own]
+        return not answers or abs(at_s - answers[-1].at_s) >= AGAIN_S
 
     def _append(self, record: Answered | Resolved) -> None:
         self._take(record)
@@ -230,9 +240,12 @@ class Record:
     def _take_answers(self, record: Answered) -> None:
         given = self._ranges.ranges(record.at_s)
         for each in record.jobs:
-            self._open.setdefault(each.job_id, []).append(_Open(record.at_s, each))
+            found = _Open(record.at_s, each, record.is_own)
+            self._open.setdefault(each.job_id, []).append(found)
             self._count += 1
             self.answers += 1
+            if not record.is_own:
+                continue
             drawn = _drawn(each.drawn, record.at_s)
             weight = 1.0 / len(record.jobs)
             self._ranges.answered(each.job_id, drawn.drawn(), record.at_s, given, weight)

@@ -196,3 +196,16 @@ def test_ranges_begin_with_those_of_a_calibration() -> None:
     (found,) = Record(prior=late).calibrated(asked)["jobs"]
     assert found["high_s"] > plain["high_s"]
     assert found["low_s"] >= plain["low_s"]
+
+
+def test_questions_of_others_change_no_ranges() -> None:
+    """They count in the figures; what the twin says next follows from its own questions."""
+    record, other = Record(), Record()
+    for asked, then in lives(60, 2):
+        record.note(record.calibrated(asked), is_own=False)
+        for each in (record, other):
+            each.note(each.calibrated(asked))
+            each.observe(then)
+    assert record.summary(T0)["answers"] == 120
+    asked = answer(T0 + 2e6, (7, T0 + 2e6, T0 + 2.1e6, T0 + 2.2e6))
+    assert record.calibrated(asked) == other.calibrated(asked)
