@@ -41,6 +41,10 @@ LINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "what-if": effect_lines,
 }
 """What the answers of some questions look like as text; others are shown as tables."""
+NEVER = (
+    "START -: in most simulations the job does not start; it may ask for more than its partition "
+    "or its limits permit"
+)
 _FIELD = re.compile(r"([a-z][a-z_]*)=(.*)", re.DOTALL)
 
 
@@ -150,6 +154,8 @@ def text_of(name: str, answer: Mapping[str, Any]) -> Iterator[str]:
         )
         yield ""
     yield from figures
+    if name == "ways" and any(row["start.median_s"] is None for row in tables["jobs"]):
+        yield NEVER
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:

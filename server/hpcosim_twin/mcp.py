@@ -24,7 +24,9 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from starlette.responses import PlainTextResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_sim.record.versions import hpcosim_version
@@ -127,11 +129,23 @@ class McpService(NamedTuple):
 
 
 def mcp_service(ask: Ask) -> McpService:
-    """Return MCP over HTTP: without sessions, each request is complete in itself."""
+    """Return MCP over HTTP: without sessions, each request is complete in itself.
+
+    There is no stream of messages by the server, which would keep a connection open.
+    """
     manager = StreamableHTTPSessionManager(
         server_of(ask), json_response=True, stateless=True, max_request_body_size=MAX_BODY_BYTES
     )
-    return McpService(Route("/mcp", StreamableHTTPASGIApp(manager)), manager.run())
+    return McpService(Route("/mcp", _OnlyPost(StreamableHTTPASGIApp(manager))), manager.run())
+
+
+class _OnlyPost:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = PlainTextResponse("expected POST\n", 405, {"allow": "POST"})
+        await (self._app if scope["method"] == "POST" else refused)(scope, receive, send)
 
 
 async def serve_stdio(ask: Ask) -> None:

@@ -101,6 +101,17 @@ def test_options_of_sbatch_are_words(recorded: Path) -> None:
     assert "-n 2 -t 5 -p main" in result.out
 
 
+def test_a_job_that_is_impossible_never_starts(recorded: Path) -> None:
+    """The table says what may be the cause."""
+    words = ("ways", "-n 1000 -t 5", "-n 1 -t 5")
+    result = invoke("ask", *words, "--state", recorded, "--futures", "1")
+    (row,) = (line for line in result.out.splitlines() if line.startswith("-n 1000"))
+    assert row.split("  ")[1].strip() == "-"
+    assert "it may ask for more than its partition or its limits permit" in result.out
+    result = invoke("ask", "ways", "-n 1 -t 5", "--state", recorded, "--futures", "1")
+    assert "it may ask for more" not in result.out
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [

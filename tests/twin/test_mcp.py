@@ -121,6 +121,7 @@ def test_a_twin_speaks_mcp_over_http(tmp_path: Path) -> None:
             accepts = {"accept": "application/json, text/event-stream"}
             large = client.post("/mcp", json={**call, "params": "x" * (1 << 18)}, headers=accepts)
             assert large.status_code == 413
+            assert client.get("/mcp", headers=accepts).status_code == 405
             for content in (b"{", b"[[[[", b"\xff", b"[]", b'{"jsonrpc": "1.0"}'):
                 headers = {**accepts, "content-type": "application/json"}
                 reply = client.post("/mcp", content=content, headers=headers)
