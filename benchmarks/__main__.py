@@ -13,6 +13,7 @@ from benchmarks import (
     experiments,
     forecast,
     futures,
+    forecast_ranges,
     heterogeneous,
     in_process,
     journal,
@@ -53,6 +54,7 @@ BENCHMARKS = {
     "experiments": experiments.run,
     "forecast": forecast.run,
     "futures": futures.run,
+    "forecast ranges": forecast_ranges.run,
     "viewer": viewer.run,
     "live": live.run,
 }

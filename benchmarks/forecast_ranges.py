@@ -1,6 +1,6 @@
 """Ranges of starts on job logs: how often they hold, and how narrow they are.
 
-`PYTHONPATH=tests python -m benchmarks.forecast_ranges` prints the table of
+`PYTHONPATH=tests:. python -m benchmarks.forecast_ranges` prints the table of
 scenarios/papers/power/forecasts.md. The truth is the log simulated with its run times; a question
 is a job at its submission, answered with what was known then. The logs are in ../shared/traces.
 """
@@ -8,7 +8,6 @@ is a job at its submission, answered with what was known then. The logs are in .
 from __future__ import annotations
 
 import argparse
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -24,8 +23,15 @@ from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_sim.engine.engine import Rules
 from hpcosim_twin.calibration import PROBABILITY, AdaptiveRanges, interval_score
-from hpcosim_twin.fits.replay import GRAIN_S, SOON_S, Asked, Judged, drawn_waits, judged
-from hpcosim_twin.futures import queue_engine
+from hpcosim_twin.fits.replay import (
+    GRAIN_S,
+    SOON_S,
+    Asked,
+    Judged,
+    compile_engine,
+    drawn_waits,
+    judged,
+)
 from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.table import RANGES
@@ -157,14 +163,6 @@ def asked_about(
             compile_engine(state, QueuedJob(truth.jobs[row]))
         waits_s = drawn_waits(state, QueuedJob(truth.jobs[row]), model, effort.futures, (SEED, row))
         yield Asked("", "", now_s, float(truth.start_s[row]) - now_s, waits_s)
-
-
-def compile_engine(state: QueueState, asked: QueuedJob) -> None:
-    """Compile the engine, which simulates few futures on the reference instead."""
-    engine = queue_engine(state)
-    if engine is not None:
-        numbers = [job.spec.job_id for job in (*state.jobs, asked)]
-        engine.starts(dict.fromkeys(numbers, math.inf), np.random.default_rng(0), (), asked)
 
 
 def state_at(truth: Truth, row: int, platform: Platform, scheduler: str) -> QueueState:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.forecast_ranges import compile_engine
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_twin.calibration import (
@@ -27,7 +26,7 @@ from hpcosim_twin.calibration import (
     score_of,
     widened,
 )
-from hpcosim_twin.fits.replay import Asked, Judged, drawn_waits, judged
+from hpcosim_twin.fits.replay import Asked, Judged, compile_engine, drawn_waits, judged
 from hpcosim_twin.forecast import StartForecast, forecast_starts
 from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt

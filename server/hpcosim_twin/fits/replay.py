@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -33,6 +33,7 @@ from hpcosim_twin.forecast import (
     drawn_run,
     one_after_another,
 )
+from hpcosim_twin.futures import queue_engine
 from hpcosim_twin.observation import ForecastError, JobRunTimes
 from hpcosim_twin.queue_state import QueuedJob, QueueState, adopted
 from hpcosim_twin.recorded import Accounting, RecordedJob, state_at
@@ -42,6 +43,10 @@ SOON_S = 60.0
 """Wait from which a job is asked about, s: schedulers work in passes of about a minute."""
 MOST_PAST = 1000
 """Number of last submissions from which future ones are drawn."""
+ENGINE_AFTER = 5
+"""Number of questions on the reference, before the engine is compiled: the queue is not empty."""
+MANY_FUTURES = 2000
+"""Number of simulations from which on the compiled engine is worth being compiled, for minutes."""
 GRAIN_S = 1.0
 """How far a start may lie outside a range, s: the grain of the accounting."""
 
@@ -92,13 +97,20 @@ def drawn_waits(
     return np.maximum([run.start_s - state.now_s for run in runs], 0.0)
 
 
+def compile_engine(state: QueueState, asked: QueuedJob) -> None:
+    """Compile the engine for a queue, which simulates few futures on the reference instead."""
+    engine = queue_engine(state)
+    if engine is not None and not engine.is_warm:
+        run_s = dict.fromkeys((job.spec.job_id for job in (*state.jobs, asked)), math.inf)
+        engine.starts(run_s, np.random.default_rng(0), (), asked)
+
+
 def sampled(
     accounting: Accounting, first_s: float, last_s: float, most: int, seed: int
 ) -> list[RecordedJob]:
     """Return jobs submitted in [first_s, last_s) that waited for `SOON_S` and started, at random.
 
-    Raises:
-        ForecastError: there is none.
+    Jobs that became eligible later are left out: until then, nothing says when they will start.
     """
     jobs = [
         job
@@ -116,7 +128,7 @@ def sampled(
 
 def asked_about(
     accounting: Accounting,
-    jobs: Iterable[RecordedJob],
+    jobs: Sequence[RecordedJob],
     choice: RunTimeChoice,
     futures: int,
     seed: int,
@@ -131,7 +143,7 @@ def asked_about(
         warn: gets what keeps jobs from an answer.
     """
     model, learned_until_s, silent = JobRunTimes(*choice), -math.inf, 0
-    for job in jobs:
+    for number, job in enumerate(jobs):
         now_s = job.submit_s
         for each in accounting.ended_by(now_s, learned_until_s):
             if each.ended is not None:
@@ -145,6 +157,8 @@ def asked_about(
                 continue
             others = [each for each in found.jobs if each is not own[0]]
             state = replace(found, jobs=others)
+            if number == ENGINE_AFTER and len(jobs) * futures >= MANY_FUTURES:
+                compile_engine(state, own[0])
             drawn_s = drawn_waits(state, own[0], model, futures, (seed, job.asked.id), parallel)
         except ForecastError:
             silent += 1
