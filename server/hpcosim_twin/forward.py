@@ -94,8 +94,18 @@ def simulated(
     snapshot = (simulation.now_s, simulation.snapshot())
     policy = state.new_policy(generator)
     with suppress(SimulationStuck):  # the jobs that are left never start
-        play(policy, state.platform, _Link(simulation, set(watched), least_s), snapshot)
+        link = _Link(simulation, set(watched), least_s, idle_s(state))
+        play(policy, state.platform, link, snapshot)
     return simulation
+
+
+def idle_s(state: QueueState) -> float:
+    """Return the time without running jobs after which jobs never start, s.
+
+    A scheduler without periodic work is not woken between two events, which may be days apart: its
+    simulation ends when there are no further events.
+    """
+    return IDLE_S if ends_jobs(state.new_policy) else HORIZON_S
 
 
 def starts_in(simulation: Simulation, jobs: Iterable[int]) -> dict[int, float]:
@@ -113,10 +123,14 @@ class _Link:
         simulation: the simulation, at the instant of the forecast.
         waiting: numbers of the jobs whose starts are of interest; those that start are removed.
         least_s: time before which the simulation is not over, s.
+        idle_s: time without running jobs after which it is, s.
     """
 
-    def __init__(self, simulation: Simulation, waiting: set[int], least_s: float) -> None:
+    def __init__(
+        self, simulation: Simulation, waiting: set[int], least_s: float, idle_s: float
+    ) -> None:
         self._simulation, self._waiting, self._least_s = simulation, waiting, least_s
+        self._idle_s = idle_s
         self._busy_s = least_s  # when jobs ran last, or one was to become eligible
         self._until_s = least_s + HORIZON_S
 
@@ -131,7 +145,7 @@ class _Link:
         self._waiting.difference_update(
             event.job_id for event in batch.events if isinstance(event, JobStarted)
         )
-        is_over = batch.now_s > min(self._busy_s + IDLE_S, self._until_s)
+        is_over = batch.now_s > min(self._busy_s + self._idle_s, self._until_s)
         is_over = is_over or (batch.now_s >= self._least_s and not self._waiting)
         return batch._replace(ended=True) if is_over else batch
 

@@ -15,7 +15,7 @@ from hpcosim_compiled.policies import missing_package
 from hpcosim_protocol import JobRequest
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_twin.forward import HORIZON_S, IDLE_S, relive, simulated_starts, table_of
+from hpcosim_twin.forward import HORIZON_S, idle_s, relive, simulated_starts, table_of
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
@@ -151,7 +151,7 @@ class CompiledFutures:
             watched = numbers == asked.spec.job_id
         policy = self._state.new_policy
         site = policy.drawn(generator) if isinstance(policy, SlurmAt) else None
-        ending = Ending(now_s + HORIZON_S, IDLE_S)
+        ending = Ending(now_s + HORIZON_S, idle_s(self._state))
         starts_s = self._engine.starts(times_s, watched, submitted, ending, site)
         is_found = watched & ~np.isnan(starts_s)
         found = zip(numbers[is_found].tolist(), starts_s[is_found].tolist(), strict=True)

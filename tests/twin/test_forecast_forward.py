@@ -11,7 +11,7 @@ from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_twin.forward import simulated_starts as starts_of
 from hpcosim_twin.observation import ForecastError
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
-from hpcosim_workloads.table import JobTable, job_table
+from hpcosim_workloads.table import JobSpec, JobTable, job_table
 from support.queues import state_in
 from support.simulating import cluster_of, simulate
 
@@ -104,3 +104,12 @@ def test_a_running_job_that_does_not_fit_is_an_error() -> None:
     state = QueueState(5.0, cluster_of(1), running, NamedScheduler("easy"))
     with pytest.raises(ForecastError, match="job 2 cannot run where it does"):
         starts_of(state, {1: 100.0, 2: 100.0}, DRAW)
+
+
+def test_a_job_of_the_whole_cluster_starts_when_all_others_end_at_once() -> None:
+    """Nothing happens for a day before: the cluster was not idle, and the scheduler is woken."""
+    spec = JobSpec(1, 0.0, np.nan, 86_400.0, 1, "cores")
+    jobs = [QueuedJob(spec, 0.0, (0,), (1,)), QueuedJob(spec._replace(job_id=2), 0.0, (1,), (1,))]
+    jobs.append(QueuedJob(spec._replace(job_id=3, submit_s=1.0, cores=2)))
+    state = QueueState(5.0, cluster_of(2), jobs, NamedScheduler("easy"))
+    assert starts_of(state, dict.fromkeys((1, 2, 3), 86_000.0), DRAW) == {3: 86_000.0}
