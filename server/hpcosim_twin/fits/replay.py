@@ -27,11 +27,10 @@ from hpcosim_twin.fits.finding import finite
 from hpcosim_twin.fits.run_times import RunTimeChoice
 from hpcosim_twin.forecast import (
     Knowledge,
-    StartedRun,
     Submissions,
     at_limits,
     drawn_run,
-    one_after_another,
+    map_in_batches,
 )
 from hpcosim_twin.futures import queue_engine
 from hpcosim_twin.observation import ForecastError, JobRunTimes
@@ -92,8 +91,7 @@ def drawn_waits(
     limits = at_limits(state, np.random.default_rng(first), asked)
     horizon_s = max((state.now_s, *limits.values())) - state.now_s
     knowledge = Knowledge(state, run_times, Submissions(state, beside=1), horizon_s, asked)
-    mapped = parallel or one_after_another
-    runs: list[StartedRun] = mapped(partial(drawn_run, knowledge), seeds)
+    runs = map_in_batches(parallel, partial(drawn_run, knowledge), seeds)
     return np.maximum([run.start_s - state.now_s for run in runs], 0.0)
 
 
