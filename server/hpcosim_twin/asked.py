@@ -18,6 +18,8 @@ from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_protocol.errors import ProtocolError
 from hpcosim_protocol.features import check as check_features
+from hpcosim_sim.physics.allocation import infeasibility
+from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_slurm import texts
 from hpcosim_slurm.errors import ReadingError
 from hpcosim_slurm.state import LiveJob, LivePartition
@@ -89,7 +91,7 @@ def asked_job(options: str, observation: Observation, user: str = "") -> AskedJo
         found = _parser().parse_args(shlex.split(options))
         return AskedJob(options, _job(found, observation, user))
     except (ForecastError, ReadingError, ProtocolError, ValueError) as error:
-        raise ForecastError(f"--job {options!r}: {error}") from None
+        raise ForecastError(f"{options!r}: {error}") from None
 
 
 class _Parser(argparse.ArgumentParser):
@@ -239,6 +241,28 @@ def _in_place_of(old: JobSpec, new: JobSpec) -> JobSpec:
         names = ("hold", "begin_s", "dependencies", "any_dependency", "reservation")
         request = structs.replace(request, **{name: getattr(old.request, name) for name in names})
     return new._replace(submit_s=old.submit_s, job_id=old.job_id, request=request)
+
+
+def check_possible(
+    asked: Sequence[AskedJob], observation: Observation, adopted: AdoptedState
+) -> None:
+    """Check that jobs could start on the cluster if it was empty.
+
+    Raises:
+        ForecastError: one asks for more than there is, or than its partition permits.
+    """
+    live, platform = observation.state, adopted.state.platform
+    shown, cluster = Shown(live, platform), Cluster(platform, 0.0)
+    for each in asked:
+        job = each.job
+        why = infeasibility(cluster, specs.spec_of(job, adopted.state.now_s, shown))
+        partition = live.partitions.get(job.partition)
+        if not why and partition is not None and not _admits(partition, job):
+            limit_s, nodes = partition.time_limit_s, len(partition.nodes)
+            most = "any time" if limit_s is None else f"at most {_limit(limit_s)}"
+            why = f"partition {partition.name} permits {most} on at most {nodes} nodes"
+        if why:
+            raise ForecastError(f"{each.options!r} can never start: {why}")
 
 
 class Advice(NamedTuple):

@@ -18,7 +18,14 @@ import yaml
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_twin.observation import ForecastError
 from hpcosim_twin.questions import AnyQuestion
-from hpcosim_twin.table import advice_lines, aligned, effect_lines, map_lines
+from hpcosim_twin.table import (
+    advice_lines,
+    aligned,
+    effect_lines,
+    map_lines,
+    queue_lines,
+    ways_lines,
+)
 from hpcosim_view.run.extracts import printable
 
 TIMEOUT_S = 180.0
@@ -29,22 +36,14 @@ KINDS: Mapping[str, type[msgspec.Struct]] = {
     str(kind.__struct_config__.tag): kind for kind in AnyQuestion.__args__
 }
 """The types of questions by their names."""
-COLUMNS: Mapping[str, Sequence[str]] = {
-    "queue": ("label", "user", "median_s", "low_s", "high_s", "squeue_s", "reason"),
-    "ways": ("options", "start.median_s", "start.ranges.0.8", "end.median_s",
-             "chance_to_start_within_1_h", "chance_to_end_first"),
-}  # fmt: skip
-"""Columns of the answers that have many; others show all."""
 LINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
+    "queue": queue_lines,
+    "ways": ways_lines,
     "advice": advice_lines,
     "map": map_lines,
     "what-if": effect_lines,
 }
 """What the answers of some questions look like as text; others are shown as tables."""
-NEVER = (
-    "START -: in most simulations the job does not start; it may ask for more than its partition "
-    "or its limits permit"
-)
 _FIELD = re.compile(r"([a-z][a-z_]*)=(.*)", re.DOTALL)
 
 
@@ -143,9 +142,8 @@ def text_of(name: str, answer: Mapping[str, Any]) -> Iterator[str]:
         else:
             flat = _flat({key: value})
             figures += [f"{_title(inner)}: {_shown(inner, each)}" for inner, each in flat.items()]
-    for key, rows in tables.items():
-        names = COLUMNS.get(name, ()) if key == "jobs" else ()
-        columns = names or list(dict.fromkeys(column for row in rows for column in row))
+    for rows in tables.values():
+        columns = list(dict.fromkeys(column for row in rows for column in row))
         yield from aligned(
             [
                 tuple(_title(column).upper() for column in columns),
@@ -154,8 +152,6 @@ def text_of(name: str, answer: Mapping[str, Any]) -> Iterator[str]:
         )
         yield ""
     yield from figures
-    if name == "ways" and any(row["start.median_s"] is None for row in tables["jobs"]):
-        yield NEVER
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:

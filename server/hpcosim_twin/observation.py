@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 from numpy.random import Generator
 
 from hpcosim_protocol import Platform
@@ -80,6 +81,12 @@ def read_observation(path: Path) -> Observation:
     return read_json(path, MAX_BYTES, Observation, "a file of `hpcosim forecast --record`")
 
 
+UNKNOWN = np.geomspace(0.01, 1.0, 21)
+"""Run times as shares of the time limit where no job has ended yet: a guess, from 1 % to all."""
+SHARES = np.arange(1, len(UNKNOWN) + 1) / len(UNKNOWN)
+"""Probabilities of at most these shares."""
+
+
 class EndedJob(NamedTuple):
     """A job of the history.
 
@@ -106,15 +113,24 @@ class JobRunTimes(RunTimes):
 
     def __init__(self, by_account: bool = True, by_cores: bool = True) -> None:
         super().__init__()
-        self._by_account, self._by_cores = by_account, by_cores
+        self._by_account, self._by_cores, self._knows = by_account, by_cores, False
 
     def key(self, user: str, account: str, requested_s: float, cores: float) -> JobKind:
         """Return what the run time of a job depends on: the arguments of `distribution`."""
         group = account if self._by_account else ""
         return JobKind(user, group, requested_s, float(cores) if self._by_cores else 0.0)
 
+    def distribution(
+        self, user: str, group: str, requested_s: float, cores: float
+    ) -> TimeDistribution:
+        """Return the distribution of run times; without any ended job, `UNKNOWN` of the limit."""
+        if not self._knows:
+            return TimeDistribution(requested_s * UNKNOWN, SHARES)
+        return super().distribution(user, group, requested_s, cores)
+
     def learn(self, job: EndedJob) -> None:
         """Take a job that has ended."""
+        self._knows = True
         limit_s = job.requested_s
         is_ended = job.run_s is None or (job.run_s >= limit_s and limit_s < UNLIMITED_S)
         run_s = limit_s if job.run_s is None or is_ended else job.run_s

@@ -15,6 +15,7 @@ from hpcosim_twin.asked import (
     advice_of,
     answers_of,
     asked_job,
+    check_possible,
     map_of,
     partition_of,
 )
@@ -164,6 +165,7 @@ def _queue(question: QueueQuestion, picture: Picture, effort: Effort) -> dict[st
 def _ways(question: WaysQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
     seen = picture.observation
     asked = [asked_job(options, seen, question.user) for options in question.ways]
+    check_possible(asked, seen, picture.adopted)
     found = answers_of(asked, seen, picture.adopted, *effort)
     return answers_as_json(found, seen, picture.adopted, effort.futures, effort.seed, question.by_s)
 
@@ -174,6 +176,7 @@ def _advice(question: AdviceQuestion, picture: Picture, effort: Effort) -> dict[
         raise ForecastError("advice: expected either job_id or way")
     if question.job_id is None:
         asked = asked_job(question.way, seen, question.user)
+        check_possible([asked], seen, picture.adopted)
     else:
         waiting = {job.spec.job_id: job.spec for job in picture.adopted.state.waiting}
         spec = waiting.get(question.job_id)

@@ -17,26 +17,17 @@ from hpcosim_twin.forecast import StartForecast
 from hpcosim_twin.observation import Observation
 from hpcosim_twin.queue_state import AdoptedState
 
-COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START")
+COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START", "REASON")
 MAX_USER = 20
 
 
-def table_of(
-    observation: Observation, adopted: AdoptedState, forecasts: Sequence[StartForecast]
-) -> Iterator[str]:
-    """Yield the lines of the table: local times, the earliest median first; `-`: never."""
+def queue_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of `as_json`: local times, the earliest median first; `-`: never."""
     rows: list[tuple[str, ...]] = [COLUMNS]
-    for each in sorted(forecasts, key=lambda each: (each.median_s, each.low_s, each.job_id)):
-        job = observation.state.jobs[each.job_id]
-        times = (each.median_s, each.low_s, each.high_s)
-        rows.append(
-            (
-                job.label or str(job.id),
-                _plain(job.user)[:MAX_USER],
-                *(_local(adopted.origin_s + at_s) for at_s in times),
-                _local(observation.slurm_s.get(each.job_id, math.inf)),
-            )
-        )
+    for each in sorted(data["jobs"], key=lambda row: (_late(row["median_s"]), row["job_id"])):
+        times = (each[name] for name in ("median_s", "low_s", "high_s", "squeue_s"))
+        user, reason = _plain(each["user"])[:MAX_USER], _plain(each["reason"]) or "-"
+        rows.append((_plain(each["label"]), user, *map(_local_of, times), reason))
     yield from aligned(rows)
 
 
@@ -118,22 +109,27 @@ SOON_S = 3600.0
 """Time for which an answer has the chance to start, s."""
 
 
-def answer_table(answers: Sequence[Answer], adopted: AdoptedState) -> Iterator[str]:
-    """Yield the lines of a table of answers; the one that most probably ends first is the first."""
+def ways_lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of `answers_as_json`: what most probably ends first is the first."""
     rows: list[tuple[str, ...]] = [("JOB", "START", "10 %", "90 %", "END", "IN 1 H", "ENDS FIRST")]
-    for each in sorted(answers, key=lambda answer: -answer.first):
-        times = (each.start_s, 0.5), (each.start_s, 0.1), (each.start_s, 0.9), (each.end_s, 0.5)
-        first = [100 * share for share in (each.first, each.first_low, each.first_high)]
+    by = "chance_to_start_by"
+    for each in sorted(data["jobs"], key=lambda row: -row["chance_to_end_first"]):
+        low, high = each["start"]["ranges"]["0.8"]
+        times = (each["start"]["median_s"], low, high, each["end"]["median_s"])
+        chances = (each["chance_to_end_first"], *each["chance_to_end_first_95"])
         rows.append(
             (
-                _plain(each.asked.options),
-                *(_local(adopted.origin_s + _quantile(*time)) for time in times),
-                f"{100 * _soon(each, adopted):.0f} %",
-                "{:.0f} % ({:.0f} to {:.0f})".format(*first),
+                _plain(each["options"]),
+                *map(_local_of, times),
+                f"{100 * each['chance_to_start_within_1_h']:.0f} %",
+                "{:.0f} % ({:.0f} to {:.0f})".format(*(100 * chance for chance in chances)),
+                *([f"{100 * each[by]:.0f} %"] if by in each else []),
             )
         )
-    if len(answers) == 1:
-        rows = [row[:-1] for row in rows]
+    if by in data["jobs"][0]:
+        rows[0] = (*rows[0], "BY THEN")
+    if len(data["jobs"]) == 1:
+        rows = [(*row[:6], *row[7:]) for row in rows]
     yield from aligned(rows)
 
 
@@ -281,12 +277,14 @@ def advice_lines(data: Mapping[str, Any]) -> Iterator[str]:
         rows.append(
             (
                 _plain(each["what"]),
-                *(_local(math.inf if t is None else t) for t in (start["median_s"], low, high)),
+                *map(_local_of, (start["median_s"], low, high)),
                 "" if sooner is None else f"{100 * sooner:.0f} %",
                 "" if gain_s is None else _span(gain_s),
             )
         )
     yield from aligned(rows)
+    if not data["ways"]:
+        yield "no shorter limit, fewer nodes or other partition is possible"
 
 
 def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -307,9 +305,9 @@ def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
     for each in data["waits"]:
         what, found = f"mean wait, {_plain(each['account']) or 'no account'}", each["mean_wait_s"]
         rows.append((what, f"{each['jobs']:.0f}", *_shown(found, _span)))
-    rows.append(("energy, kWh", "", *_shown(data["energy_kwh"], "{:.1f}".format)))
+    rows.append(("energy, kWh", "", *_shown(data["energy_kwh"], _figure)))
     if "cost" in data:
-        rows.append(("cost", "", *_shown(data["cost"], "{:.2f}".format)))
+        rows.append(("cost", "", *_shown(data["cost"], _figure)))
     yield from aligned(rows)
     for each in data["waits"]:
         if abs(each["unstarted_changed"] - each["unstarted_now"]) >= MANY_UNSTARTED:
@@ -324,6 +322,19 @@ def _shown(found: Mapping[str, Any], text: Callable[[float], str]) -> tuple[str,
         interval += ": no difference shown"
     means = (text(found[name]) for name in ("now", "changed", "difference"))
     return (*means, " to ".join(map(text, found["range"])), interval)
+
+
+def _figure(value: float) -> str:
+    """Return a number with three digits, or more before the point."""
+    return f"{value:,.0f}" if abs(value) >= 1000.0 else f"{value:.3g}"
+
+
+def _late(unix_s: float | None) -> float:
+    return math.inf if unix_s is None else unix_s
+
+
+def _local_of(unix_s: float | None) -> str:
+    return _local(_late(unix_s))
 
 
 def _span(seconds: float | None) -> str:

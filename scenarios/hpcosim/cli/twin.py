@@ -112,13 +112,13 @@ def forecast(
         from hpcosim.cli.printing import print_warning
         from hpcosim_experiments.executors import Local, parallel_map
         from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.asked import answers_of, asked_job
+        from hpcosim_twin.asked import answers_of, asked_job, check_possible
         from hpcosim_twin.calibration import margins, past_ranges, widened
         from hpcosim_twin.fits.cluster import prepared, read_calibration
         from hpcosim_twin.forecast import forecast_starts
         from hpcosim_twin.observation import write_observation
         from hpcosim_twin.queue_state import adopted
-        from hpcosim_twin.table import answer_table, answers_as_json, table_of
+        from hpcosim_twin.table import answers_as_json, queue_lines, ways_lines
         from hpcosim_twin.table import as_json as data_of
 
         if job and earlier:
@@ -135,21 +135,20 @@ def forecast(
         asked = [asked_job(options, seen, user) for options in job or []]
         by = margins(past_ranges(earlier or [], seen), seen.state.at_s, scores)
         found = adopted(seen, print_warning)
+        check_possible(asked, seen, found)
         chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
         with parallel_map(chosen) as parallel:
             if asked:
                 answers = answers_of(asked, seen, found, samples, seed, parallel)
                 data = answers_as_json(answers, seen, found, samples, seed)
-                lines = answer_table(answers, found)
             else:
                 drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
                 starts = widened(drawn, by, found.state.now_s)
                 data = data_of(seen, found, starts, drawn, samples, seed)
-                lines = table_of(seen, found, starts)
         if as_json:
             sys.stdout.write(to_json(data))
             return
-        for line in lines:
+        for line in ways_lines(data) if asked else queue_lines(data):
             typer.echo(line)
 
 
