@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import resource
 import time
 from collections import Counter, OrderedDict
@@ -23,6 +24,7 @@ from hpcosim_experiments.executors.calls import ONE_THREAD, ChildProcess
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_twin.access import Viewer
 from hpcosim_twin.follow import Follower, Snapshot
+from hpcosim_twin.futures import compile_engine
 from hpcosim_twin.observation import ForecastError, Observation
 from hpcosim_twin.questions import (
     AnyQuestion,
@@ -37,8 +39,12 @@ from hpcosim_twin.record import Record
 
 MOST_CACHED = 256
 """Number of answers of one picture that are kept."""
+MANY_WAITING = 50
+"""Number of waiting jobs from which on the compiled engine is worth its compilation."""
 STOP_S = 0.25
 """Longest time until a process ends that is no longer wanted, s."""
+NICE = 10
+"""Niceness of a compilation: questions go first."""
 OWN = "the twin"
 """The user of the twin's own questions."""
 MOST_USERS = 10_000
@@ -144,6 +150,7 @@ class Desk:
         self._processes = [_Process(settings.memory_mb) for _ in range(settings.workers)]
         self._slots: SimpleQueue[_Process] = SimpleQueue()
         self._encoded: tuple[int, bytes] = (0, b"")
+        self._compiler: ChildProcess | None = None
         self.asked: Counter[str] = Counter()
         self.turned_away = 0
 
@@ -164,6 +171,8 @@ class Desk:
         self._threads.shutdown(cancel_futures=True)
         for each in self._processes:
             each.stop()
+        if self._compiler is not None:
+            self._compiler.stop()
 
     @property
     def waiting(self) -> int:
@@ -275,10 +284,19 @@ class Desk:
             if version != found.version:  # once for each picture
                 data = msgspec.msgpack.encode(self._as_simulated(found.observation))
                 self._encoded = (found.version, data)
+                self._compile(found.observation, data)
             work = _Work(msgspec.json.encode(question), *effort, found.version, data)
             return slot.answer(work, self._settings.timeout_s)
         finally:
             self._slots.put(slot)
+
+    def _compile(self, seen: Observation, picture: bytes) -> None:
+        """Let a process compile the engine, for minutes, once; no question waits for it."""
+        waiting = sum(job.state == "pending" for job in seen.state.jobs.values())
+        if self._compiler is None and waiting >= MANY_WAITING:
+            self._compiler = ChildProcess(_compile, (), ONE_THREAD)
+            with suppress(OSError):
+                self._compiler.connection.send(picture)
 
     def _as_simulated(self, seen: Observation) -> Observation:
         return seen if self._prepared is None else self._prepared(seen)
@@ -359,6 +377,14 @@ class _Process:
     def end(self) -> None:
         """Let the thread that waits for an answer end the process soon; no other starts."""
         self._is_over = True
+
+
+def _compile(calls: connection.Connection) -> None:
+    """Compile the engine for a picture, at low priority."""
+    os.nice(NICE)
+    seen = msgspec.msgpack.decode(calls.recv(), type=Observation)
+    with suppress(HpcosimError):  # a question about this picture tells the error
+        compile_engine(adopted(seen).state)
 
 
 def _serve(calls: connection.Connection, memory_mb: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,15 @@ def _new_engine(state: QueueState) -> CompiledFutures | None:
         return CompiledFutures(state)
     except UnsupportedQueueError:
         return None
+
+
+def compile_engine(state: QueueState, asked: QueuedJob | None = None) -> None:
+    """Compile the engine for a queue of any length, unless that was done before."""
+    engine = queue_engine(state)
+    if engine is not None and not engine.is_warm:
+        jobs = state.jobs if asked is None else (*state.jobs, asked)
+        run_s = dict.fromkeys((job.spec.job_id for job in jobs), math.inf)
+        engine.starts(run_s, np.random.default_rng(0), (), asked)
 
 
 class CompiledFutures:

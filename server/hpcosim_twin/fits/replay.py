@@ -32,7 +32,7 @@ from hpcosim_twin.forecast import (
     drawn_run,
     map_in_batches,
 )
-from hpcosim_twin.futures import queue_engine
+from hpcosim_twin.futures import compile_engine
 from hpcosim_twin.observation import ForecastError, JobRunTimes
 from hpcosim_twin.queue_state import QueuedJob, QueueState, adopted
 from hpcosim_twin.recorded import Accounting, RecordedJob, state_at
@@ -93,14 +93,6 @@ def drawn_waits(
     knowledge = Knowledge(state, run_times, Submissions(state, beside=1), horizon_s, asked)
     runs = map_in_batches(parallel, partial(drawn_run, knowledge), seeds)
     return np.maximum([run.start_s - state.now_s for run in runs], 0.0)
-
-
-def compile_engine(state: QueueState, asked: QueuedJob) -> None:
-    """Compile the engine for a queue, which simulates few futures on the reference instead."""
-    engine = queue_engine(state)
-    if engine is not None and not engine.is_warm:
-        run_s = dict.fromkeys((job.spec.job_id for job in (*state.jobs, asked)), math.inf)
-        engine.starts(run_s, np.random.default_rng(0), (), asked)
 
 
 def sampled(
