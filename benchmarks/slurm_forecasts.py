@@ -44,6 +44,8 @@ from support.sbatch_jobs import NODES
 
 EVERY_S = 300.0
 SAMPLES = 20
+FUTURES = 10
+"""Simulations of each job that is asked about at its submission."""
 SEED = 7
 FEW = 20
 """Number of answers before the engine is compiled, so that it knows most kinds of jobs."""
@@ -242,7 +244,7 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|")
     for name in ("run1", "run2"):
-        print(submission_row(name, at_submission(name, SAMPLES)), flush=True)
+        print(submission_row(name, at_submission(name, FUTURES)), flush=True)
 
 
 def row(score: Score) -> str:
