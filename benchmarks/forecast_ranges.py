@@ -28,10 +28,10 @@ from hpcosim_twin.fits.replay import (
     SOON_S,
     Asked,
     Judged,
-    compile_engine,
     drawn_waits,
     judged,
 )
+from hpcosim_twin.futures import compile_engine
 from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.table import RANGES

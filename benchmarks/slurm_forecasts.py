@@ -26,8 +26,9 @@ from hpcosim_twin.calibration import (
     score_of,
     widened,
 )
-from hpcosim_twin.fits.replay import Asked, Judged, compile_engine, drawn_waits, judged
+from hpcosim_twin.fits.replay import Asked, Judged, drawn_waits, judged
 from hpcosim_twin.forecast import StartForecast, forecast_starts
+from hpcosim_twin.futures import compile_engine
 from hpcosim_twin.observation import EndedJob, JobRunTimes
 from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobSpec
