@@ -22,7 +22,10 @@ from hpcosim_client.arrays import Floats
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_sim.engine.engine import Rules
-from hpcosim_twin.calibration import PROBABILITY, AdaptiveRanges, interval_score
+from hpcosim_twin.answers.calibration import PROBABILITY, AdaptiveRanges, interval_score
+from hpcosim_twin.answers.table import RANGES
+from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
+from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.fits.replay import (
     GRAIN_S,
     SOON_S,
@@ -31,10 +34,7 @@ from hpcosim_twin.fits.replay import (
     drawn_waits,
     judged,
 )
-from hpcosim_twin.futures import compile_engine
-from hpcosim_twin.observation import EndedJob, JobRunTimes
-from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
-from hpcosim_twin.table import RANGES
+from hpcosim_twin.futures.compiled import compile_engine
 from hpcosim_workloads.table import JobSpec, JobTable
 
 SIMULATED = 0.5

@@ -10,10 +10,10 @@ import numpy as np
 
 from benchmarks.cases import equal_nodes
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_twin.forecast import forecast_starts
-from hpcosim_twin.forward import simulated_starts
-from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.observation import EndedJob
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.forecast import forecast_starts
+from hpcosim_twin.futures.reference import simulated_starts
 from hpcosim_workloads.table import JobSpec
 
 NODES, CORES = 64, 32
@@ -25,7 +25,7 @@ SETTINGS = {"priority": {"weight_age": 1000, "weight_job_size": 500, "max_age_s"
 def run(smoke: bool) -> dict[str, float]:
     """Return CPU times of futures, and of the reference / of the compiled engine."""
     try:
-        from hpcosim_twin.futures import CompiledFutures
+        from hpcosim_twin.futures.compiled import CompiledFutures
     except ImportError:
         return {}
     figures = {}

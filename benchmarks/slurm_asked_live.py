@@ -24,11 +24,11 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_slurm.tools import Tools, environment
-from hpcosim_twin.asked import answers_of, asked_job
-from hpcosim_twin.changes import Change, effect_of
-from hpcosim_twin.observation import Observation
-from hpcosim_twin.observer import observe
-from hpcosim_twin.queue_state import adopted
+from hpcosim_twin.answers.asked import answers_of, asked_job
+from hpcosim_twin.answers.changes import Change, effect_of
+from hpcosim_twin.cluster.observation import Observation
+from hpcosim_twin.cluster.observer import observe
+from hpcosim_twin.cluster.queue_state import adopted
 from support.slurm_cluster import SlurmCluster, slurm_cluster
 
 NODES = 8

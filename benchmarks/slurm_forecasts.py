@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_twin.calibration import (
+from hpcosim_twin.answers.calibration import (
     PROBABILITY,
     AdaptiveRanges,
     Forecasted,
@@ -26,11 +26,11 @@ from hpcosim_twin.calibration import (
     score_of,
     widened,
 )
+from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.fits.replay import Asked, Judged, drawn_waits, judged
-from hpcosim_twin.forecast import StartForecast, forecast_starts
-from hpcosim_twin.futures import compile_engine
-from hpcosim_twin.observation import EndedJob, JobRunTimes
-from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.compiled import compile_engine
+from hpcosim_twin.futures.forecast import StartForecast, forecast_starts
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,

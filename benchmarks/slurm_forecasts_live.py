@@ -6,7 +6,7 @@ scenarios/papers/power/forecasts.md. It needs root and Slurm, and takes three mi
 
 from __future__ import annotations
 
-from hpcosim_twin.calibration import score_of
+from hpcosim_twin.answers.calibration import score_of
 from support.live_forecasts import (
     forecast,
     forecasted,

@@ -26,10 +26,10 @@ from hpcosim_slurm.errors import UnreachableError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.difference import Change
-from hpcosim_twin.follow import Follower, FollowSettings
-from hpcosim_twin.observer import Site
-from hpcosim_twin.recorded import read_accounting, state_at
-from hpcosim_twin.sources import RecordedSource
+from hpcosim_twin.cluster.follow import Follower, FollowSettings
+from hpcosim_twin.cluster.observer import Site
+from hpcosim_twin.cluster.recorded import read_accounting, state_at
+from hpcosim_twin.cluster.sources import RecordedSource
 
 DAY_S, NODES, MEAN_RUN_S = 86_400, 1000, 1700.0
 FIRST_S = datetime(2026, 3, 2, tzinfo=UTC).timestamp()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_twin.observation import Observation, read_observation
+from hpcosim_twin.cluster.observation import Observation, read_observation
 from support.live_forecasts import forecast
 from support.processes import eventually
 from support.slurm_cluster import SOON_S, SlurmCluster, skip_without_slurmdbd, slurm_cluster

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpcosim_twin.calibration import score_of
+from hpcosim_twin.answers.calibration import score_of
 from support.live_forecasts import (
     forecast,
     forecasted,

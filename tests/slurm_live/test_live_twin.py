@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from hpcosim_slurm.tools import Tools, environment
-from hpcosim_twin.follow import Follower, FollowSettings, differences
-from hpcosim_twin.read_only import is_read_only
-from hpcosim_twin.sources import LiveSource
+from hpcosim_twin.cluster.follow import Follower, FollowSettings, differences
+from hpcosim_twin.cluster.read_only import is_read_only
+from hpcosim_twin.cluster.sources import LiveSource
 from support.live_forecasts import planning_cluster
 from support.processes import eventually
 from support.slurm_cluster import SlurmCluster

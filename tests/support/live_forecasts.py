@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from hpcosim_twin.calibration import Forecasted
+from hpcosim_twin.answers.calibration import Forecasted
 from support.processes import eventually
 from support.slurm_cluster import SlurmCluster, slurm_cluster
 

@@ -18,7 +18,7 @@ from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_workloads.table import JobTable
 from support.random_sites import make_site
 from support.simulating import simulate

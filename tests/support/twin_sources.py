@@ -15,8 +15,8 @@ from hpcosim_slurm.errors import UnreachableError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.difference import Change
-from hpcosim_twin.observation import EndedJob, Observation
-from hpcosim_twin.sources import change_of
+from hpcosim_twin.cluster.observation import EndedJob, Observation
+from hpcosim_twin.cluster.sources import change_of
 from support.fake_cluster import FakeCluster
 
 PROCESSORS = [{"cores": 1, "static_w": 5, "dynamic_w": 5}]

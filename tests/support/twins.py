@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from hpcosim_twin.access import TOKENS, Visible
-from hpcosim_twin.desk import DeskSettings
-from hpcosim_twin.follow import FollowSettings
-from hpcosim_twin.running import TwinSettings, run_twin
-from hpcosim_twin.sources import Source
+from hpcosim_twin.cluster.follow import FollowSettings
+from hpcosim_twin.cluster.sources import Source
+from hpcosim_twin.service.access import TOKENS, Visible
+from hpcosim_twin.service.desk import DeskSettings
+from hpcosim_twin.service.running import TwinSettings, run_twin
 from hpcosim_view.live.address import HttpAddress
 from support.fake_cluster import FakeCluster
 from support.processes import eventually

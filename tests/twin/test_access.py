@@ -10,9 +10,9 @@ import pytest
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_slurm.state import ClusterState
-from hpcosim_twin.access import OPERATOR, Viewer, Visible, read_tokens
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import QueueQuestion, WaysQuestion
+from hpcosim_twin.answers.questions import QueueQuestion, WaysQuestion
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.service.access import OPERATOR, Viewer, Visible, read_tokens
 from support.twins import two_users
 
 

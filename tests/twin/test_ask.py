@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcosim_twin.asking import KINDS, question_of
-from hpcosim_twin.changes import Change
-from hpcosim_twin.observation import EndedJob, ForecastError, Observation, write_observation
-from hpcosim_twin.questions import (
+from hpcosim_twin.answers.changes import Change
+from hpcosim_twin.answers.questions import (
     AdviceQuestion,
     AnyQuestion,
     ChangeQuestion,
@@ -19,6 +17,8 @@ from hpcosim_twin.questions import (
     RecordQuestion,
     WaysQuestion,
 )
+from hpcosim_twin.cluster.observation import EndedJob, ForecastError, Observation, write_observation
+from hpcosim_twin.service.asking import KINDS, question_of
 from support.commands import invoke
 from support.twin_sources import platform_of
 from support.twins import ANN_TOKEN, OPERATOR_TOKEN, StillSource, running_twin, two_users

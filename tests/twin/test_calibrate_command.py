@@ -13,10 +13,10 @@ import pytest
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.convert import SlurmOptions
+from hpcosim_twin.cluster.observation import write_observation
+from hpcosim_twin.cluster.observer import configured_site
+from hpcosim_twin.cluster.recorded import read_accounting, state_at
 from hpcosim_twin.fits.cluster import read_calibration
-from hpcosim_twin.observation import write_observation
-from hpcosim_twin.observer import configured_site
-from hpcosim_twin.recorded import read_accounting, state_at
 from support.commands import invoke
 from support.recorded_queue import CONF, FIRST_S, queue_text, records
 from support.slurm_site import sacct_text

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from hpcosim_slurm.state import LiveJob
+from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
+from hpcosim_twin.cluster.recorded import RecordedJob, RecordedRun
 from hpcosim_twin.fits.outcomes import giving_up, outcomes
 from hpcosim_twin.fits.periods import periods, start_delay
 from hpcosim_twin.fits.run_times import RunTimeChoice, chosen, score
 from hpcosim_twin.fits.submissions import rhythm, waiting_users
-from hpcosim_twin.observation import EndedJob, JobRunTimes
-from hpcosim_twin.recorded import RecordedJob, RecordedRun
 
 UTC = ZoneInfo("UTC")
 ASKED = LiveJob(1, "solve", "ada", "cpu", "pending", "PENDING", 0.0, 8, 1, 0, eligible_s=0.0)

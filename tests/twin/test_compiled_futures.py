@@ -15,10 +15,10 @@ from benchmarks.slurm_forecasts import state_at, usage_at
 from hpcosim_compiled.queue import UnsupportedQueueError
 from hpcosim_protocol import JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_twin.forward import simulated_starts
-from hpcosim_twin.futures import CompiledFutures, queue_engine, starts_of
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.compiled import CompiledFutures, queue_engine, starts_of
+from hpcosim_twin.futures.reference import simulated_starts
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import GOLDEN_SLURM, run_of_events
 from support.queues import Future, random_future, state_in

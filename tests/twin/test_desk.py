@@ -11,13 +11,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcosim_twin.access import Viewer
-from hpcosim_twin.changes import Change
-from hpcosim_twin.desk import BusyError, Desk, DeskSettings, NoPictureError, Rates, WorkerError
-from hpcosim_twin.follow import Follower, FollowSettings, Snapshot
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import AnyQuestion, ChangeQuestion, WaysQuestion
-from hpcosim_twin.record import Record
+from hpcosim_twin.answers.changes import Change
+from hpcosim_twin.answers.questions import AnyQuestion, ChangeQuestion, WaysQuestion
+from hpcosim_twin.answers.record import Record
+from hpcosim_twin.cluster.follow import Follower, FollowSettings, Snapshot
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.service.access import Viewer
+from hpcosim_twin.service.desk import (
+    BusyError,
+    Desk,
+    DeskSettings,
+    NoPictureError,
+    Rates,
+    WorkerError,
+)
 from support.twin_sources import FakeSource
 from support.twins import two_users
 

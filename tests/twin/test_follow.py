@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_twin.follow import Difference, Follower, FollowSettings, differences
-from hpcosim_twin.observation import EndedJob
+from hpcosim_twin.cluster.follow import Difference, Follower, FollowSettings, differences
+from hpcosim_twin.cluster.observation import EndedJob
 from support.fake_cluster import EPOCH_S, FakeCluster
 from support.twin_sources import FakeSource
 

@@ -16,11 +16,11 @@ from hpcosim_slurm.hooks import Bell
 from hpcosim_slurm.reading import LICENSES, NODES, PARTITIONS, RESERVATIONS, command
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.tools import Tools
-from hpcosim_twin.follow import Follower, FollowSettings
-from hpcosim_twin.observer import SACCT, SSHARE, STARTS, Site
-from hpcosim_twin.read_only import is_read_only, read_only
-from hpcosim_twin.recorded import Accounting, read_accounting, state_at
-from hpcosim_twin.sources import LiveSource, RecordedSource
+from hpcosim_twin.cluster.follow import Follower, FollowSettings
+from hpcosim_twin.cluster.observer import SACCT, SSHARE, STARTS, Site
+from hpcosim_twin.cluster.read_only import is_read_only, read_only
+from hpcosim_twin.cluster.recorded import Accounting, read_accounting, state_at
+from hpcosim_twin.cluster.sources import LiveSource, RecordedSource
 from support.slurm_site import record, sacct_text
 
 PLATFORM = Platform(

@@ -15,8 +15,7 @@ from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.policy import SlurmPolicy
 from hpcosim_slurm.state import LiveReservation
 from hpcosim_slurm.texts import task_id
-from hpcosim_twin.forward import simulated_starts as starts_of
-from hpcosim_twin.observation import (
+from hpcosim_twin.cluster.observation import (
     UNLIMITED_S,
     EndedJob,
     ForecastError,
@@ -24,8 +23,9 @@ from hpcosim_twin.observation import (
     read_observation,
     write_observation,
 )
-from hpcosim_twin.observer import remembered_history, starts_of_text, usage_of
-from hpcosim_twin.queue_state import AdoptedState, adopted
+from hpcosim_twin.cluster.observer import remembered_history, starts_of_text, usage_of
+from hpcosim_twin.cluster.queue_state import AdoptedState, adopted
+from hpcosim_twin.futures.reference import simulated_starts as starts_of
 from support.fake_cluster import EPOCH_S, FakeCluster
 
 GROUP = {"names": "node[0-3]", "count": 4, "processors": [{"cores": 1, "static_w": 5}]}

@@ -12,8 +12,8 @@ import pytest
 
 from hpcosim_protocol import Platform
 from hpcosim_slurm.state import LivePartition
-from hpcosim_twin.asked import asked_job
-from hpcosim_twin.observation import (
+from hpcosim_twin.answers.asked import asked_job
+from hpcosim_twin.cluster.observation import (
     EndedJob,
     ForecastError,
     Observation,

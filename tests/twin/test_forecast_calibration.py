@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, Processor
-from hpcosim_twin.calibration import (
+from hpcosim_twin.answers.calibration import (
     UNCHANGED,
     AdaptiveRanges,
     Margins,
@@ -22,9 +22,9 @@ from hpcosim_twin.calibration import (
     wait_of_draws,
     widened,
 )
-from hpcosim_twin.forecast import StartForecast
-from hpcosim_twin.observation import ForecastError, Observation
-from hpcosim_twin.table import RANGES
+from hpcosim_twin.answers.table import RANGES
+from hpcosim_twin.cluster.observation import ForecastError, Observation
+from hpcosim_twin.futures.forecast import StartForecast
 from support.fake_cluster import FakeCluster
 
 

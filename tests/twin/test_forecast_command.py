@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from hpcosim_protocol import Platform
-from hpcosim_twin.observation import (
+from hpcosim_twin.cluster.observation import (
     EndedJob,
     Observation,
     read_observation,

@@ -8,9 +8,9 @@ import pytest
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
-from hpcosim_twin.forward import simulated_starts as starts_of
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.reference import simulated_starts as starts_of
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 from support.queues import state_in
 from support.simulating import cluster_of, simulate

@@ -9,10 +9,10 @@ import pytest
 
 from hpcosim_experiments.executors import Local, parallel_map
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_twin.calibration import Forecasted, score_of
-from hpcosim_twin.forecast import forecast_starts
-from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.answers.calibration import Forecasted, score_of
+from hpcosim_twin.cluster.observation import EndedJob
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.forecast import forecast_starts
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

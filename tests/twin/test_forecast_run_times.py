@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcosim_twin.observation import UNLIMITED_S, DrawnRunTimes, EndedJob, learned
+from hpcosim_twin.cluster.observation import UNLIMITED_S, DrawnRunTimes, EndedJob, learned
 from hpcosim_workloads.table import JobSpec
 
 TIMES_S = st.floats(0.0, 1e6)

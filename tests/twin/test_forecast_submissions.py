@@ -9,9 +9,9 @@ import pytest
 
 from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_twin.forecast import Submissions, forecast_starts
-from hpcosim_twin.observation import EndedJob
-from hpcosim_twin.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.observation import EndedJob
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.forecast import Submissions, forecast_starts
 from hpcosim_workloads.table import JobSpec
 from support.simulating import cluster_of
 

@@ -12,8 +12,8 @@ import httpx
 import jsonschema
 import pytest
 
-from hpcosim_twin.observation import ForecastError, Observation, write_observation
-from hpcosim_twin.questions import AnyQuestion, QueueQuestion, RecordQuestion, WaysQuestion
+from hpcosim_twin.answers.questions import AnyQuestion, QueueQuestion, RecordQuestion, WaysQuestion
+from hpcosim_twin.cluster.observation import ForecastError, Observation, write_observation
 from support.twin_sources import platform_of
 from support.twins import ANN_TOKEN, OPERATOR_TOKEN, StillSource, running_twin, two_users
 
@@ -24,7 +24,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from hpcosim_twin.mcp import KINDS, server_of, tools
+from hpcosim_twin.service.mcp import KINDS, server_of, tools
 
 
 class Asked:

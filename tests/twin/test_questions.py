@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from hpcosim_slurm.state import LiveJob
-from hpcosim_twin.changes import Change, changed, effect_of
-from hpcosim_twin.observation import EndedJob, ForecastError, Observation
-from hpcosim_twin.questions import (
+from hpcosim_twin.answers.changes import Change, changed, effect_of
+from hpcosim_twin.answers.questions import (
     AdviceQuestion,
     AnyQuestion,
     ChangeQuestion,
@@ -23,8 +22,9 @@ from hpcosim_twin.questions import (
     WaysQuestion,
     answer,
 )
-from hpcosim_twin.queue_state import adopted
-from hpcosim_twin.table import advice_lines, effect_lines, map_lines
+from hpcosim_twin.answers.table import advice_lines, effect_lines, map_lines
+from hpcosim_twin.cluster.observation import EndedJob, ForecastError, Observation
+from hpcosim_twin.cluster.queue_state import adopted
 from support.fake_cluster import EPOCH_S
 from twin.test_forecast_asked import observed
 

@@ -12,7 +12,7 @@ import pytest
 
 from hpcosim_slurm.errors import JournalError
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_twin.record import Record
+from hpcosim_twin.answers.record import Record
 
 T0 = 1_800_000_000.0
 JOB = LiveJob(

@@ -14,10 +14,10 @@ import jsonschema
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from hpcosim_twin.desk import DeskSettings
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import AnyQuestion
-from hpcosim_twin.service import MAX_QUESTION_BYTES, decoded, openapi
+from hpcosim_twin.answers.questions import AnyQuestion
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.service.desk import DeskSettings
+from hpcosim_twin.service.web import MAX_QUESTION_BYTES, decoded, openapi
 from support.paths import ROOT
 from support.twins import (
     ANN_TOKEN,

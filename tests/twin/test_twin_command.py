@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from hpcosim_slurm.state import ClusterState
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.running import TwinSettings, run_twin
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.service.running import TwinSettings, run_twin
 from hpcosim_view.errors import HttpBindError
 from hpcosim_view.live.address import HttpAddress
 from support.commands import HPCOSIM, invoke

@@ -22,7 +22,7 @@ from hpcosim.cli.twin import (
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
-    from hpcosim_twin.questions import AnyQuestion
+    from hpcosim_twin.answers.questions import AnyQuestion
 
 SETTINGS = {"ignore_unknown_options": True, "help_option_names": ["--help"]}
 """Options of sbatch, such as `-n 16 -t 1:00:00`, are words of a question."""
@@ -91,7 +91,7 @@ def ask(
         effort = (futures, seed, workers)
 
         def answer(asked: AnyQuestion) -> dict[str, Any]:
-            from hpcosim_twin.asking import ask_twin
+            from hpcosim_twin.service.asking import ask_twin
 
             if twin is not None:
                 return ask_twin(twin, token, asked)
@@ -103,7 +103,7 @@ def ask(
             _serve_mcp(answer)
             return
         from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.asking import question_of, text_of
+        from hpcosim_twin.service.asking import question_of, text_of
 
         found = answer(question_of(question, words or [], job))
         if as_json:
@@ -117,10 +117,10 @@ def _serve_mcp(answer: Callable[[AnyQuestion], dict[str, Any]]) -> None:
     """Serve until standard input ends."""
     import asyncio
 
-    from hpcosim_twin.asking import NoTwinError
+    from hpcosim_twin.service.asking import NoTwinError
 
     try:
-        from hpcosim_twin.mcp import serve_stdio
+        from hpcosim_twin.service.mcp import serve_stdio
     except ImportError as error:
         raise NoTwinError(f"--mcp needs {error.name}: pip install 'hpcosim[live,mcp]'") from None
 
@@ -140,8 +140,8 @@ def _answered(
     """Return the answer of the cluster of this machine, or of a recorded one."""
     from hpcosim.cli.printing import print_warning
     from hpcosim_experiments.executors import Local, parallel_map
-    from hpcosim_twin.questions import Effort, Picture, answer
-    from hpcosim_twin.queue_state import adopted
+    from hpcosim_twin.answers.questions import Effort, Picture, answer
+    from hpcosim_twin.cluster.queue_state import adopted
 
     futures, seed, workers = effort
     seen = observation(state, scenario, history)
@@ -154,8 +154,8 @@ def _answered(
 def _token() -> str:
     """Return the token for a twin: that of the environment, or of a twin of this user."""
     from hpcosim.cli.twin import default_folder
-    from hpcosim_twin.access import TOKENS, read_tokens
-    from hpcosim_twin.asking import NoTwinError
+    from hpcosim_twin.service.access import TOKENS, read_tokens
+    from hpcosim_twin.service.asking import NoTwinError
 
     if token := os.environ.get(TOKEN_VARIABLE, ""):
         return token

@@ -14,8 +14,8 @@ from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
     from hpcosim_slurm.hooks import Bell
-    from hpcosim_twin.observation import Observation
-    from hpcosim_twin.sources import Source
+    from hpcosim_twin.cluster.observation import Observation
+    from hpcosim_twin.cluster.sources import Source
 
 PANEL = "Following"
 TWIN_VARIABLE = "HPCOSIM_TWIN"
@@ -112,14 +112,14 @@ def forecast(
         from hpcosim.cli.printing import print_warning
         from hpcosim_experiments.executors import Local, parallel_map
         from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.asked import answers_of, asked_job, check_possible
-        from hpcosim_twin.calibration import margins, past_ranges, widened
+        from hpcosim_twin.answers.asked import answers_of, asked_job, check_possible
+        from hpcosim_twin.answers.calibration import margins, past_ranges, widened
+        from hpcosim_twin.answers.table import answers_as_json, queue_lines, ways_lines
+        from hpcosim_twin.answers.table import as_json as data_of
+        from hpcosim_twin.cluster.observation import write_observation
+        from hpcosim_twin.cluster.queue_state import adopted
         from hpcosim_twin.fits.cluster import prepared, read_calibration
-        from hpcosim_twin.forecast import forecast_starts
-        from hpcosim_twin.observation import write_observation
-        from hpcosim_twin.queue_state import adopted
-        from hpcosim_twin.table import answers_as_json, queue_lines, ways_lines
-        from hpcosim_twin.table import as_json as data_of
+        from hpcosim_twin.futures.forecast import forecast_starts
 
         if job and earlier:
             raise typer.BadParameter("--earlier applies only to waiting jobs, not to --job")
@@ -158,8 +158,8 @@ def observation(state: Path | None, scenario: Path | None, history: Path | None)
 
     from hpcosim.cli.printing import print_warning
     from hpcosim_slurm.tools import Tools
-    from hpcosim_twin.observation import read_observation
-    from hpcosim_twin.observer import history_of, observe, site_of
+    from hpcosim_twin.cluster.observation import read_observation
+    from hpcosim_twin.cluster.observer import history_of, observe, site_of
 
     ended = None if history is None else history_of(history)
     if state is None:
@@ -274,9 +274,9 @@ def twin(
         from hpcosim_scenarios.running.status import log_as_json
         from hpcosim_server.service.stop_signals import Stop
         from hpcosim_slurm.hooks import Bell
-        from hpcosim_twin.desk import DeskSettings
-        from hpcosim_twin.follow import FollowSettings
-        from hpcosim_twin.running import TwinSettings, run_twin
+        from hpcosim_twin.cluster.follow import FollowSettings
+        from hpcosim_twin.service.desk import DeskSettings
+        from hpcosim_twin.service.running import TwinSettings, run_twin
         from hpcosim_view.live.address import http_address
 
         opened = None if bell is None else stack.enter_context(Bell(bell))
@@ -302,9 +302,9 @@ def _source(
     from hpcosim_slurm.files.report import ImportReport
     from hpcosim_slurm.texts import origin_of, zone_of
     from hpcosim_slurm.tools import Tools
-    from hpcosim_twin.observer import site_of
-    from hpcosim_twin.recorded import read_accounting
-    from hpcosim_twin.sources import LiveSource, RecordedSource
+    from hpcosim_twin.cluster.observer import site_of
+    from hpcosim_twin.cluster.recorded import read_accounting
+    from hpcosim_twin.cluster.sources import LiveSource, RecordedSource
 
     if sacct is None:
         return LiveSource(Tools(), scenario, bell)

@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_slurm.files.output import write_files
 from hpcosim_slurm.texts import zone_of
-from hpcosim_twin.calibration import LEVELS, AdaptiveRanges
+from hpcosim_twin.answers.calibration import LEVELS, AdaptiveRanges
+from hpcosim_twin.cluster.observation import ForecastError, Observation, read_json
+from hpcosim_twin.cluster.recorded import Accounting, RecordedJob
 from hpcosim_twin.fits import run_times
 from hpcosim_twin.fits.finding import Finding
 from hpcosim_twin.fits.outcomes import giving_up, outcomes
@@ -30,8 +32,6 @@ from hpcosim_twin.fits.replay import (
 )
 from hpcosim_twin.fits.run_times import RunTimeChoice
 from hpcosim_twin.fits.submissions import Rhythm, rhythm, waiting_users
-from hpcosim_twin.observation import ForecastError, Observation, read_json
-from hpcosim_twin.recorded import Accounting, RecordedJob
 
 MAX_BYTES = 1 << 26
 WANTED = "a file of `hpcosim calibrate`"

@@ -11,6 +11,8 @@ from hpcosim_slurm.files.output import InputError, check_outputs
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.convert import SlurmOptions
 from hpcosim_slurm.texts import moments_of, zone_of
+from hpcosim_twin.cluster.observer import configured_site
+from hpcosim_twin.cluster.recorded import read_accounting
 from hpcosim_twin.fits.cluster import (
     CalibrationSettings,
     ClusterCalibration,
@@ -18,8 +20,6 @@ from hpcosim_twin.fits.cluster import (
     write_calibration,
 )
 from hpcosim_twin.fits.page import TEMPLATE, time_text, write_page
-from hpcosim_twin.observer import configured_site
-from hpcosim_twin.recorded import read_accounting
 from hpcosim_workloads.logs.quantities import FieldError, shown
 
 

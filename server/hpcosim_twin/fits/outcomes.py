@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hpcosim_client.arrays import Bools, Floats
+from hpcosim_twin.cluster.recorded import RecordedJob
 from hpcosim_twin.fits.finding import Finding, share
-from hpcosim_twin.recorded import RecordedJob
 
 FAILED = frozenset(("FAILED", "OUT_OF_MEMORY", "BOOT_FAIL", "NODE_FAIL"))
 LEAST = 10

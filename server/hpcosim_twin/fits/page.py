@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from hpcosim_experiments.report.panels import panels, titled
 from hpcosim_experiments.report.write import inline, template
 from hpcosim_slurm.files.output import write_files
+from hpcosim_twin.answers.table import RANGES
 from hpcosim_twin.fits.cluster import ClusterCalibration
 from hpcosim_twin.fits.finding import Finding
 from hpcosim_twin.fits.replay import Quality
-from hpcosim_twin.table import RANGES
 
 TEMPLATE = Path(__file__).with_name("page.html.jinja")
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -10,8 +10,8 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_schedulers.slurm.settings import parse_site
+from hpcosim_twin.cluster.recorded import RecordedJob
 from hpcosim_twin.fits.finding import Finding, bootstrapped
-from hpcosim_twin.recorded import RecordedJob
 
 LEAST = 20
 """Number of observations from which on something is fitted."""

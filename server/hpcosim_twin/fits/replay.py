@@ -13,7 +13,7 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
-from hpcosim_twin.calibration import (
+from hpcosim_twin.answers.calibration import (
     PROBABILITY,
     AdaptiveRanges,
     DrawnWait,
@@ -23,20 +23,20 @@ from hpcosim_twin.calibration import (
     interval_score,
     wait_of_draws,
 )
+from hpcosim_twin.answers.table import RANGES
+from hpcosim_twin.cluster.observation import ForecastError, JobRunTimes
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, adopted
+from hpcosim_twin.cluster.recorded import Accounting, RecordedJob, state_at
 from hpcosim_twin.fits.finding import finite
 from hpcosim_twin.fits.run_times import RunTimeChoice
-from hpcosim_twin.forecast import (
+from hpcosim_twin.futures.compiled import compile_engine
+from hpcosim_twin.futures.forecast import (
     Knowledge,
     Submissions,
     at_limits,
     drawn_run,
     map_in_batches,
 )
-from hpcosim_twin.futures import compile_engine
-from hpcosim_twin.observation import ForecastError, JobRunTimes
-from hpcosim_twin.queue_state import QueuedJob, QueueState, adopted
-from hpcosim_twin.recorded import Accounting, RecordedJob, state_at
-from hpcosim_twin.table import RANGES
 
 SOON_S = 60.0
 """Wait from which a job is asked about, s: schedulers work in passes of about a minute."""

@@ -10,8 +10,8 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_schedulers.forecast import TimeDistribution
+from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
 from hpcosim_twin.fits.finding import Finding
-from hpcosim_twin.observation import EndedJob, JobRunTimes
 
 OFFSET_S = 60.0
 MOST = 12_000

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from hpcosim_client.arrays import Floats, Ints
+from hpcosim_twin.cluster.recorded import RecordedJob
 from hpcosim_twin.fits.finding import Finding, share
-from hpcosim_twin.recorded import RecordedJob
 
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S

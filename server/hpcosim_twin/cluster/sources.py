@@ -32,10 +32,10 @@ from hpcosim_slurm.reading import (
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.difference import Change, difference
-from hpcosim_twin.observation import EndedJob, Observation
-from hpcosim_twin.observer import accounted_history, expected_starts, observe
-from hpcosim_twin.read_only import read_only
-from hpcosim_twin.recorded import Accounting, RecordedJob, state_at
+from hpcosim_twin.cluster.observation import EndedJob, Observation
+from hpcosim_twin.cluster.observer import accounted_history, expected_starts, observe
+from hpcosim_twin.cluster.read_only import read_only
+from hpcosim_twin.cluster.recorded import Accounting, RecordedJob, state_at
 
 RING_S = 1.0
 """Shortest time between two readings that hooks of Slurm cause, s."""

@@ -22,7 +22,7 @@ from hpcosim_slurm.reading import new_separator, read_state
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.texts import number_of, task_id, text_of, time_of
 from hpcosim_slurm.tools import Tools
-from hpcosim_twin.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
+from hpcosim_twin.cluster.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
 from hpcosim_workloads.accounting.record import Record
 
 HISTORY_DAYS = 30

@@ -22,11 +22,7 @@ import msgspec
 from hpcosim_experiments.executors import ExecutorError
 from hpcosim_experiments.executors.calls import ONE_THREAD, ChildProcess
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_twin.access import Viewer
-from hpcosim_twin.follow import Follower, Snapshot
-from hpcosim_twin.futures import compile_engine
-from hpcosim_twin.observation import ForecastError, Observation
-from hpcosim_twin.questions import (
+from hpcosim_twin.answers.questions import (
     AnyQuestion,
     Effort,
     Picture,
@@ -34,8 +30,12 @@ from hpcosim_twin.questions import (
     RecordQuestion,
     answer,
 )
-from hpcosim_twin.queue_state import adopted
-from hpcosim_twin.record import Record
+from hpcosim_twin.answers.record import Record
+from hpcosim_twin.cluster.follow import Follower, Snapshot
+from hpcosim_twin.cluster.observation import ForecastError, Observation
+from hpcosim_twin.cluster.queue_state import adopted
+from hpcosim_twin.futures.compiled import compile_engine
+from hpcosim_twin.service.access import Viewer
 
 MOST_CACHED = 256
 """Number of answers of one picture that are kept."""

@@ -16,10 +16,10 @@ import msgspec
 import numpy as np
 
 from hpcosim_client.arrays import Floats
-from hpcosim_twin.forecast import HIGH, LOW, StartForecast
-from hpcosim_twin.forward import HORIZON_S
-from hpcosim_twin.observation import Observation, read_json
-from hpcosim_twin.table import RANGES
+from hpcosim_twin.answers.table import RANGES
+from hpcosim_twin.cluster.observation import Observation, read_json
+from hpcosim_twin.futures.forecast import HIGH, LOW, StartForecast
+from hpcosim_twin.futures.reference import HORIZON_S
 
 MAX_BYTES = 1 << 26
 WANTED = "the output of `hpcosim forecast --json`"

@@ -16,9 +16,8 @@ import msgspec
 import yaml
 
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import AnyQuestion
-from hpcosim_twin.table import (
+from hpcosim_twin.answers.questions import AnyQuestion
+from hpcosim_twin.answers.table import (
     advice_lines,
     aligned,
     effect_lines,
@@ -26,6 +25,7 @@ from hpcosim_twin.table import (
     queue_lines,
     ways_lines,
 )
+from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_view.run.extracts import printable
 
 TIMEOUT_S = 180.0

@@ -21,9 +21,15 @@ from hpcosim_protocol.files import draft_of
 from hpcosim_server import log
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.difference import Change, applied, difference
-from hpcosim_twin.observation import MAX_BYTES, EndedJob, ForecastError, Observation, read_json
-from hpcosim_twin.observer import remembered_history
-from hpcosim_twin.sources import UNKNOWN_END, Source, warn
+from hpcosim_twin.cluster.observation import (
+    MAX_BYTES,
+    EndedJob,
+    ForecastError,
+    Observation,
+    read_json,
+)
+from hpcosim_twin.cluster.observer import remembered_history
+from hpcosim_twin.cluster.sources import UNKNOWN_END, Source, warn
 
 
 class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -23,13 +23,13 @@ from starlette.types import ASGIApp
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_server import log
 from hpcosim_sim.record.versions import hpcosim_version
-from hpcosim_twin.access import Viewer, Visible
-from hpcosim_twin.desk import BusyError, Desk, NoPictureError, WorkerError
-from hpcosim_twin.follow import Follower
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import AnyQuestion, QueueQuestion, RecordQuestion
-from hpcosim_twin.record import Record
-from hpcosim_twin.typical import TypicalWaits
+from hpcosim_twin.answers.questions import AnyQuestion, QueueQuestion, RecordQuestion
+from hpcosim_twin.answers.record import Record
+from hpcosim_twin.answers.typical import TypicalWaits
+from hpcosim_twin.cluster.follow import Follower
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.service.access import Viewer, Visible
+from hpcosim_twin.service.desk import BusyError, Desk, NoPictureError, WorkerError
 from hpcosim_view.live.address import Page
 from hpcosim_view.live.app import TYPES, USER, Guard, json_body
 from hpcosim_view.live.web_server import bounded_server, library_messages_logged

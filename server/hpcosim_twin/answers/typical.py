@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from hpcosim_twin.observation import Observation
-from hpcosim_twin.questions import AnyQuestion, WaysQuestion
+from hpcosim_twin.answers.questions import AnyQuestion, WaysQuestion
+from hpcosim_twin.cluster.observation import Observation
 
 MOST_KINDS = 3
 """Number of kinds of each partition."""

@@ -15,14 +15,14 @@ import msgspec
 from starlette.routing import Route
 
 from hpcosim_server import log
-from hpcosim_twin.access import TOKENS, Visible, read_tokens
-from hpcosim_twin.desk import Desk, DeskSettings
+from hpcosim_twin.answers.record import Record
+from hpcosim_twin.answers.typical import TypicalWaits
+from hpcosim_twin.cluster.follow import Follower, FollowSettings
+from hpcosim_twin.cluster.sources import Source
 from hpcosim_twin.fits.cluster import ClusterCalibration, prepared, read_calibration
-from hpcosim_twin.follow import Follower, FollowSettings
-from hpcosim_twin.record import Record
-from hpcosim_twin.service import Twin, application, serve
-from hpcosim_twin.sources import Source
-from hpcosim_twin.typical import TypicalWaits
+from hpcosim_twin.service.access import TOKENS, Visible, read_tokens
+from hpcosim_twin.service.desk import Desk, DeskSettings
+from hpcosim_twin.service.web import Twin, application, serve
 from hpcosim_view.live.address import HttpAddress, check_extra, open_page
 
 STATE, RECORD = "state.json", "record.jsonl"
@@ -101,7 +101,7 @@ def _record(folder: Path, found: ClusterCalibration | None) -> Record:
 def _mcp(twin: Twin) -> tuple[list[Route], AbstractAsyncContextManager[None]]:
     """Return the route of MCP, and the context that it needs, if the extra `mcp` is installed."""
     try:
-        from hpcosim_twin.mcp import mcp_service
+        from hpcosim_twin.service.mcp import mcp_service
     except ImportError:
         log.info("twin_without_mcp", hint="pip install 'hpcosim[mcp]' serves /mcp")
         return [], nullcontext()

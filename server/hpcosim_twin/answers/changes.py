@@ -31,16 +31,14 @@ from hpcosim_schedulers.power.settings import (
     parse_power,
 )
 from hpcosim_sim.record.economics import J_PER_KWH, Rates
-from hpcosim_twin.forecast import Submissions, one_after_another
-from hpcosim_twin.forward import simulated, starts_in
-from hpcosim_twin.observation import (
+from hpcosim_twin.cluster.observation import (
     DrawnRunTimes,
     ForecastError,
     JobRunTimes,
     Observation,
     learned,
 )
-from hpcosim_twin.queue_state import (
+from hpcosim_twin.cluster.queue_state import (
     AdoptedState,
     ManagedScheduler,
     NamedScheduler,
@@ -48,6 +46,8 @@ from hpcosim_twin.queue_state import (
     QueueState,
     adopted,
 )
+from hpcosim_twin.futures.forecast import Submissions, one_after_another
+from hpcosim_twin.futures.reference import simulated, starts_in
 from hpcosim_workloads.series import Series
 from hpcosim_workloads.table import JobSpec
 

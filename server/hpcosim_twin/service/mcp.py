@@ -30,8 +30,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_sim.record.versions import hpcosim_version
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.questions import AnyQuestion
+from hpcosim_twin.answers.questions import AnyQuestion
+from hpcosim_twin.cluster.observation import ForecastError
 
 MAX_BODY_BYTES = 1 << 17
 INSTRUCTIONS = (

@@ -16,8 +16,8 @@ from hpcosim_compiled.policies import missing_package
 from hpcosim_protocol import JobRequest
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Simulation
-from hpcosim_twin.forward import HORIZON_S, idle_s, relive, simulated_starts, table_of
-from hpcosim_twin.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
+from hpcosim_twin.futures.reference import HORIZON_S, idle_s, relive, simulated_starts, table_of
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 if TYPE_CHECKING:

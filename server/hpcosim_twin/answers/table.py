@@ -11,11 +11,11 @@ import numpy as np
 
 from hpcosim_client.arrays import Floats
 from hpcosim_sim.record.economics import J_PER_KWH
-from hpcosim_twin.asked import Advice, Answer
-from hpcosim_twin.changes import Difference, Effect
-from hpcosim_twin.forecast import StartForecast
-from hpcosim_twin.observation import Observation
-from hpcosim_twin.queue_state import AdoptedState
+from hpcosim_twin.answers.asked import Advice, Answer
+from hpcosim_twin.answers.changes import Difference, Effect
+from hpcosim_twin.cluster.observation import Observation
+from hpcosim_twin.cluster.queue_state import AdoptedState
+from hpcosim_twin.futures.forecast import StartForecast
 
 COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START", "REASON")
 MAX_USER = 20

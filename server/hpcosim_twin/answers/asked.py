@@ -25,15 +25,15 @@ from hpcosim_slurm.errors import ReadingError
 from hpcosim_slurm.state import LiveJob, LivePartition
 from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.specs import Shown
-from hpcosim_twin.forecast import (
+from hpcosim_twin.cluster.observation import ForecastError, Observation, learned
+from hpcosim_twin.cluster.queue_state import AdoptedState, QueuedJob
+from hpcosim_twin.futures.forecast import (
     Knowledge,
     Submissions,
     at_limits,
     drawn_run,
     map_in_batches,
 )
-from hpcosim_twin.observation import ForecastError, Observation, learned
-from hpcosim_twin.queue_state import AdoptedState, QueuedJob
 from hpcosim_workloads.table import JobSpec
 
 MOST_TASKS = 1 << 24

@@ -12,7 +12,7 @@ import msgspec
 
 from hpcosim_protocol.files import read_regular
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_twin.observation import ForecastError
+from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_view.live.address import check_token, new_token
 
 OPERATOR = "*"

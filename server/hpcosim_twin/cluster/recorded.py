@@ -30,8 +30,8 @@ from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct_records import ADVICE, records_of
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
 from hpcosim_slurm.texts import zone_of
-from hpcosim_twin.observation import EndedJob, Observation
-from hpcosim_twin.observer import Site, ended_job
+from hpcosim_twin.cluster.observation import EndedJob, Observation
+from hpcosim_twin.cluster.observer import Site, ended_job
 from hpcosim_workloads.accounting.record import Record, never_started
 
 HISTORY_S = 30 * 86_400.0

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from hpcosim_experiments.executors import ParallelMap
-from hpcosim_twin.asked import (
+from hpcosim_twin.answers.asked import (
     AskedJob,
     advice_of,
     answers_of,
@@ -19,17 +19,17 @@ from hpcosim_twin.asked import (
     map_of,
     partition_of,
 )
-from hpcosim_twin.changes import Change, effect_of
-from hpcosim_twin.forecast import forecast_starts
-from hpcosim_twin.observation import ForecastError, Observation
-from hpcosim_twin.queue_state import AdoptedState
-from hpcosim_twin.table import (
+from hpcosim_twin.answers.changes import Change, effect_of
+from hpcosim_twin.answers.table import (
     advice_as_json,
     answers_as_json,
     as_json,
     effect_as_json,
     map_as_json,
 )
+from hpcosim_twin.cluster.observation import ForecastError, Observation
+from hpcosim_twin.cluster.queue_state import AdoptedState
+from hpcosim_twin.futures.forecast import forecast_starts
 
 OPTIONS = Annotated[str, Meta(max_length=1000)]
 HOURS = (1.0, 4.0, 12.0, 24.0, 48.0)

@@ -25,7 +25,7 @@ from hpcosim_sim.physics.cluster import Cluster
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds import specs
 from hpcosim_slurm.worlds.live_engine import spread
-from hpcosim_twin.observation import Observation
+from hpcosim_twin.cluster.observation import Observation
 from hpcosim_workloads.table import JobSpec
 
 DRIFT_S = 0.3

@@ -16,8 +16,8 @@ from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_sim.errors import SimulationStuck
 from hpcosim_sim.record.economics import UNKNOWN, Rates
 from hpcosim_slurm.worlds.live_engine import start_on
-from hpcosim_twin.observation import ForecastError
-from hpcosim_twin.queue_state import QueuedJob, QueueState, ends_jobs
+from hpcosim_twin.cluster.observation import ForecastError
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, ends_jobs
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")

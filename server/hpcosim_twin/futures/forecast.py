@@ -15,14 +15,14 @@ from numpy.random import Generator
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_protocol import JobRequest
 from hpcosim_schedulers.forecast import Arrivals
-from hpcosim_twin.futures import starts_of
-from hpcosim_twin.observation import (
+from hpcosim_twin.cluster.observation import (
     DrawnRunTimes,
     EndedJob,
     JobRunTimes,
     learned,
 )
-from hpcosim_twin.queue_state import QueuedJob, QueueState
+from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState
+from hpcosim_twin.futures.compiled import starts_of
 from hpcosim_workloads.table import JobSpec
 
 LONGEST_S = 86_400.0

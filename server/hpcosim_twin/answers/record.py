@@ -20,8 +20,14 @@ from hpcosim_protocol.files import draft_of, open_regular
 from hpcosim_server import log
 from hpcosim_slurm.journal import Journal
 from hpcosim_slurm.state import ClusterState, LiveJob
-from hpcosim_twin.calibration import AdaptiveRanges, Forecasted, PastRange, ScoreRange, score_of
-from hpcosim_twin.table import RANGES
+from hpcosim_twin.answers.calibration import (
+    AdaptiveRanges,
+    Forecasted,
+    PastRange,
+    ScoreRange,
+    score_of,
+)
+from hpcosim_twin.answers.table import RANGES
 
 MOST_BYTES = 1 << 26
 """Largest size of the file: about 300,000 answers of a job."""

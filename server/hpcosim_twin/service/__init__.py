@@ -1,0 +1,1 @@
+"""A twin that runs: its faces, and who sees what."""
