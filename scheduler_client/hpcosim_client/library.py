@@ -3,28 +3,23 @@
 A library gets the messages of the protocol by function calls. It is loaded in a child process, so
 that its crash ends one run and nothing else, or in this process, where a call costs microseconds.
 
-`python -m hpcosim_client.library PATH OPTIONS` is the child: it answers frames of its standard
-input on its standard output. A frame is its size as a little-endian 64-bit number, and bytes; an
-answer has the status before both, as one byte.
+`python -m hpcosim_client.library PATH` is the child, see `library_process`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
-import signal
-import struct
-import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Protocol
+from typing import Protocol
 
 import msgspec
 
 from hpcosim_client.errors import PolicyError
+from hpcosim_client.library_process import MAX_BYTES, LibraryProcess, serve_frames, shown
 from hpcosim_protocol import (
     PROTOCOL_VERSION,
     Decisions,
@@ -40,11 +35,6 @@ from hpcosim_protocol import (
 SUFFIXES = (".so", ".dylib", ".dll")
 IN_PROCESS = "in-process:"
 """Prefix of the name of a library that is loaded in this process."""
-MAX_BYTES = 1 << 28
-"""Greatest size of a message of a library."""
-MAX_TEXT = 1000
-"""Most characters of the text of an error of a library that are shown."""
-_SIZE = struct.Struct("<Q")
 _OK = 0
 
 
@@ -271,7 +261,7 @@ class InProcess:
             )
         data = ctypes.string_at(self._out.data, size) if size else b""
         if status != _OK:
-            raise PolicyError(f"{self._path}: {_shown(data) or f'status {status}'}")
+            raise PolicyError(f"{self._path}: {shown(data) or f'status {status}'}")
         return data
 
 
@@ -284,14 +274,11 @@ class Child:
 
     def __init__(self, path: str) -> None:
         check_library(path)
-        self._path = path
-        command = [sys.executable, "-m", "hpcosim_client.library", os.path.abspath(path)]
-        # A group of its own, so that Ctrl-C ends the run, which ends the child.
-        self._process = subprocess.Popen(  # noqa: S603 - this interpreter
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0
+        self._process = LibraryProcess(
+            "hpcosim_client.library",
+            [os.path.abspath(path)],
+            lambda what: PolicyError(f"{path}: {what}"),
         )
-        self._end = contextlib.ExitStack()
-        self._end.callback(self._stop)
 
     def begin(self, options: bytes) -> bytes:
         """Make the scheduler, and return its hello."""
@@ -299,90 +286,28 @@ class Child:
 
     def decide(self, message: bytes) -> bytes:
         """Return its request after a message of the server."""
-        writes, reads = self._process.stdin, self._process.stdout
-        assert writes is not None
-        assert reads is not None
-        try:
-            writes.write(_SIZE.pack(len(message)) + message)
-            writes.flush()
-            status, size = _head(reads)
-            data = _whole(reads, size)
-        except (BrokenPipeError, EOFError):
-            raise PolicyError(f"{self._path}: {self._how_it_ended()}") from None
-        if status != _OK:
-            raise PolicyError(f"{self._path}: {_shown(data) or f'status {status}'}")
-        return data
+        return self._process.call(message)
 
     def end(self) -> None:
         """End the child. Further calls do nothing."""
-        self._end.close()
-
-    def _stop(self) -> None:
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(BrokenPipeError):
-                pipe.close()
-        try:
-            self._process.wait(END_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-    def _how_it_ended(self) -> str:
-        status = self._process.wait()
-        if status >= 0:
-            return f"the library ended its process with status {status}"
-        return f"the library crashed: {signal.Signals(-status).name}"
-
-
-END_S = 5.0
-"""Time that a library has to free its scheduler, s."""
-
-
-def _head(reads: IO[bytes]) -> tuple[int, int]:
-    head = _whole(reads, 1 + _SIZE.size)
-    (size,) = _SIZE.unpack(head[1:])
-    return head[0], size
-
-
-def _whole(reads: IO[bytes], size: int) -> bytes:
-    if size > MAX_BYTES:
-        raise EOFError
-    data = reads.read(size)
-    if len(data) < size:
-        raise EOFError
-    return data
-
-
-def _shown(text: bytes) -> str:
-    shown = text[: 4 * MAX_TEXT].decode(errors="replace")[:MAX_TEXT]
-    return "".join(each if each.isprintable() else "?" for each in shown)
+        self._process.end()
 
 
 def main(path: str) -> None:
-    """Be the child process of a library: answer frames until the input ends."""
-    reads, writes = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no answer
-    for answer in _answers(path, reads):
-        writes.write(answer)
-        writes.flush()
-
-
-def _answers(path: str, reads: IO[bytes]) -> Iterator[bytes]:
+    """Be the child process of a library."""
     library: InProcess | None = None
-    with contextlib.suppress(EOFError):
-        while True:
-            (size,) = _SIZE.unpack(_whole(reads, _SIZE.size))
-            message = _whole(reads, size)
-            try:
-                if library is None:
-                    library = InProcess(path)
-                    data, status = library.begin(message), _OK
-                else:
-                    data, status = library.decide(message), _OK
-            except PolicyError as error:
-                data, status = str(error).removeprefix(f"{path}: ").encode(), 1
-            yield bytes((status,)) + _SIZE.pack(len(data)) + data
+
+    def answer(message: bytes) -> bytes:
+        nonlocal library
+        try:
+            if library is None:
+                library = InProcess(path)
+                return library.begin(message)
+            return library.decide(message)
+        except PolicyError as error:
+            raise PolicyError(str(error).removeprefix(f"{path}: ")) from None
+
+    serve_frames(answer, PolicyError)
     if library is not None:
         library.end()
 
