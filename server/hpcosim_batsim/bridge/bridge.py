@@ -19,8 +19,11 @@ from typing import Any
 import msgspec
 
 from hpcosim_batsim.bridge import replies
-from hpcosim_batsim.bridge.handlers import apply_external_event, carry_out, handle_events
-from hpcosim_batsim.bridge.replies import EventRank
+from hpcosim_batsim.bridge.actions import carry_out
+from hpcosim_batsim.bridge.batsim4 import Batsim4
+from hpcosim_batsim.bridge.event_queue import EventRank
+from hpcosim_batsim.bridge.front import Front
+from hpcosim_batsim.bridge.handlers import apply_external_event, handle_events
 from hpcosim_batsim.bridge.run import BatsimOptions, new_run
 from hpcosim_batsim.errors import BadReplyError, StuckError
 from hpcosim_batsim.inputs.external_events import ExternalEvent
@@ -46,6 +49,7 @@ class Bridge:
     Args:
         external: external events by time. None: there is no file of them, so the scheduler gets
             no `no_more_external_event_to_occur`.
+        front: version of the protocol; default: that of Batsim 4.2.1.
 
     Raises:
         InputError: the combination of platform, workloads and options is not supported.
@@ -57,8 +61,9 @@ class Bridge:
         platform: BatsimPlatform,
         options: BatsimOptions,
         external: Iterable[ExternalEvent] | None = None,
+        front: Front | None = None,
     ) -> None:
-        self.run = new_run(workloads, platform, options)
+        self.run = new_run(front or Batsim4(), workloads, platform, options)
         self.replied = False
         self.ended = False
         self._simulation = self.run.simulation
@@ -82,7 +87,7 @@ class Bridge:
             StuckError: no event is left, but jobs wait or registration has not ended.
         """
         self.replied = True
-        decoded = replies.read_reply(reply)
+        decoded = self.run.front.read_reply(reply)
         self._check_order(decoded.now_s)
         if self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
             self._run_instant(self._simulation.now_s)
@@ -104,15 +109,15 @@ class Bridge:
     def error_message(self, why: Exception) -> bytes:
         """Return the message that ends the simulation because of an error of the scheduler."""
         self.ended = True
-        data = replies.to_json({"error": " ".join(str(why).split())})
-        self.run.queue.add(replies.event(self._simulation.now_s, "SIMULATION_ENDS", data))
+        text = " ".join(str(why).split())
+        self.run.queue.add(self.run.front.ends(self._simulation.now_s, text))
         return self._message()
 
     def _message(self) -> bytes:
         now_s = self._simulation.now_s
-        # Messages have six decimals; a scheduler that sends the printed time back means now.
-        self._printed_now_s = float(f"{now_s:.6f}")
-        return replies.message(now_s, self.run.queue.take())
+        # Messages may round times; a scheduler that sends the printed time back means now.
+        self._printed_now_s = self.run.front.printed_s(now_s)
+        return self.run.front.message(now_s, self.run.queue.take())
 
     # Time
 
@@ -175,15 +180,15 @@ class Bridge:
             raise StuckError(
                 now_s,
                 "all jobs have ended, and the scheduler neither registers jobs nor sends "
-                "NOTIFY registration_finished",
+                f"{self.run.front.registration}",
             )
         self.ended = True
-        self.run.queue.add(replies.event(now_s, "SIMULATION_ENDS"))
+        self.run.queue.add(self.run.front.ends(now_s))
 
     def _notify_end_of_external(self, time_s: float) -> None:
         if self._external_end_due and not self._external:
             self._external_end_due = False
-            no_more = replies.notify(time_s, "no_more_external_event_to_occur")
+            no_more = self.run.front.no_more_external_events(time_s)
             self.run.queue.add(no_more, EventRank.EXTERNAL)
 
 

@@ -350,8 +350,9 @@ def kind_of(
         sleeps_in: pstate in which it sleeps while switched off; None: it cannot be switched off.
     """
     clock_ghz = host.flops(pstate) / GIGA
+    states = None if sleeps_in is None else _power_states(host, sleeps_in, energy=energy)
     if not energy:
-        return NodeGroup(1, (protocol.Processor(slots, clock_ghz),))
+        return NodeGroup(1, (protocol.Processor(slots, clock_ghz),), 0.0, states)
     watts = host.watts[pstate]
     processor = protocol.Processor(
         cores=slots,
@@ -359,20 +360,22 @@ def kind_of(
         static_w=watts.idle_w,
         dynamic_w=(watts.at(load) - watts.idle_w) / jobs,
     )
-    states = None if sleeps_in is None else _power_states(host, sleeps_in)
     return NodeGroup(1, (processor,), 0.0, states)
 
 
-def _power_states(host: Host, sleeps_in: int) -> protocol.PowerStates:
+def _power_states(host: Host, sleeps_in: int, *, energy: bool) -> protocol.PowerStates:
     """Return power and switching times of a sleep pstate.
 
     As in Batsim, a transition takes the time of 1 flop in its transition pstate.
     """
     state = host.sleep_states[sleeps_in]
+    on_s, off_s = host.switch_time_s(state.on), host.switch_time_s(state.off)
+    if not energy:
+        return protocol.PowerStates(0.0, on_s, 0.0, off_s, 0.0)
     return protocol.PowerStates(
         sleep_w=host.watts[sleeps_in].idle_w,
-        switch_on_s=host.switch_time_s(state.on),
+        switch_on_s=on_s,
         switch_on_w=host.watts[state.on].all_w,
-        switch_off_s=host.switch_time_s(state.off),
+        switch_off_s=off_s,
         switch_off_w=host.watts[state.off].all_w,
     )

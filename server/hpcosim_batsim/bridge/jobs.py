@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from hpcosim_batsim.inputs.tasks import HostTask
-from hpcosim_batsim.inputs.workload_json import check_sequences, in_order, parse_job, parse_profile
+from hpcosim_batsim.inputs.workload_json import (
+    ParseProfile,
+    check_sequences,
+    in_order,
+    parse_job,
+    parse_profile,
+)
 from hpcosim_batsim.inputs.workload_model import BatsimJob, BatsimProfile, BatsimWorkload, Delay
 from hpcosim_workloads.table import JobSpec, JobTable, job_table
 
@@ -42,6 +48,7 @@ class RunJob:
     Attributes:
         full_id: its id in messages, `WORKLOAD!NAME`.
         dynamic: the scheduler registered it.
+        profile_workload: the workload that its profile belongs to.
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
         metadata: text that the scheduler set, for the results.
@@ -52,6 +59,7 @@ class RunJob:
     profile: BatsimProfile
     number: int
     dynamic: bool
+    profile_workload: str
     state: Literal["not_submitted", "waiting", "running", "ended"] = "not_submitted"
     final: FinalState | None = None
     hosts: Sequence[int] = ()
@@ -94,7 +102,7 @@ class JobRegistry:
         self.jobs: list[RunJob] = []
         self._by_id: dict[str, RunJob] = {}
         for job in in_order(workloads):
-            self._add(job, dynamic=False)
+            self._add(job, job.workload, dynamic=False)
 
     def table(self) -> JobTable:
         """Return the jobs as the simulation's workload."""
@@ -115,36 +123,58 @@ class JobRegistry:
         return job
 
     def profiles_of(self, job: RunJob) -> Mapping[str, BatsimProfile]:
-        """Return the profiles of a job's workload by name."""
-        return self.profiles[job.source.workload]
+        """Return the profiles of the workload of a job's profile by name."""
+        return self.profiles[job.profile_workload]
 
-    def register_profile(self, workload: str, name: str, raw: Mapping[str, Any]) -> None:
-        """Add a profile. A second registration of the same profile has no effect."""
-        profile = parse_profile(name, raw, where="profile")
+    def register_profile(
+        self,
+        workload: str,
+        name: str,
+        raw: Mapping[str, Any],
+        parse: ParseProfile = parse_profile,
+        *,
+        again: bool = True,
+    ) -> None:
+        """Add a profile.
+
+        Args:
+            again: a second registration of the same profile has no effect; otherwise it is an
+                error.
+        """
+        profile = parse(name, raw, "", "profile")
         registered = self.profiles.setdefault(workload, {})
         earlier = registered.get(name)
+        if earlier is not None and not again:
+            raise ValueError(f"workload {workload!r} has a profile {name!r} already")
         if earlier is not None and earlier.raw != profile.raw:
             raise ValueError(f"workload {workload!r} has a different profile {name!r}")
         check_sequences([profile], {**registered, name: profile})
         registered[name] = profile
 
-    def register_job(self, job_id: str, raw: Mapping[str, Any]) -> RunJob:
-        """Add a job."""
+    def register_job(
+        self, job_id: str, raw: Mapping[str, Any], profile_workload: str | None = None
+    ) -> RunJob:
+        """Add a job.
+
+        Args:
+            profile_workload: the workload that its profile belongs to; default: that of the job.
+        """
         workload, separator, name = job_id.partition("!")
         if not separator or not name:
             raise ValueError(f"job_id: expected WORKLOAD!NAME, got {job_id!r}")
         if job_id in self._by_id:
             raise ValueError(f"job {job_id!r} exists already; expected a new id")
-        if workload not in self.profiles:
-            raise ValueError(f"there is no workload {workload!r}: register a profile in it first")
+        owner = workload if profile_workload is None else profile_workload
+        if owner not in self.profiles:
+            raise ValueError(f"there is no workload {owner!r}: register a profile in it first")
         job = parse_job({**raw, "id": job_id}, workload)
-        if job.profile not in self.profiles[workload]:
-            raise ValueError(f"workload {workload!r} has no profile {job.profile!r}")
-        return self._add(job, dynamic=True)
+        if job.profile not in self.profiles[owner]:
+            raise ValueError(f"workload {owner!r} has no profile {job.profile!r}")
+        return self._add(job, owner, dynamic=True)
 
-    def _add(self, source: BatsimJob, *, dynamic: bool) -> RunJob:
-        profile = self.profiles[source.workload][source.profile]
-        job = RunJob(source, source.full_id, profile, len(self.jobs), dynamic)
+    def _add(self, source: BatsimJob, owner: str, *, dynamic: bool) -> RunJob:
+        profile = self.profiles[owner][source.profile]
+        job = RunJob(source, source.full_id, profile, len(self.jobs), dynamic, owner)
         self.jobs.append(job)
         self._by_id[job.full_id] = job
         return job

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from enum import IntEnum
-from operator import itemgetter
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
+from hpcosim_batsim.bridge.front import SchedulerReply, TimedDecision, check_times
 from hpcosim_batsim.errors import BadReplyError
 from hpcosim_sim.record.tables import intervals
 
@@ -140,28 +138,6 @@ DecisionData = (
 )
 
 
-class TimedDecision(Struct, gc=False):
-    """A decision and its time.
-
-    Attributes:
-        timestamp_s: simulated time at which it applies, s; a time in the past means now.
-    """
-
-    timestamp_s: float
-    data: DecisionData
-
-
-class SchedulerReply(Struct, gc=False):
-    """A scheduler's reply.
-
-    Attributes:
-        now_s: earliest time of the next message, s.
-    """
-
-    now_s: float
-    decisions: list[TimedDecision]
-
-
 class _Event(Struct, gc=False):
     timestamp: float
     type: str
@@ -209,22 +185,9 @@ def read_reply(text: bytes) -> SchedulerReply:
         message = _message_decoder.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _bad(error, "$") from None
+    check_times([event.timestamp for event in message.events], message.now)
     decisions = []
-    before_s = -math.inf
     for place, event in enumerate(message.events):
-        if event.timestamp < before_s:
-            raise BadReplyError(
-                f"expected a time of at least {before_s}, that of the decision before it, got "
-                f"{event.timestamp}",
-                f"$.events[{place}].timestamp",
-            )
-        before_s = event.timestamp
-        if event.timestamp > message.now:
-            raise BadReplyError(
-                f"expected a time of at most the message's now, {message.now}, got "
-                f"{event.timestamp}",
-                f"$.events[{place}].timestamp",
-            )
         decoder = _DECODERS.get(event.type)
         if decoder is None:
             known = ", ".join(_DECODERS)
@@ -334,65 +297,3 @@ def _progress(task: Json) -> str:
         return f'{{{name},"progress":{task["progress"]:.6f}}}'
     index, current = task["current_task_index"], _progress(task["current_task"])
     return f'{{{name},"current_task_index":{index},"current_task":{current}}}'
-
-
-class EventRank(IntEnum):
-    """Batsim's order of the events that the simulation causes at one instant.
-
-    Batsim gets the events of its master host before those of the hosts that run jobs.
-    """
-
-    JOB_SUBMITTED = 0
-    REQUESTED_CALL = 1
-    EXTERNAL = 2
-    OF_HOSTS = 3  # ends of jobs and of pstate changes
-
-
-class EventQueue:
-    """Events for the scheduler, each as JSON.
-
-    The events of one instant are sorted by rank; events of equal rank, and the replies to
-    decisions, keep their order.
-    """
-
-    def __init__(self) -> None:
-        self._events: list[tuple[EventRank, str]] = []
-        self._instant = 0  # place of the first event of the current instant
-        self._after: str | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._events)
-
-    def add(self, event: str, rank: EventRank = EventRank.OF_HOSTS) -> None:
-        """Add an event; `rank` has an effect only between `begin_instant` and `end_instant`."""
-        self._events.append((rank, event))
-
-    def add_after_message(self, event: str) -> None:
-        """Add an event that follows the message about the current instant.
-
-        If no message is taken before the next instant, because the scheduler is not ready, it
-        follows the other events of its instant.
-        """
-        self._after = event
-
-    def begin_instant(self) -> None:
-        """Begin an instant after all events so far."""
-        self._add_postponed()
-        self._instant = len(self._events)
-
-    def end_instant(self) -> None:
-        """Sort the events since `begin_instant`."""
-        if len(self._events) > self._instant + 1:
-            self._events[self._instant :] = sorted(self._events[self._instant :], key=itemgetter(0))
-
-    def take(self) -> list[str]:
-        """Return the events of a message and remove them."""
-        events = [event for _, event in self._events]
-        self._events.clear()
-        self._add_postponed()
-        return events
-
-    def _add_postponed(self) -> None:
-        if self._after is not None:
-            self.add(self._after)
-            self._after = None

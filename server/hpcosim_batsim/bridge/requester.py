@@ -69,7 +69,7 @@ def exchange_messages(
     """
     began_s = time.perf_counter()
     with zmq.Context() as context, context.socket(zmq.REQ) as socket:
-        requester = _Requester(socket, address, show)
+        requester = Requester(socket, address, show)
         try:
             requester.connect()
             _exchange_messages(bridge, requester, timeouts)
@@ -79,7 +79,7 @@ def exchange_messages(
             wall.simulation_s = time.perf_counter() - began_s
 
 
-def _exchange_messages(bridge: Bridge, requester: _Requester, timeouts: BatsimTimeouts) -> None:
+def _exchange_messages(bridge: Bridge, requester: Requester, timeouts: BatsimTimeouts) -> None:
     requester.send(bridge.first_message())
     reply = requester.receive(timeouts.first_reply_s)
     while True:
@@ -96,7 +96,7 @@ def _exchange_messages(bridge: Bridge, requester: _Requester, timeouts: BatsimTi
         reply = requester.receive(timeouts.reply_s)
 
 
-class _Requester:
+class Requester:
     """The socket and the state of its connection.
 
     Attributes:
@@ -117,6 +117,7 @@ class _Requester:
         self._connected = False
 
     def connect(self) -> None:
+        """Connect to the scheduler, which may start later."""
         try:
             self._socket.connect(self._address)
         except zmq.ZMQError as error:
@@ -126,6 +127,7 @@ class _Requester:
             ) from None
 
     def send(self, message: bytes) -> None:
+        """Send a message."""
         if self._show is not None:
             self._show(f"Sending '{_printable(message)}'")
         self._socket.send(message)
@@ -142,13 +144,14 @@ class _Requester:
         return reply
 
     def await_last_reply(self) -> None:
-        """Wait for the reply to `SIMULATION_ENDS`, whose content has no effect."""
+        """Wait for the reply to the end of the simulation, whose content has no effect."""
         try:
             self.receive(LAST_REPLY_S)
         except SchedulerError:
             return
 
     def close(self) -> None:
+        """Close what the socket does not close itself."""
         self._socket.disable_monitor()
         self._monitor.close(0)
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from hpcosim_batsim.bridge import replies
+from hpcosim_batsim.bridge.event_queue import EventQueue
 from hpcosim_batsim.bridge.executions import Executions, SteppedEngine
+from hpcosim_batsim.bridge.front import Front
 from hpcosim_batsim.bridge.host_states import HostStates, cluster_of
 from hpcosim_batsim.bridge.jobs import JobRegistry
-from hpcosim_batsim.bridge.replies import EventQueue
 from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_batsim.inputs.tasks import HostTask, capacity_of, parts
@@ -24,7 +24,7 @@ from hpcosim_sim.engine.engine import Rules
 Loads = Mapping[int, float]
 
 SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
-FIRST_CALL_ID = 2**40  # first alarm id of CALL_ME_LATER; lower ids are phases of jobs
+FIRST_CALL_ID = 2**40  # first id of alarms that the scheduler sets; lower ids are phases of jobs
 _RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
 
 
@@ -43,12 +43,14 @@ class BatsimRun:
         registering: the scheduler may still register jobs.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
-        call_ids: alarm ids of `CALL_ME_LATER`.
+        call_ids: ids of the alarms that the scheduler sets.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
+    front: Front
     options: BatsimOptions
     platform: BatsimPlatform
+    workloads: Sequence[BatsimWorkload]
     registry: JobRegistry
     simulation: SteppedEngine
     hosts: HostStates
@@ -61,9 +63,12 @@ class BatsimRun:
 
 
 def new_run(
-    workloads: Sequence[BatsimWorkload], platform: BatsimPlatform, options: BatsimOptions
+    front: Front,
+    workloads: Sequence[BatsimWorkload],
+    platform: BatsimPlatform,
+    options: BatsimOptions,
 ) -> BatsimRun:
-    """Return a run at time 0 with `SIMULATION_BEGINS` in its queue."""
+    """Return a run at time 0 with the event that it begins in its queue."""
     registry = JobRegistry(workloads)
     if options.energy:
         _check_power(platform)
@@ -72,17 +77,25 @@ def new_run(
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
     simulation = SteppedEngine(cluster, registry.table(), _RULES)
     hosts = HostStates(platform, simulation, slots, energy=options.energy)
-    data = replies.to_json(simulation_begins_data(platform, workloads, options))
-    queue = EventQueue()
-    queue.add(replies.event(0.0, "SIMULATION_BEGINS", data))
     executions = Executions(
         simulation,
         lambda resource: capacity_of(resource, platform, hosts.pstates),
         hosts.set_loads,
     )
-    return BatsimRun(
-        options, platform, registry, simulation, hosts, executions, queue, options.dynamic_jobs
+    run = BatsimRun(
+        front,
+        options,
+        platform,
+        workloads,
+        registry,
+        simulation,
+        hosts,
+        executions,
+        EventQueue(),
+        options.dynamic_jobs,
     )
+    run.queue.add(front.begins(run))
+    return run
 
 
 def _check_power(platform: BatsimPlatform) -> None:

@@ -7,6 +7,7 @@ are errors.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -160,6 +161,7 @@ def read_platform(
     roles: Mapping[str, str] = NO_ROLES,
     limit: int = 0,
     energy: bool = True,
+    numeric_order: bool = False,
 ) -> BatsimPlatform:
     """Return the platform of a file.
 
@@ -167,13 +169,25 @@ def read_platform(
         master: name of the master host; a host with the role `master` is the master host, too.
         roles: roles of hosts by name, in addition to those of the file.
         limit: maximum number of compute hosts, the first by number; 0: all.
+        numeric_order: hosts are numbered by name with numbers as such (`a2` before `a10`), as in
+            Batsim 5; otherwise as text, as in Batsim 4.2.1.
     """
-    return _Reader(str(path), read_xml(path), energy=energy).platform(master, roles, limit)
+    reader = _Reader(str(path), read_xml(path), energy=energy, numeric_order=numeric_order)
+    return reader.platform(master, roles, limit)
+
+
+def _numeric(name: str) -> tuple[list[tuple[int, int]], str]:
+    """Return the sort key of a name in numeric order."""
+    return [
+        (ord("0"), int(part)) if part.isdigit() else (ord(part), 0)
+        for part in re.findall(r"[0-9]+|[^0-9]", name)
+    ], name
 
 
 class _Reader:
-    def __init__(self, path: str, root: Element, *, energy: bool) -> None:
+    def __init__(self, path: str, root: Element, *, energy: bool, numeric_order: bool) -> None:
         self._path = path
+        self._order = _numeric if numeric_order else str
         self._energy = energy
         self._root = root
         self._hosts: dict[str, Host] = {}
@@ -210,7 +224,8 @@ class _Reader:
     ) -> tuple[list[Host], list[Host], list[Host]]:
         """Return the master hosts, the compute hosts and the storage hosts, each by name."""
         found: tuple[list[Host], list[Host], list[Host]] = ([], [], [])
-        for _, host in sorted(self._hosts.items()):
+        for each in sorted(self._hosts, key=self._order):
+            host = self._hosts[each]
             names = [host.properties["role"], roles.get(host.name, "")]
             names += ["master"] if host.name == master else []
             role = ",".join(dict.fromkeys(filter(None, names)))

@@ -292,7 +292,9 @@ def _traffic(
     try:
         if isinstance(profile, model.Parallel):
             return matrix_traffic(platform.network, names, profile.com_bytes)
-        size = profile.com_bytes / len(hosts) if profile.total else profile.com_bytes
+        size = profile.com_bytes
+        if profile.total:
+            size /= len(hosts) * (len(hosts) - 1) if profile.per_pair else len(hosts)
         return uniform_traffic(platform.network, names, size)
     except ValueError as error:
         raise InputError(platform.path, f"profile {profile.name}", str(error)) from None

@@ -11,7 +11,7 @@ What is invalid is an `InputError` that names the field.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,21 @@ _RENAMED: Mapping[str, str] = {
 _TYPES = ("delay", "parallel", "parallel_homogeneous", "parallel_homogeneous_total", "composed")
 
 
-def read_workload(path: Path, name: str) -> model.BatsimWorkload:
-    """Return the workload of a file."""
+ParseProfile = Callable[[str, Any, str, str], model.BatsimProfile]
+"""Returns a profile; arguments: its name, its JSON object, and file and field for errors."""
+
+
+def read_workload(path: Path, name: str, parse: ParseProfile | None = None) -> model.BatsimWorkload:
+    """Return the workload of a file.
+
+    Args:
+        parse: reader of profiles; default: `parse_profile`.
+    """
     fields = Fields(str(path), "", read_json(path))
     profiles = fields.get("profiles")
     if not isinstance(profiles, dict):
         raise fields.error("profiles", f"must be an object, not {kind_of_value(profiles)}")
-    known, unsupported = _profiles(profiles, str(path))
+    known, unsupported = _profiles(profiles, str(path), parse or parse_profile)
     check_sequences(known.values(), known, str(path))
     jobs = [
         parse_job(raw, name, str(path), f"jobs[{i}]") for i, raw in enumerate(fields.array("jobs"))
@@ -72,7 +80,7 @@ def read_workloads(paths: Sequence[Path]) -> list[model.BatsimWorkload]:
 
 
 def _profiles(
-    profiles: Mapping[str, Any], path: str
+    profiles: Mapping[str, Any], path: str, parse: ParseProfile
 ) -> tuple[dict[str, model.BatsimProfile], dict[str, UnsupportedProfileError]]:
     """Return the supported profiles and, by name, the errors of those of other types.
 
@@ -82,7 +90,7 @@ def _profiles(
     errors: dict[str, UnsupportedProfileError] = {}
     for name, raw in profiles.items():
         try:
-            known[name] = parse_profile(name, raw, path)
+            known[name] = parse(name, raw, path, "")
         except UnsupportedProfileError as error:
             errors[name] = error
     unsupported = list(errors)
@@ -111,7 +119,7 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> mo
         name=name,
         submit_s=fields.number("subtime"),
         res=fields.integer("res", 1),
-        profile=fields.text("profile"),
+        profile=fields.text("profile").removeprefix(f"{workload}!"),
         walltime_s=_walltime_s(fields),
         raw={**fields.raw, "id": f"{workload}!{name}"},
     )

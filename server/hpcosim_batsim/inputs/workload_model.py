@@ -47,12 +47,15 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
     Attributes:
         total: the amounts are totals over all hosts (`parallel_homogeneous_total`); otherwise
             they are per host and per pair of hosts (`parallel_homogeneous`).
+        per_pair: a total of the communication is shared by the pairs of hosts, as in Batsim 5;
+            otherwise each pair gets the total divided by the number of hosts, as in Batsim 4.
     """
 
     name: str
     ret: int = 0
     raw: Json = NO_FIELDS
     total: bool = False
+    per_pair: bool = False
     cpu_flop: float
     com_bytes: float
 
