@@ -7,8 +7,9 @@ Values that were not measured are empty, by default wall-clock times, which diff
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 from hpcosim_batsim.results import MIN_RUN_S, BatsimOutcome, HostState, JobOutcome
@@ -132,19 +133,83 @@ def files_of(
     return files
 
 
+SUMMARY5 = "schedule.json"
+"""End of the name of the summary of Batsim 5."""
+
+
+def files5_of(
+    outcome: BatsimOutcome,
+    prefix: str,
+    *,
+    machine_states: bool,
+    pstates: bool,
+    complete: bool = True,
+) -> dict[str, Iterable[str]]:
+    """Return the lines of each file of Batsim 5 by name, `PREFIXjobs.csv` and so on.
+
+    Args:
+        complete: include `PREFIXschedule.json`, see `files_of`.
+    """
+    for job in outcome.jobs:
+        job.profile = f"{job.workload}!{job.profile}" if "!" not in job.profile else job.profile
+    files: dict[str, Iterable[str]] = {f"{prefix}jobs.csv": _job_lines(outcome, metadata="")}
+    if machine_states:
+        files[f"{prefix}machine_states.csv"] = _machine_state_lines(outcome)
+    if pstates:
+        files[f"{prefix}pstate_changes.csv"] = _pstate_lines(outcome)
+    if outcome.energy is not None:
+        files[f"{prefix}consumed_energy.csv"] = _energy_lines(outcome)
+    if complete:
+        files[f"{prefix}{SUMMARY5}"] = _summary5_lines(outcome)
+    if complete and outcome.scheduling_s is not None:
+        files[f"{prefix}real_exec_info.json"] = _object_lines(
+            {
+                "time_in_edc_seconds": outcome.scheduling_s,
+                "time_in_simu_seconds": outcome.simulation_s,
+            }
+        )
+    return files
+
+
+def _summary5_lines(outcome: BatsimOutcome) -> Iterator[str]:
+    row = summary(outcome)
+    del row["scheduling_time"], row["simulation_time"]
+    ran = [job for job in outcome.jobs if job.start_s is not None]
+    first_s = min((job.submit_s for job in ran), default=0.0)
+    end_s = row["makespan"]
+    assert isinstance(end_s, float)
+    yield from _object_lines({**row, "makespan": end_s - first_s})
+
+
+def _object_lines(values: Mapping[str, str | float | None]) -> Iterator[str]:
+    yield "{\n"
+    rows = [f"  {json.dumps(name)}: {_json_of(value)}" for name, value in values.items()]
+    yield ",\n".join(rows) + "\n}\n"
+
+
+def _json_of(value: str | float | None) -> str:
+    return f"{value:f}" if isinstance(value, float) else json.dumps(value)
+
+
 def summary_file(prefix: str) -> str:
     """Return the name of the summary, which is only there if the other files are whole."""
     return f"{prefix}_schedule.csv"
 
 
-def _job_lines(outcome: BatsimOutcome) -> Iterator[str]:
+def _job_lines(outcome: BatsimOutcome, metadata: str | None = None) -> Iterator[str]:
+    """Yield the lines of jobs.
+
+    Args:
+        metadata: last column; default: the metadata of each job, quoted.
+    """
     yield JOB_COLUMNS + "\n"
     for job in outcome.jobs:
+        last = f'"{_quoted(job.metadata)}"' if metadata is None else metadata
         walltime_s = -1.0 if job.walltime_s is None else job.walltime_s
         yield (
             f"{_cell(job.name)},{_cell(job.workload)},{_cell(job.profile)},{job.submit_s:f},"
             f"{job.res},{walltime_s:f},{int(job.state == 'COMPLETED_SUCCESSFULLY')},{job.state},"
-            f'{_run_columns(job)},"{_quoted(job.metadata)}"\n'
+            f"{_run_columns(job)},{last}\n"
         )
 
 

@@ -80,3 +80,7 @@ class StuckError(SchedulerError):
 
 class UnreachableError(SchedulerError):
     """The scheduler did not connect, closed the connection or did not reply in time."""
+
+
+class ComponentError(SchedulerError):
+    """A component in a library cannot be loaded, crashed, or reported a failure."""

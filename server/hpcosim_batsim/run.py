@@ -14,6 +14,7 @@ from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.csv_files import files_of, summary_file
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import read_external_events
+from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.tasks import check_profiles, communicating_profile
 from hpcosim_batsim.inputs.workload_json import check_sizes, read_workloads
@@ -82,25 +83,49 @@ def run_batsim(
     prepare(outputs.prefix.parent, force=True)  # like Batsim, replace the files of an earlier run
     bridge = open_bridge(inputs, options, report)
     wall = requester.WallTimes()
-    try:
+
+    def run() -> None:
         if address is None:
             _run_without_scheduler(bridge, wall)
-        else:
-            report(f"waiting for the scheduler at {address}")
-            requester.exchange_messages(bridge, address, timeouts, wall, show)
+            return
+        report(f"waiting for the scheduler at {address}")
+        requester.exchange_messages(bridge, address, timeouts, wall, show)
+
+    prefix = f"{outputs.prefix}_"
+    finish(bridge, run, lambda why: _write(bridge, outputs, wall, cut_short=why), prefix, report)
+
+
+def finish(
+    bridge: Bridge,
+    run: Callable[[], None],
+    write: Callable[[str], None],
+    prefix: str,
+    report: Report,
+) -> None:
+    """Carry out a run and write its results.
+
+    Args:
+        write: writes the results; its argument is why the run was cut short, "": it is complete.
+        prefix: path and start of the names of the output files.
+
+    Raises:
+        RunFailedError: the run failed; the results so far are written if the scheduler replied.
+    """
+    try:
+        run()
     except SchedulerError as error:
         if not bridge.replied:  # keep the files of an earlier run
             raise RunFailedError(str(error)) from error
-        _write(bridge, outputs, wall, cut_short=str(error))
-        raise RunFailedError(f"{error}; results so far: {outputs.prefix}_jobs.csv") from error
+        write(str(error))
+        raise RunFailedError(f"{error}; results so far: {prefix}jobs.csv") from error
     except KeyboardInterrupt:
         if bridge.replied:
-            _write(bridge, outputs, wall, cut_short="the user interrupted the run")
+            write("the user interrupted the run")
         raise
-    _write(bridge, outputs, wall)
+    write("")
     ended, now_s = bridge.run.simulation.recording.over, bridge.run.simulation.now_s
     report(f"{ended} jobs ended, simulated time {now_s:.6f} s")
-    report(f"results: {outputs.prefix}_jobs.csv and others")
+    report(f"results: {prefix}jobs.csv and others")
 
 
 def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridge:
@@ -114,18 +139,10 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
         inputs.platform,
         master=inputs.master,
         roles=inputs.roles,
-        limit=_max_hosts(inputs, workloads),
+        limit=max_hosts(inputs, workloads),
         energy=options.energy,
     )
-    for workload in workloads:
-        check_profiles(workload, platform)
-    try:
-        check_sizes(workloads, platform)
-    except InputError as error:  # Batsim leaves it to the scheduler to reject such a job
-        report(f"warning: {error}; it must be rejected")
-    if platform.no_network and (profile := communicating_profile(workloads)):
-        why = f"because {platform.path} has no links"
-        report(f"warning: {profile}: communication takes no time, {why}")
+    check_jobs(workloads, platform, report)
     events = inputs.events
     external = (
         None
@@ -135,6 +152,25 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
         )
     )
     return Bridge(workloads, platform, options, external)
+
+
+def check_jobs(
+    workloads: Sequence[BatsimWorkload], platform: BatsimPlatform, report: Report
+) -> None:
+    """Check that the jobs can run on a platform.
+
+    Raises:
+        InputError: the profile of a job cannot run.
+    """
+    for workload in workloads:
+        check_profiles(workload, platform)
+    try:
+        check_sizes(workloads, platform)
+    except InputError as error:  # Batsim leaves it to the scheduler to reject such a job
+        report(f"warning: {error}; it must be rejected")
+    if platform.no_network and (profile := communicating_profile(workloads)):
+        why = f"because {platform.path} has no links"
+        report(f"warning: {profile}: communication takes no time, {why}")
 
 
 def dump_context(address: str, prefix: Path, *, scheduler: bool = True) -> str:
@@ -158,7 +194,8 @@ def _run_without_scheduler(bridge: Bridge, wall: requester.WallTimes) -> None:
     wall.simulation_s = time.perf_counter() - began_s
 
 
-def _max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
+def max_hosts(inputs: Inputs, workloads: Sequence[BatsimWorkload]) -> int:
+    """Return the maximum number of compute hosts; 0: all."""
     if not inputs.mmax_workload:
         return inputs.mmax
     wanted = max((workload.nb_res for workload in workloads), default=0)
@@ -178,10 +215,15 @@ def _write(
         del files[f"{name}_machine_states.csv"]
     notice = f"{name}{CUT_SHORT}"
     if cut_short:
-        files[notice] = [
-            f"The run was cut short at {bridge.run.simulation.now_s:.6f} s of simulated time: "
-            f"{cut_short}\n"
-            "The other files have the results until then. There is no summary.\n"
-        ]
+        files[notice] = notice_of(bridge, cut_short)
     seal = summary_file(name)
     write_together(outputs.prefix.parent, files, (seal, notice), seal=seal)
+
+
+def notice_of(bridge: Bridge, cut_short: str) -> list[str]:
+    """Return the lines of the file that says why a run was cut short."""
+    return [
+        f"The run was cut short at {bridge.run.simulation.now_s:.6f} s of simulated time: "
+        f"{cut_short}\n"
+        "The other files have the results until then. There is no summary.\n"
+    ]

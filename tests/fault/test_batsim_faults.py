@@ -46,7 +46,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     platform = write_platform(tmp_path, HOSTS)
 
     def run_with(scheduler: FaultyBatsimScheduler, scene: int) -> tuple[dict[str, str], str]:
-        monkeypatch.setattr(requester, "_Requester", scheduler)
+        monkeypatch.setattr(requester, "Requester", scheduler)
         workload = write_workload(tmp_path, jobs_of(scene), profiles, f"w{scene}.json")
         for path in tmp_path.glob("o_*"):
             path.unlink()

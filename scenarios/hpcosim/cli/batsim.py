@@ -180,7 +180,7 @@ def batsim(
 ) -> None:
     """Run a scheduler that speaks Batsim's protocol 4.2.1 (JSON), instead of Batsim."""
     with errors_in_one_line():
-        _check_rest(context.args)
+        check_rest(context.args, UNSUPPORTED)
         from hpcosim_batsim.bridge.requester import BatsimTimeouts
         from hpcosim_batsim.bridge.run import BatsimOptions
         from hpcosim_batsim.install import install_as_batsim
@@ -203,7 +203,7 @@ def batsim(
                 "--enable-dynamic-jobs"
             )
         level = "quiet" if quiet else verbosity
-        report = _print if level in ("information", "debug") else _discard
+        report = print_line if level in ("information", "debug") else discard
         for option in [*["--sg-cfg"] * bool(sg_cfg), *["--sg-log"] * bool(sg_log)]:
             report(f"warning: {option} has no effect: hpcosim does not use SimGrid")
         run_batsim(
@@ -231,7 +231,7 @@ def batsim(
             Outputs(prefix=export, machine_states=not no_machine_states, wall_times=wall_times),
             BatsimTimeouts(hello_timeout_s, timeout_s),
             report=report,
-            show=None if level == "quiet" else _print,
+            show=None if level == "quiet" else print_line,
         )
 
 
@@ -246,13 +246,17 @@ def main() -> None:
     command()
 
 
-def _check_rest(rest: Sequence[str]) -> None:
-    """Report arguments that no option takes."""
+def check_rest(rest: Sequence[str], unsupported: Mapping[str, str]) -> None:
+    """Report arguments that no option takes.
+
+    Args:
+        unsupported: options of Batsim that are not supported, and why.
+    """
     for argument in rest:
         name = argument.partition("=")[0]
-        if name in UNSUPPORTED:
+        if name in unsupported:
             raise ScenariosError(
-                f"{name} is an option of Batsim that is not supported: {UNSUPPORTED[name]}"
+                f"{name} is an option of Batsim that is not supported: {unsupported[name]}"
             )
         if name.startswith("-"):
             raise ScenariosError(f"there is no option {name}; --help lists all options")
@@ -283,9 +287,10 @@ def _config(text: str, file: Path | None) -> str:
         raise ScenariosError(f"--sched-cfg-file: {file} cannot be read: {error}") from None
 
 
-def _print(text: str) -> None:
+def print_line(text: str) -> None:
+    """Write a line on standard error."""
     sys.stderr.write(f"{text}\n")
 
 
-def _discard(_: str) -> None:
+def discard(_: str) -> None:
     """Write nothing, for a quiet command."""

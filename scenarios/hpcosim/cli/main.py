@@ -40,6 +40,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "experiment": "Run many runs along axes, with statistics and a report.",
         "oracle": "Plan the node switching that wastes the least energy.",
         "batsim": "Run a scheduler of Batsim's protocol 4.2.1 instead of Batsim.",
+        "batsim5": "Run a decision component of Batsim 5 instead of Batsim.",
     },
     "Inspect": {
         "scenarios": "List the shipped scenarios, or print one.",

@@ -119,6 +119,19 @@ def convert_plainly(command: Any, parent: typer.Context | None = None) -> None:
     for parameter in (*command.params, command.get_help_option(context)):
         if hasattr(parameter, "_runtime_param"):
             parameter._runtime_param = _Plain()
+        if " " in (parameter.metavar or ""):
+            parameter.nargs, parameter._runtime_param = 2, _Pairs()
+
+
+class _Pairs:
+    """Takes the place of `RuntimeParam` of a repeatable option with two values, `FIRST SECOND`.
+
+    Typer knows no such options; they are declared as `list[str]`.
+    """
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> list[tuple[str, ...]]:
+        """Return the values of each occurrence of the option."""
+        return [tuple(map(str, pair)) for pair in value or ()]
 
 
 class _Plain:
@@ -374,6 +387,10 @@ EXAMPLES: Mapping[str, str] = {
     "import oar": _examples("hpcosim import oar oar.sql.gz -o site --anonymize"),
     "import kubernetes": _examples(
         "hpcosim import kubernetes pods.csv -o jobs.jsonl --column cores_milli=cpu",
+    ),
+    "batsim5": _examples(
+        "hpcosim batsim5 -p platform.xml -w jobs.json -l ./libfcfs.so '{}'",
+        "hpcosim batsim5 -p platform.xml -w jobs.json -S tcp://localhost:28000 init.json",
     ),
     "import batsim": _examples(
         "hpcosim import batsim -p platform.xml -w jobs.json -o batsim.yaml",

@@ -63,6 +63,7 @@ def start_job(run: BatsimRun, job: RunJob, hosts: Sequence[int], processes: Sequ
     simulation.carry_out(protocol.AllocateJob(job.number, list(hosts), [1] * len(hosts)))
     for host in hosts:
         run.hosts.running[host] += 1
+    run.hosts.update_meters(hosts)
 
 
 def reject_job(run: BatsimRun, job_id: str) -> None:

@@ -95,6 +95,9 @@ class Bridge:
             where = f"$.events[{place}]"
             self._advance_to(decision.timestamp_s, f"{where}.timestamp")
             carry_out(self.run, decision.data, where)
+            if self.run.stopped:
+                self.run.queue.take()
+                return self._last_message()
         self._advance_to(decoded.now_s, "$.now")
         if self._next_s() <= _end_of_instant(self._simulation.now_s):
             self._run_instant(self._simulation.now_s)
@@ -108,9 +111,11 @@ class Bridge:
 
     def error_message(self, why: Exception) -> bytes:
         """Return the message that ends the simulation because of an error of the scheduler."""
+        return self._last_message(" ".join(str(why).split()))
+
+    def _last_message(self, error: str = "") -> bytes:
         self.ended = True
-        text = " ".join(str(why).split())
-        self.run.queue.add(self.run.front.ends(self._simulation.now_s, text))
+        self.run.queue.add(self.run.front.ends(self._simulation.now_s, error))
         return self._message()
 
     def _message(self) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
@@ -44,6 +44,7 @@ class HostStates:
 
     Attributes:
         pstates: pstate of each host; of a switching host, the requested pstate.
+        meters: energy of each host; None: nobody asks for it.
     """
 
     def __init__(
@@ -57,11 +58,26 @@ class HostStates:
         self.running = [0] * len(platform.hosts)
         self.unavailable: set[int] = set()
         self.log = SwitchLog(self.pstates)
+        self.meters: HostMeters | None = None
         # Loads of shared hosts, by job.
         self._loads: list[dict[int, float]] = [{} for _ in platform.hosts]
         self._switches: dict[int, PstateSwitch] = {}
         self._first_alike = _first_alike(platform.hosts)
         self._kind = lru_cache(MAX_KINDS)(self._new_kind)
+
+    def start_meters(self) -> None:
+        """Measure the energy of each host from now on."""
+        self.meters = HostMeters(self._power_w, len(self.pstates), self._simulation.now_s)
+
+    def update_meters(self, hosts: Sequence[int]) -> None:
+        """Note that the power of hosts may have changed now."""
+        if self.meters is not None:
+            self.meters.update(hosts, self._simulation.now_s)
+
+    def _power_w(self, host: int) -> float:
+        cluster = self._simulation.cluster
+        (level,) = cluster.levels([host])
+        return cluster.power_w(host, self._simulation.power.state[host], level)
 
     def name(self, host: int) -> str:
         """Return the number and name of a host, for messages."""
@@ -108,6 +124,7 @@ class HostStates:
             for host in hosts:
                 if self._loads[host].pop(job, None) is not None and self._loads[host]:
                     self._set_shared_kind(host)
+        self.update_meters(hosts)
 
     def set_pstate(self, hosts: Sequence[int], pstate: int) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
@@ -133,6 +150,7 @@ class HostStates:
                 self._set_kind([host], sleeps_in=pstate)
                 self.pstates[host] = pstate
                 self._start_switch(host, switch, on=False)
+        self.update_meters(hosts)
         if not switch.remaining:
             self.log.completed(self._energy_now(), hosts, pstate)
         return switch
@@ -142,6 +160,7 @@ class HostStates:
         on = self._simulation.power.state[host] == "on"
         if on:
             self._set_kind([host])
+        self.update_meters([host])
         switch = self._switches.pop(host)
         switch.remaining -= 1
         last = not switch.remaining
@@ -181,6 +200,7 @@ class HostStates:
         for (first, pstate), members in alike.items():
             kind = self._kind(first, pstate, load, jobs, sleeps_in)
             self._simulation.node_kinds.change(members, kind)
+        self.update_meters(hosts)
 
     def _new_kind(
         self, host: int, pstate: int, load: float, jobs: int, sleeps_in: int | None
@@ -216,6 +236,35 @@ class HostStates:
                 f"{self.name(host)} is asleep in pstate {self.pstates[host]}; expected a "
                 f"computation pstate, got the sleep pstate {pstate}"
             )
+
+
+class HostMeters:
+    """Energy of each host.
+
+    Args:
+        power_w: returns the present power of a host, W.
+    """
+
+    def __init__(self, power_w: Callable[[int], float], hosts: int, now_s: float) -> None:
+        self._power_of = power_w
+        self._power_w = [power_w(host) for host in range(hosts)]
+        self._energy_j = [0.0] * hosts
+        self._since_s = [now_s] * hosts
+
+    def update(self, hosts: Sequence[int], now_s: float) -> None:
+        """Note that the power of hosts may have changed now."""
+        for host in hosts:
+            self._energy_j[host] = self.energy_j(host, now_s)
+            self._since_s[host] = now_s
+            self._power_w[host] = self._power_of(host)
+
+    def power_w(self, host: int) -> float:
+        """Return the present power of a host, W."""
+        return self._power_w[host]
+
+    def energy_j(self, host: int, now_s: float) -> float:
+        """Return the energy of a host up to now, J."""
+        return self._energy_j[host] + self._power_w[host] * (now_s - self._since_s[host])
 
 
 def _first_alike(hosts: Sequence[Host]) -> list[int]:

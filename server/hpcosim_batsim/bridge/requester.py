@@ -129,7 +129,7 @@ class Requester:
     def send(self, message: bytes) -> None:
         """Send a message."""
         if self._show is not None:
-            self._show(f"Sending '{_printable(message)}'")
+            self._show(f"Sending '{printable(message)}'")
         self._socket.send(message)
 
     def receive(self, timeout_s: float) -> bytes:
@@ -140,7 +140,7 @@ class Requester:
         finally:
             self.waited_s += time.perf_counter() - began_s
         if self._show is not None:
-            self._show(f"Received '{_printable(reply)}'")
+            self._show(f"Received '{printable(reply)}'")
         return reply
 
     def await_last_reply(self) -> None:
@@ -193,7 +193,10 @@ class Requester:
         )
 
 
-def _printable(message: bytes) -> str:
-    """Return a message as text on one line, without control characters."""
-    text = message.decode(errors="replace")
+def printable(message: bytes) -> str:
+    """Return a message as text on one line, without control characters.
+
+    A zero byte at the end, as in Batsim 5, is left out.
+    """
+    text = message.removesuffix(b"\0").decode(errors="replace")
     return text if text.isprintable() else text.encode("unicode_escape").decode("ascii")

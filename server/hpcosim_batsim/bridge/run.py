@@ -41,6 +41,7 @@ class BatsimRun:
 
     Attributes:
         registering: the scheduler may still register jobs.
+        stopped: the scheduler has ended the simulation.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
         call_ids: ids of the alarms that the scheduler sets.
@@ -57,6 +58,7 @@ class BatsimRun:
     executions: Executions
     queue: EventQueue
     registering: bool
+    stopped: bool = False
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)

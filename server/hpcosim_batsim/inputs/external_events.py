@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +61,14 @@ class ExternalEvent(Struct, frozen=True):
 
     Attributes:
         hosts: hosts that become unavailable or available; empty for other types.
+        name: its id in messages of Batsim 5, `ee0!2` of the third line of the first file.
     """
 
     time_s: float
     kind: str
     hosts: tuple[int, ...]
     raw: Json
+    name: str = ""
 
 
 def read_external_events(
@@ -80,22 +82,52 @@ def read_external_events(
     Raises:
         InputError: a file cannot be read, or a line is invalid; names the line.
     """
+    return _by_time(paths, lambda line, _: _event(line, hosts, forward_unknown))
+
+
+GENERIC = "generic"
+
+
+def read_generic_events(paths: Iterable[Path]) -> list[ExternalEvent]:
+    """Return the events of files of Batsim 5 by time.
+
+    Raises:
+        InputError: a file cannot be read, or a line is invalid; names the line.
+    """
+    return _by_time(paths, _generic_event)
+
+
+def _by_time(
+    paths: Iterable[Path], event_of: Callable[[bytes, str], ExternalEvent]
+) -> list[ExternalEvent]:
     events = []
-    for path in paths:
+    for file, path in enumerate(paths):
         try:
             lines = read_regular(path).splitlines()
         except OSError as error:
             raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error
+        count = 0
         for number, line in enumerate(lines, start=1):
             if line.strip():
                 try:
-                    events.append(_event(line, hosts, forward_unknown))
+                    events.append(event_of(line, f"ee{file}!{count}"))
                 except ValueError as error:
                     raise InputError(str(path), f"line {number}", str(error)) from None
+                count += 1
     return sorted(events, key=lambda event: event.time_s)
 
 
-def _event(line: bytes, hosts: int, forward_unknown: bool) -> ExternalEvent:
+def _generic_event(line: bytes, name: str) -> ExternalEvent:
+    kind, time_s, raw = _fields(line)
+    if kind != GENERIC:
+        raise ValueError(f"type: expected {GENERIC!r}, the only type of Batsim 5, got {kind!r}")
+    if not isinstance(raw.get("data"), str):
+        raise ValueError(f"data: expected a string, got {kind_of_value(raw.get('data'))}")
+    return ExternalEvent(time_s, kind, (), raw, name)
+
+
+def _fields(line: bytes) -> tuple[str, float, dict[str, Any]]:
+    """Return type, time and all fields of an event."""
     try:
         raw: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -107,14 +139,19 @@ def _event(line: bytes, hosts: int, forward_unknown: bool) -> ExternalEvent:
         raise ValueError(f"timestamp: expected a number, in s, got {kind_of_value(time_s)}")
     if not (math.isfinite(time_s) and 0 <= time_s <= MAX_TIME_S):
         raise ValueError(f"timestamp: expected 0 to {MAX_TIME_S:g} s, got {time_s}")
+    return kind, float(time_s), raw
+
+
+def _event(line: bytes, hosts: int, forward_unknown: bool) -> ExternalEvent:
+    kind, time_s, raw = _fields(line)
     if kind in (UNAVAILABLE, AVAILABLE):
-        return ExternalEvent(float(time_s), kind, _hosts(raw.get("resources"), hosts), raw)
+        return ExternalEvent(time_s, kind, _hosts(raw.get("resources"), hosts), raw)
     if not forward_unknown:
         raise ValueError(
             f"unknown type {kind!r}; expected {UNAVAILABLE} or {AVAILABLE}, or the option "
             "--forward-unknown-events for other types"
         )
-    return ExternalEvent(float(time_s), kind, (), raw)
+    return ExternalEvent(time_s, kind, (), raw)
 
 
 def _hosts(resources: object, hosts: int) -> tuple[int, ...]:

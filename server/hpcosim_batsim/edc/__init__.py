@@ -1,0 +1,1 @@
+"""Decision components of Batsim 5: their messages, and libraries and processes that decide."""
