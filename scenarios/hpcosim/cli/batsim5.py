@@ -233,7 +233,7 @@ def batsim5(
         float, typer.Option(min=0.1, help="Timeout for every other reply of a process, s.")
     ] = 600.0,
 ) -> None:
-    """Run a decision component (EDC) of Batsim 5 in JSON, instead of Batsim."""
+    """Run a decision component (EDC) of Batsim 5 instead of Batsim."""
     with errors_in_one_line():
         check_rest(context.args, UNSUPPORTED)
         from hpcosim_batsim.bridge.requester import BatsimTimeouts

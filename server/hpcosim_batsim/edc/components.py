@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
 import zmq
@@ -15,8 +15,9 @@ from msgspec import Struct
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import BatsimTimeouts, Requester, WallTimes, printable
 from hpcosim_batsim.edc import messages
-from hpcosim_batsim.edc.front import JSON, Format
-from hpcosim_batsim.edc.library import FLAGS, FORMAT_JSON, Interface, Library
+from hpcosim_batsim.edc.front import BINARY, JSON, Format
+from hpcosim_batsim.edc.library import FLAGS, FORMAT_BINARY, FORMAT_JSON, Interface, Library
+from hpcosim_batsim.edc.schema import VERSION
 from hpcosim_batsim.errors import BadReplyError, ComponentError, SchedulerError
 
 Show = Callable[[str], None]
@@ -156,42 +157,89 @@ def opened(plan: ComponentPlan, timeouts: BatsimTimeouts, show: Show | None) -> 
             requester.close()
 
 
-def introduce(
-    component: Component, plan: ComponentPlan, version: str
-) -> tuple[messages.Hello, Format]:
-    """Initialize a component, and return its hello and the form of its messages.
+class Introduction(NamedTuple):
+    """What a component has said at its begin.
+
+    Attributes:
+        form: the form of its messages.
+        interface: version of its interface.
+    """
+
+    hello: messages.Hello
+    form: Format
+    interface: Interface
+
+
+def introduce(component: Component, plan: ComponentPlan, version: str) -> Introduction:
+    """Initialize a component, and return what it says.
 
     Raises:
         SchedulerError: it fails, or does not say hello.
     """
     flags, data = component.begin(plan.init, plan.interface)
     form = form_of(flags)
+    interface: Interface = "hello" if data else "flags"
     if not data:
         hello = {"batprotocol_version": "0.1.0", "batsim_version": version, "batsim_commit": ""}
         event = {"timestamp": 0.0, "event_type": "BatsimHelloEvent", "event": hello}
         data = component.decide(form.encode({"now": 0.0, "events": [event]}))
+    try:
+        hello_event = _hello_of(data, form)
+    except BadReplyError as error:
+        hint = f"; {KNOWN_BINARY}" if form is BINARY else ""
+        raise BadReplyError(f"{error.what}{hint}", error.where) from None
+    _check_features(hello_event, form)
+    return Introduction(hello_event, form, interface)
+
+
+def _hello_of(data: bytes, form: Format) -> messages.Hello:
     reply = messages.read_message(data, form.decode)
     hellos: list[Any] = [decision.data for decision in reply.decisions]
     if len(hellos) != 1 or not isinstance(hellos[0], messages.Hello):
         names = ", ".join(map(messages.name_of, hellos)) or "no event"
         raise BadReplyError(f"expected an EDCHelloEvent, got {names}", "$.events")
-    features = hellos[0].requested_simulation_features
+    return hellos[0]
+
+
+KNOWN_BINARY = (
+    f"hpcosim knows the numbers of the binary form of batprotocol {VERSION} only; let the "
+    "component use JSON"
+)
+
+
+def _check_features(hello: messages.Hello, form: Format) -> None:
+    """Check that what a component requests is supported."""
+    where, unknown = "$.events[0].event", "no published source shows the field of the profiles in"
+    features = hello.requested_simulation_features
     if features.forward_profiles_on_jobs_killed:
         raise BadReplyError(
-            "forward_profiles_on_jobs_killed is not supported: no published source shows the "
-            "field of the profiles in JobsKilledEvent",
-            "$.events[0].event.requested_simulation_features",
+            f"forward_profiles_on_jobs_killed is not supported: {unknown} JobsKilledEvent",
+            f"{where}.requested_simulation_features",
         )
-    return hellos[0], form
+    if form is not BINARY:
+        return
+    if not hello.batprotocol_version.startswith("0."):
+        raise BadReplyError(
+            f"the component has batprotocol {hello.batprotocol_version[:40]!r}; {KNOWN_BINARY}",
+            f"{where}.batprotocol_version",
+        )
+    if features.forward_profiles_on_job_submission:
+        raise BadReplyError(
+            "forward_profiles_on_job_submission is not supported in the binary form: "
+            f"{unknown} JobSubmittedEvent there; let the component use JSON",
+            f"{where}.requested_simulation_features",
+        )
 
 
 def form_of(flags: int) -> Format:
     """Return the form of messages that a component has chosen."""
     if flags & FORMAT_JSON:
         return JSON
+    if flags & FORMAT_BINARY:
+        return BINARY
     raise ComponentError(
-        f"the component has the flags {flags}, flatbuffers' binary form; expected {FORMAT_JSON}, "
-        "JSON: hpcosim does not support the binary form"
+        f"the component has the flags {flags}; expected {FORMAT_BINARY} for the binary form, or "
+        f"{FORMAT_JSON} for JSON"
     )
 
 

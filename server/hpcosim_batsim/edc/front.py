@@ -22,7 +22,7 @@ from hpcosim_batsim.bridge.front import SchedulerReply
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import RunJob
 from hpcosim_batsim.bridge.run import BatsimRun
-from hpcosim_batsim.edc import messages
+from hpcosim_batsim.edc import binary, messages
 from hpcosim_batsim.edc.probes import measure_of
 from hpcosim_batsim.edc.profiles import extra_data, message_of, parser_of, raw_of_message
 from hpcosim_batsim.edc.timers import Repeated, Timers
@@ -41,10 +41,12 @@ class Format(NamedTuple):
     """The form of messages.
 
     Attributes:
+        name: `JSON` or `binary`.
         encode: returns the bytes of a message.
         decode: returns the object of a message.
     """
 
+    name: str
     encode: Callable[[Any], bytes]
     decode: messages.Decode
 
@@ -54,7 +56,8 @@ def to_json(message: Any) -> bytes:
     return msgspec.json.encode(message) + b"\0"
 
 
-JSON = Format(to_json, messages.from_json)
+JSON = Format("JSON", to_json, messages.from_json)
+BINARY = Format("binary", binary.encode, binary.decode)
 
 
 class SimulationInfo(NamedTuple):
@@ -62,10 +65,12 @@ class SimulationInfo(NamedTuple):
 
     Attributes:
         context: settings as a JSON text.
+        no_walltime: what stands for no walltime; before Batsim 5.0 it was -1.
     """
 
     arguments: Sequence[str]
     context: str
+    no_walltime: float | None = None
 
 
 class Batsim5:
@@ -144,11 +149,12 @@ class Batsim5:
     def job_submitted(self, run: BatsimRun, job: RunJob, time_s: float) -> Event:
         """Return `JobSubmittedEvent`."""
         source = job.source
+        unlimited = source.walltime_s is None
         data: dict[str, Any] = {
             "job_id": job.full_id,
             "job": {
                 "resource_request": source.res,
-                "walltime": source.walltime_s,
+                "walltime": self._info.no_walltime if unlimited else source.walltime_s,
                 "extra_data": extra_data(Fields("", "", dict(source.raw))),
                 "profile_id": f"{job.profile_workload}!{source.profile}",
             },

@@ -17,10 +17,10 @@ from hpcosim_batsim.edc.components import (
     introduce,
     opened,
 )
-from hpcosim_batsim.edc.front import Batsim5, Format, SimulationInfo
+from hpcosim_batsim.edc.front import BINARY, Batsim5, Format, SimulationInfo
 from hpcosim_batsim.edc.messages import Hello
 from hpcosim_batsim.edc.profiles import parser_of
-from hpcosim_batsim.errors import RunFailedError, SchedulerError
+from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
 from hpcosim_batsim.inputs.external_events import ExternalEvent, read_generic_events
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
 from hpcosim_batsim.inputs.platform_xml import read_platform
@@ -104,12 +104,20 @@ def run_batsim5(
         if plan.kind == "process":
             report(f"waiting for the component at {plan.target}")
         try:
-            hello, form = introduce(component, plan, "5.0.0")
+            said = introduce(component, plan, "5.0.0")
         except SchedulerError as error:
             raise RunFailedError(str(error)) from error
+        if given.external is not None and said.form is BINARY:
+            raise InputError(
+                "",
+                "--external-events",
+                "no published source shows the number of ExternalEventOccurredEvent in the binary "
+                "form; let the component use JSON",
+            )
         address = plan.target if plan.kind == "process" else ""
-        info = SimulationInfo(arguments, context_of(address, outputs.prefix))
-        bridge = bridge_of(given, hello, form, info, energy=energy)
+        no_walltime = -1.0 if said.interface == "flags" else None
+        info = SimulationInfo(arguments, context_of(address, outputs.prefix), no_walltime)
+        bridge = bridge_of(given, said.hello, said.form, info, energy=energy)
         wall = WallTimes()
         finish(
             bridge,
