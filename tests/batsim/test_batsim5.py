@@ -232,6 +232,26 @@ def test_processes_are_placed_on_any_number_of_hosts(
     assert of_kind(seen, "JobCompleted")[0][0] == pytest.approx(1 + duration_s)
 
 
+def override(profile_id: str, hosts: str, mapping: Sequence[int]) -> dict[str, Any]:
+    """Return the allocation of a part of a profile."""
+    _, event = execution("", hosts, mapping)
+    return {"profile_id": profile_id, **event["allocation"]}
+
+
+def test_parts_of_a_profile_have_other_processes(tmp_path: Path) -> None:
+    """Each part of a sequence takes as long as on the hosts of its own."""
+    profiles = {
+        "seq": {"type": "SequentialCompositionProfile", "seq": ["one", "two", "one"]},
+        "one": COMPUTATION,
+        "two": {**COMPUTATION, "cpu": 2e9},
+    }
+    bridge = opened(tmp_path, [job(1, 0, 2, "seq")], profiles)
+    places = [override("w0!two", "1", [0, 0, 0])]
+    placed = execution("w0!1", "0-1", profile_allocation_override=places)
+    seen = talk(bridge, lambda _, kind, __: [placed] if kind == "JobSubmitted" else [])
+    assert of_kind(seen, "JobCompleted")[0][0] == pytest.approx(10 + 3 * 20 + 10)
+
+
 def test_calls_once_and_at_multiples_of_a_period(tmp_path: Path) -> None:
     """Periods count from time 0; the last call of a finite number is marked."""
     requests = [
@@ -481,6 +501,14 @@ def test_a_component_ends_the_simulation(tmp_path: Path) -> None:
         (execution("w0!1", "0-1", [0, 2]), "mapping: expected positions in alloc from 0 to 1"),
         (execution("w0!1", "0-1", [0]), "mapping: expected 2 processes, the request of job w0!1"),
         (execution("w0!1", "0-1", storage_placement=[{}]), "storage_placement is not supported"),
+        (
+            execution("w0!1", "0-1", profile_allocation_override=[override("w0!x", "0", [0])]),
+            "profile_allocation_override: job w0!1 has no profile 'w0!x'",
+        ),
+        (
+            execution("w0!1", "0-1", profile_allocation_override=[override("w0!two", "2", [0])]),
+            r"override: host 2 \(host2\) is not in the allocation of w0!1",
+        ),
         (("CreateProbeEvent", PROBE), "probes of power require --energy-host"),
         (
             ("CallMeLaterEvent", {"call_me_later_id": "a", **periodic(0)}),

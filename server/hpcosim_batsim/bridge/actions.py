@@ -12,7 +12,13 @@ from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.run import BatsimRun, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
-from hpcosim_batsim.inputs.tasks import progress, shares_resources, task_of
+from hpcosim_batsim.inputs.tasks import (
+    NOT_PLACED,
+    Placed,
+    progress,
+    shares_resources,
+    task_of,
+)
 from hpcosim_batsim.inputs.workload_model import BatsimProfile, Delay
 from hpcosim_sim.errors import Rejection
 
@@ -33,11 +39,18 @@ def carry_out(run: BatsimRun, decision: Any, where: str) -> None:
         raise BadReplyError(what, where, run.simulation.now_s) from None
 
 
-def start_job(run: BatsimRun, job: RunJob, hosts: Sequence[int], processes: Sequence[int]) -> None:
+def start_job(
+    run: BatsimRun,
+    job: RunJob,
+    hosts: Sequence[int],
+    processes: Sequence[int],
+    placed: Placed = NOT_PLACED,
+) -> None:
     """Start a waiting job.
 
     Args:
         processes: the host of each process, in order; a host may have several processes or none.
+        placed: the same of parts of its profile that have other processes.
     """
     run.hosts.check_available(hosts)
     profile = job.profile
@@ -48,6 +61,7 @@ def start_job(run: BatsimRun, job: RunJob, hosts: Sequence[int], processes: Sequ
         processes,
         run.hosts.pstates,
         share_hosts=run.options.compute_sharing,
+        placed=placed,
     )
     simulation, shares = run.simulation, shares_resources(task)
     if len(hosts) != job.source.res or not isinstance(profile, Delay):

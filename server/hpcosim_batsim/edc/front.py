@@ -26,10 +26,11 @@ from hpcosim_batsim.edc import binary, messages
 from hpcosim_batsim.edc.probes import measure_of
 from hpcosim_batsim.edc.profiles import extra_data, message_of, parser_of, raw_of_message
 from hpcosim_batsim.edc.timers import Repeated, Timers
+from hpcosim_batsim.errors import ComponentError
 from hpcosim_batsim.inputs.external_events import ExternalEvent, parse_intervals
 from hpcosim_batsim.inputs.json_fields import Fields
 from hpcosim_batsim.inputs.platform_model import Host
-from hpcosim_batsim.inputs.workload_model import Composed, Parallel, used_profiles
+from hpcosim_batsim.inputs.workload_model import BatsimProfile, Composed, Parallel, used_profiles
 from hpcosim_sim.record.tables import intervals
 
 UINT32 = 2**32
@@ -111,8 +112,15 @@ class Batsim5:
         self._timers.on_alarm(run, call_id, time_s)
 
     def message(self, now_s: float, events: Sequence[Any]) -> bytes:
-        """Return a message with these events."""
-        return self._form.encode({"now": now_s, "events": events})
+        """Return a message with these events.
+
+        Raises:
+            ComponentError: an event has no binary form.
+        """
+        try:
+            return self._form.encode({"now": now_s, "events": events})
+        except ValueError as error:
+            raise ComponentError(f"the component uses the binary form: {error}") from None
 
     # Events
 
@@ -216,12 +224,17 @@ class Batsim5:
 
     def _execute(self, run: BatsimRun, decision: messages.Execute) -> None:
         job = waiting_job(run, decision.job_id)
-        for name in ("storage_placement", "profile_allocation_override"):
-            if getattr(decision, name):
-                raise ValueError(f"{name} is not supported")
+        if decision.storage_placement:
+            raise ValueError("storage_placement is not supported")
         allocation = decision.allocation
         hosts = parse_intervals(allocation.host_allocation, len(run.platform.hosts))
-        start_job(run, job, hosts, _processes(run, job, hosts, allocation))
+        processes = _processes(run, job, hosts, allocation, job.profile)
+        placed = {
+            name: places
+            for each in decision.profile_allocation_override
+            for name, places in [_placed(run, job, hosts, each)]
+        }
+        start_job(run, job, hosts, processes, placed)
 
     def _reject(self, run: BatsimRun, decision: messages.Reject) -> None:
         reject_job(run, decision.job_id)
@@ -397,10 +410,31 @@ def _full_id(text: str, where: str) -> tuple[str, str]:
     return workload, name
 
 
+def _placed(
+    run: BatsimRun, job: RunJob, hosts: Sequence[int], part: messages.ProfileAllocation
+) -> tuple[str, list[int]]:
+    """Return the name of a part of a job's profile, and the host of each of its processes."""
+    where = "profile_allocation_override"
+    workload, name = _full_id(part.profile_id, f"{where}.profile_id")
+    profile = run.registry.profiles_of(job).get(name)
+    if workload != job.profile_workload or profile is None:
+        raise ValueError(f"{where}: job {job.full_id} has no profile {part.profile_id!r}")
+    own = parse_intervals(part.host_allocation, len(run.platform.hosts))
+    if missing := sorted(set(own) - set(hosts)):
+        raise ValueError(
+            f"{where}: {run.hosts.name(missing[0])} is not in the allocation of {job.full_id}"
+        )
+    return name, _processes(run, job, own, part, profile)
+
+
 def _processes(
-    run: BatsimRun, job: RunJob, hosts: Sequence[int], allocation: messages.Allocation
+    run: BatsimRun,
+    job: RunJob,
+    hosts: Sequence[int],
+    allocation: messages.Allocation | messages.ProfileAllocation,
+    profile: BatsimProfile,
 ) -> list[int]:
-    """Return the host of each process of a job."""
+    """Return the host of each process of a profile of a job."""
     placement = messages.union_of(
         "executor_placement",
         allocation.executor_placement_type,
@@ -412,7 +446,7 @@ def _processes(
     )
     count = job.source.res
     if isinstance(placement, messages.CustomMapping):
-        if isinstance(job.profile, Parallel) and len(placement.mapping) != count:
+        if isinstance(profile, Parallel) and len(placement.mapping) != count:
             raise ValueError(
                 f"mapping: expected {count} processes, the request of job {job.full_id} with a "
                 f"profile for this number, got {len(placement.mapping)}"

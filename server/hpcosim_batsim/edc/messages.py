@@ -77,12 +77,21 @@ class Allocation(Table):
     executor_placement: Any
 
 
+class ProfileAllocation(Table):
+    """Hosts of a part of the profile of a job, and the processes on them."""
+
+    profile_id: str
+    host_allocation: str
+    executor_placement_type: str
+    executor_placement: Any
+
+
 class Execute(Table):
     """`ExecuteJobEvent`: start a job."""
 
     job_id: str
     allocation: Allocation
-    profile_allocation_override: list[Any] = []
+    profile_allocation_override: list[ProfileAllocation] = []
     storage_placement: list[Any] = []
 
 

@@ -28,6 +28,11 @@ from hpcosim_batsim.network import Network, Traffic, matrix_traffic, uniform_tra
 
 NOTHING_SHARED: Mapping[int, Amount] = MappingProxyType({})
 
+Placed = Mapping[str, Sequence[int]]
+"""The host of each process of profiles, by their names."""
+
+NOT_PLACED: Placed = MappingProxyType({})
+
 ParallelProfile = model.Parallel | model.ParallelHomogeneous
 
 TCP_GAMMA_BYTES = 4194304.0
@@ -74,13 +79,16 @@ def task_of(
     pstates: Sequence[int],
     *,
     share_hosts: bool = False,
+    placed: Placed = NOT_PLACED,
 ) -> HostTask:
     """Return the task of a job on its hosts.
 
     Args:
         hosts: number of the host of each process, in order; a host may have several processes.
         share_hosts: whether a host may run several jobs.
+        placed: profiles that run on other hosts than those.
     """
+    hosts = placed.get(profile.name, hosts)
     if isinstance(profile, model.Composed):
         tasks = (
             task_of(
@@ -90,6 +98,7 @@ def task_of(
                 hosts,
                 pstates,
                 share_hosts=share_hosts,
+                placed=placed,
             )
             for name in profile.sequence
         )
