@@ -132,6 +132,14 @@ def test_a_process_decides(interface: str, scene: list[str], tmp_path: Path) -> 
     assert columns(jobs, "job_id", "starting_time", "finish_time") == fcfs_in_process(tmp_path)
 
 
+def test_two_libraries_decide_together(library: Path, scene: list[str], tmp_path: Path) -> None:
+    """Both get all events; the second one, which decides the same, starts a job twice."""
+    done = invoke("batsim5", *scene, "-l", library, "", "-l", library, "", "-q")
+    assert done.status == 1
+    assert "ExecuteJobEvent: job w0!0 runs" in done.err
+    assert (tmp_path / "out" / "cut_short.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
@@ -181,7 +189,7 @@ def test_traces_are_written_on_request(library: Path, scene: list[str], tmp_path
     ("options", "error"),
     [
         ([], "no platform; name a SimGrid platform file with --platform (-p)"),
-        (["-p", "x.xml"], "expected one component, got 0; name a library with -l or -L"),
+        (["-p", "x.xml"], "no component; name a library with -l or -L, or an address"),
         (["-E"], "-E is an option of Batsim that is not supported: hpcosim does not simulate"),
         (["--nothing"], "there is no option --nothing; --help lists all options"),
         (["-l", "x.so"], "-l"),

@@ -1,4 +1,4 @@
-"""The command `hpcosim batsim5`: runs a component of Batsim 5, with the options of Batsim 5."""
+"""The command `hpcosim batsim5`: runs components of Batsim 5, with the options of Batsim 5."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def batsim5(
             "--edc-library-str",
             "-l",
             metavar="LIBRARY TEXT",
-            help="A component in a shared library, and its initialization data.",
+            help="A component in a shared library, and its initialization data; repeatable.",
         ),
     ] = None,
     library_files: Annotated[
@@ -141,7 +141,8 @@ def batsim5(
             "--edc-socket-str",
             "-s",
             metavar="ADDRESS TEXT",
-            help="A component that listens at tcp:// or ipc://, and its initialization data.",
+            help="A component that listens at tcp:// or ipc://, and its initialization data; "
+            "repeatable.",
         ),
     ] = None,
     socket_files: Annotated[
@@ -233,7 +234,7 @@ def batsim5(
         float, typer.Option(min=0.1, help="Timeout for every other reply of a process, s.")
     ] = 600.0,
 ) -> None:
-    """Run a decision component (EDC) of Batsim 5 instead of Batsim."""
+    """Run decision components (EDCs) of Batsim 5 instead of Batsim."""
     with errors_in_one_line():
         check_rest(context.args, UNSUPPORTED)
         from hpcosim_batsim.bridge.requester import BatsimTimeouts
@@ -256,10 +257,9 @@ def batsim5(
             return
         if platform is None:
             raise ScenariosError("no platform; name a SimGrid platform file with --platform (-p)")
-        if len(plans) != 1:
+        if not plans:
             raise ScenariosError(
-                f"expected one component, got {len(plans)}; name a library with -l or -L, or an "
-                "address with -s or -S"
+                "no component; name a library with -l or -L, or an address with -s or -S"
             )
         loud = not quiet and verbosity != "quiet"
         report = print_line if loud else discard
@@ -275,7 +275,7 @@ def batsim5(
                 mmax=mmax,
                 mmax_workload=mmax_workload,
             ),
-            plans[0],
+            plans,
             Outputs5(
                 prefix=export,
                 machine_states=machine_states,

@@ -282,15 +282,19 @@ def name_of(decision: Table) -> str:
     return _NAMES[type(decision)]
 
 
-class _Event(Struct, forbid_unknown_fields=True, gc=False):
+class TimedEvent(Struct, forbid_unknown_fields=True, gc=False):
+    """An event of a message, with its fields as they are in JSON."""
+
     timestamp: float
     event_type: str
     event: dict[str, Any]
 
 
-class _Message(Struct, forbid_unknown_fields=True, gc=False):
+class MessageEvents(Struct, forbid_unknown_fields=True, gc=False):
+    """A message."""
+
     now: float
-    events: list[_Event] = []
+    events: list[TimedEvent] = []
 
 
 Decode = Callable[[bytes], Any]
@@ -302,17 +306,27 @@ def from_json(text: bytes) -> Any:
     return msgspec.json.decode(text.rstrip(b"\0"))
 
 
+def read_events(data: bytes, decode: Decode) -> MessageEvents:
+    """Return the events of a message of a component, whose fields are not checked.
+
+    Raises:
+        BadReplyError: it does not follow the protocol.
+    """
+    try:
+        message = msgspec.convert(decode(data), MessageEvents)
+    except (msgspec.DecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
+        raise _bad(error, "$") from None
+    check_times([event.timestamp for event in message.events], message.now)
+    return message
+
+
 def read_message(data: bytes, decode: Decode = from_json) -> SchedulerReply:
     """Return a decoded message of a component.
 
     Raises:
         BadReplyError: it does not follow the protocol.
     """
-    try:
-        message = msgspec.convert(decode(data), _Message)
-    except (msgspec.DecodeError, msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise _bad(error, "$") from None
-    check_times([event.timestamp for event in message.events], message.now)
+    message = read_events(data, decode)
     return SchedulerReply(
         message.now,
         [
@@ -322,7 +336,7 @@ def read_message(data: bytes, decode: Decode = from_json) -> SchedulerReply:
     )
 
 
-def _table(event: _Event, where: str) -> Table:
+def _table(event: TimedEvent, where: str) -> Table:
     kind = _TYPES.get(event.event_type)
     if kind is None:
         name = event.event_type[:MAX_QUOTED]

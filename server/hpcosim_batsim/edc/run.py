@@ -1,8 +1,9 @@
-"""A run of a component of Batsim 5: read the input files, exchange messages, write the results."""
+"""A run of components of Batsim 5: read the input files, exchange messages, write the results."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hpcosim_batsim.edc.components import (
     introduce,
     opened,
 )
+from hpcosim_batsim.edc.ensemble import Member, together
 from hpcosim_batsim.edc.front import BINARY, Batsim5, Format, SimulationInfo
 from hpcosim_batsim.edc.messages import Hello
 from hpcosim_batsim.edc.profiles import parser_of
@@ -75,7 +77,7 @@ class Given:
 
 def run_batsim5(
     inputs: Inputs,
-    plan: ComponentPlan,
+    plans: Sequence[ComponentPlan],
     outputs: Outputs5,
     timeouts: BatsimTimeouts,
     *,
@@ -84,9 +86,10 @@ def run_batsim5(
     report: Report,
     show: Report | None = None,
 ) -> None:
-    """Run a simulation with a component, and write the results.
+    """Run a simulation with components, and write the results.
 
     Args:
+        plans: one component or more.
         energy: simulate power and energy.
         arguments: the command as the user gave it, for the component.
 
@@ -96,32 +99,39 @@ def run_batsim5(
         ResultsFolderError: the folder of the output files cannot be written to; nothing has run.
         ResultsError: the results cannot be written.
     """
-    if plan.kind == "process":
-        check_address(plan.target)
+    for plan in plans:
+        if plan.kind == "process":
+            check_address(plan.target)
     prepare(outputs.folder, force=True)  # like Batsim, replace the files of an earlier run
     given = read_inputs(inputs, energy=energy, report=report)
-    with opened(plan, timeouts, show) as component:
-        if plan.kind == "process":
-            report(f"waiting for the component at {plan.target}")
-        try:
-            said = introduce(component, plan, "5.0.0")
-        except SchedulerError as error:
-            raise RunFailedError(str(error)) from error
-        if given.external is not None and said.form is BINARY:
+    with ExitStack() as stack:
+        members = []
+        for plan in plans:
+            component = stack.enter_context(opened(plan, timeouts, show))
+            if plan.kind == "process":
+                report(f"waiting for the component at {plan.target}")
+            try:
+                members.append(Member(component, plan, introduce(component, plan, "5.0.0")))
+            except SchedulerError as error:
+                raise RunFailedError(str(error)) from error
+        if given.external is not None and any(each.said.form is BINARY for each in members):
             raise InputError(
                 "",
                 "--external-events",
                 "no published source shows the number of ExternalEventOccurredEvent in the binary "
                 "form; let the component use JSON",
             )
-        address = plan.target if plan.kind == "process" else ""
+        first = members[0]
+        whole, said = (first.component, first.said) if len(members) == 1 else together(members)
+        addresses = [plan.target for plan in plans if plan.kind == "process"]
         no_walltime = -1.0 if said.interface == "flags" else None
-        info = SimulationInfo(arguments, context_of(address, outputs.prefix), no_walltime)
+        context = context_of(addresses[0] if addresses else "", outputs.prefix)
+        info = SimulationInfo(arguments, context, no_walltime)
         bridge = bridge_of(given, said.hello, said.form, info, energy=energy)
         wall = WallTimes()
         finish(
             bridge,
-            lambda: exchange(bridge, component, wall),
+            lambda: exchange(bridge, whole, wall),
             lambda why: _write(bridge, outputs, wall, cut_short=why),
             outputs.prefix,
             report,
