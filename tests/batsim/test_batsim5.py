@@ -454,6 +454,85 @@ def test_the_energy_of_hosts_adds_up(tmp_path: Path) -> None:
     assert total_j == pytest.approx(bridge.run.simulation.cluster.energy_j(now_s))
 
 
+REPLAY = {
+    "type": "TraceReplayProfile",
+    "trace_type": "FractionalComputation",
+    "filename": "traces/all.txt",
+}
+
+
+def write_traces(folder: Path, *traces: str) -> None:
+    """Write usage traces and their list."""
+    (folder / "traces").mkdir()
+    names = [f"{process}.txt" for process in range(len(traces))]
+    (folder / "traces" / "all.txt").write_text("\n".join(names), encoding="utf-8")
+    for name, text in zip(names, traces, strict=True):
+        (folder / "traces" / name).write_text(text, encoding="utf-8")
+
+
+def test_usage_traces_are_replayed(tmp_path: Path) -> None:
+    """A phase takes as long as one core computes; hosts change their loads at their own times."""
+    write_traces(tmp_path, "0 m_usage 1 1e9\n0 m_usage 0.2 5e8\n", "1 m_usage 0.7 5e8\n\n")
+    bridge = opened(tmp_path, [job(1, 0, 2, "replay")], {"replay": REPLAY}, energy=True)
+    placed = execution("w0!1", "0-1")
+    seen = talk(bridge, lambda _, kind, __: [placed] if kind == "JobSubmitted" else [])
+    assert of_kind(seen, "JobCompleted")[0][0] == pytest.approx(15)
+    # Hosts have one core, so that any usage is full load: 15 s and 5 s at 200 W, 10 s at 100 W.
+    assert results_of(bridge.run).jobs[0].energy_j == pytest.approx(20 * 200 + 10 * 100)
+
+
+def test_a_killed_replay_reports_its_share(tmp_path: Path) -> None:
+    """In a sequence, too."""
+    write_traces(tmp_path, "0 m_usage 1 1e9\n0 m_usage 1 3e9\n")
+    profiles = {
+        "seq": {"type": "SequentialCompositionProfile", "seq": ["wait", "replay"]},
+        "wait": DELAY,
+        "replay": REPLAY,
+    }
+    bridge = opened(tmp_path, [job(1, 0, 1, "seq")], profiles)
+
+    def answer(_: float, kind: str, __: dict[str, Any]) -> list[Any]:
+        if kind == "JobSubmitted":
+            call = {"when_type": "OneShot", "when": {"time": 30}}
+            return [
+                execution("w0!1", "0"),
+                ("CallMeLaterEvent", {"call_me_later_id": "kill", **call}),
+            ]
+        return [("KillJobsEvent", {"job_ids": ["w0!1"]})] if kind == "RequestedCall" else []
+
+    ((_, killed),) = of_kind(talk(bridge, answer), "JobsKilled")
+    sequence = killed["progresses"][0]["wrapper"]["kill_progress"]
+    assert sequence["current_task_index"] == 1
+    current = sequence["current_task_progress"]["kill_progress"]
+    assert current == {"profile_id": "w0!replay", "progress": pytest.approx(20 / 40)}
+
+
+@pytest.mark.parametrize(
+    ("traces", "error"),
+    [
+        (["1 m_usage 1 1e9"], r"0.txt: line 1: expected '0 m_usage USAGE FLOP'"),
+        (["0 m_usage 2 1e9"], "with a usage from 0 to 1, got '0 m_usage 2 1e9'"),
+        (["0 send 1 1e9"], "expected '0 m_usage USAGE FLOP'"),
+        (["0 m_usage nan 1"], "expected '0 m_usage USAGE FLOP'"),
+        ([], "all.txt: is empty; expected a line with the name of each trace"),
+    ],
+)
+def test_bad_usage_traces_are_errors(traces: list[str], error: str, tmp_path: Path) -> None:
+    """The error names the file and the line."""
+    write_traces(tmp_path, *traces)
+    with pytest.raises(InputError, match=error):
+        opened(tmp_path, [job(1, 0, 1, "replay")], {"replay": REPLAY})
+
+
+def test_two_processes_of_a_replay_need_two_hosts(tmp_path: Path) -> None:
+    """As in Batsim, a host replays one trace."""
+    write_traces(tmp_path, "0 m_usage 1 1", "1 m_usage 1 1")
+    bridge = opened(tmp_path, [job(1, 0, 2, "replay")], {"replay": REPLAY})
+    placed = execution("w0!1", "0")
+    with pytest.raises(BadReplyError, match="each process needs a host alone"):
+        talk(bridge, lambda _, kind, __: [placed] if kind == "JobSubmitted" else [])
+
+
 def test_external_events_are_forwarded(tmp_path: Path) -> None:
     """They occur by time, with the number of their line."""
     lines = ['{"type": "generic", "timestamp": 5, "data": "b"}'] * 2
@@ -551,6 +630,8 @@ def test_bad_replies_are_errors(text: bytes, tmp_path: Path) -> None:
             "its name in Batsim 5 is 'DelayProfile'",
         ),
         ({"type": "ForkJoinCompositionProfile"}, "does not support tasks that fork and join"),
+        ({**REPLAY, "trace_type": "SMPI"}, "trace type 'SMPI': hpcosim only supports Fractional"),
+        ({**REPLAY, "filename": "none"}, "none: cannot be read: No such file or directory"),
         ({"type": "Odd"}, "unknown profile type 'Odd'; expected one of DelayProfile"),
         ({"type": "ParallelTaskProfile"}, "cpu: is missing, and `com` too"),
         ({**COMPUTATION, "generation_strategy": "x"}, "expected DefinedAmountsUsedForEachValue or"),

@@ -30,7 +30,13 @@ from hpcosim_batsim.errors import ComponentError
 from hpcosim_batsim.inputs.external_events import ExternalEvent, parse_intervals
 from hpcosim_batsim.inputs.json_fields import Fields
 from hpcosim_batsim.inputs.platform_model import Host
-from hpcosim_batsim.inputs.workload_model import BatsimProfile, Composed, Parallel, used_profiles
+from hpcosim_batsim.inputs.workload_model import (
+    BatsimProfile,
+    Composed,
+    Parallel,
+    UsageReplay,
+    used_profiles,
+)
 from hpcosim_sim.record.tables import intervals
 
 UINT32 = 2**32
@@ -444,7 +450,7 @@ def _processes(
             "CustomExecutorToHostMapping": messages.CustomMapping,
         },
     )
-    count = job.source.res
+    count = len(profile.phases) if isinstance(profile, UsageReplay) else job.source.res
     if isinstance(placement, messages.CustomMapping):
         if isinstance(profile, Parallel) and len(placement.mapping) != count:
             raise ValueError(

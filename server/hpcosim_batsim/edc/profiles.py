@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from hpcosim_batsim.edc.usage_traces import usage_replay
 from hpcosim_batsim.errors import UnsupportedProfileError
 from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value
@@ -22,7 +23,6 @@ _UNSUPPORTED: Mapping[str, str] = {
     "ParallelTaskMergeCompositionProfile": "merged tasks",
     "ParallelTaskOnStorageHomogeneousProfile": "storage",
     "ParallelTaskDataStagingBetweenStoragesProfile": "storage",
-    "TraceReplayProfile": "the replay of traces",
 }
 
 # Type in Batsim 4.2.1, and the fields in a workload file by their names in messages.
@@ -44,6 +44,7 @@ _TYPES: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "composed",
         {"repetition_count": "repeat", "profile_ids": "seq"},
     ),
+    "TraceReplayProfile": ("usage_trace", {"trace_type": "trace_type", "filename": "filename"}),
 }
 
 
@@ -63,6 +64,8 @@ def _parse(fields: Fields, name: str, workload: str) -> model.BatsimProfile:
         error = fields.error("type", _unknown_type(kind))
         raise UnsupportedProfileError(error.path, error.where, error.what)
     extra_data(fields)
+    if kind == "TraceReplayProfile":
+        return usage_replay(fields, name)
     raw = {**fields.raw, "type": _TYPES[kind][0]}
     if kind == "ParallelTaskProfile":
         _complete_amounts(fields, raw)

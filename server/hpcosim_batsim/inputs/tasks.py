@@ -35,6 +35,8 @@ NOT_PLACED: Placed = MappingProxyType({})
 
 ParallelProfile = model.Parallel | model.ParallelHomogeneous
 
+SAME_TIME_S = 1e-9  # phases of hosts that end within this time end together
+
 TCP_GAMMA_BYTES = 4194304.0
 """Largest TCP window, bytes (SimGrid's `network/TCP-gamma`): a message of a route with the latency
 `l` has at most half of it in each `l`."""
@@ -68,7 +70,20 @@ class SequentialTask(Struct, frozen=True):
     ret: int = 0
 
 
-HostTask = SimpleTask | SequentialTask
+class ReplayTask(Struct, frozen=True):
+    """A task whose hosts change their loads at fixed times.
+
+    Attributes:
+        phases: duration, s, and load by host number.
+    """
+
+    profile: str
+    phases: tuple[tuple[float, Mapping[int, float]], ...]
+    duration_s: float
+    ret: int = 0
+
+
+HostTask = SimpleTask | SequentialTask | ReplayTask
 
 
 def task_of(
@@ -105,19 +120,29 @@ def task_of(
         return _sequence(profile, tasks)
     if isinstance(profile, model.Delay):
         return SimpleTask(profile.name, profile.delay_s, {}, ret=profile.ret)
-    if isinstance(profile, model.Parallel) and len(profile.cpu_flop) != len(hosts):
-        raise InputError(
-            "",
-            f"profile {profile.name}",
-            f"is for {len(profile.cpu_flop)} hosts, got {len(hosts)}",
-        )
+    size = _size_of(profile)
+    if size is not None and size != len(hosts):
+        raise InputError("", f"profile {profile.name}", f"is for {size} hosts, got {len(hosts)}")
+    if isinstance(profile, model.UsageReplay):
+        return _replay(profile, platform, hosts, pstates, share_hosts=share_hosts)
     return _parallel_task(profile, platform, hosts, pstates, share_hosts)
+
+
+def _size_of(profile: model.BatsimProfile) -> int | None:
+    """Return the number of processes of a profile; None: any number."""
+    if isinstance(profile, model.Parallel):
+        return len(profile.cpu_flop)
+    return len(profile.phases) if isinstance(profile, model.UsageReplay) else None
 
 
 def parts(task: HostTask) -> Iterator[SimpleTask]:
     """Yield the simple tasks of a task in order."""
     if isinstance(task, SimpleTask):
         yield task
+        return
+    if isinstance(task, ReplayTask):
+        for duration_s, loads in task.phases:
+            yield SimpleTask(task.profile, duration_s, loads)
         return
     for _ in range(task.repeat):
         for part in task.tasks:
@@ -128,6 +153,8 @@ def shares_resources(task: HostTask) -> bool:
     """Tell whether other jobs may slow a task down."""
     if isinstance(task, SimpleTask):
         return bool(task.shared)
+    if isinstance(task, ReplayTask):
+        return False
     return any(shares_resources(each) for each in task.tasks)
 
 
@@ -160,7 +187,7 @@ def _has_communication(
     profile = profiles[name]
     if isinstance(profile, model.Composed):
         return any(_has_communication(each, profiles, seen) for each in profile.sequence)
-    return not isinstance(profile, model.Delay) and communicates(profile)
+    return isinstance(profile, ParallelProfile) and communicates(profile)
 
 
 def _check_profile(
@@ -178,7 +205,7 @@ def _check_profile(
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, but the job requests {res}",
         )
-    elif res > 1 and not isinstance(profile, model.Delay) and communicates(profile):
+    elif res > 1 and isinstance(profile, ParallelProfile) and communicates(profile):
         check_network(profile, platform)
 
 
@@ -210,6 +237,42 @@ def _parallel_task(
     }
     duration_s = demand.latency_s + demand.alone_s
     return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared, profile.ret)
+
+
+def _replay(
+    profile: model.UsageReplay,
+    platform: BatsimPlatform,
+    hosts: Sequence[int],
+    pstates: Sequence[int],
+    *,
+    share_hosts: bool,
+) -> ReplayTask:
+    """Return the task that replays the usage of hosts.
+
+    As in Batsim, a phase takes the time that one core needs for its computation, and uses at least
+    one core.
+    """
+    where = f"profile {profile.name}"
+    if share_hosts or len(set(hosts)) < len(hosts):
+        raise InputError("", where, "replays the usage of hosts; each process needs a host alone")
+    steps: list[tuple[float, int, float]] = []  # time, host, its load from then on
+    for number, phases in zip(hosts, profile.phases, strict=True):
+        host, at_s = platform.hosts[number], 0.0
+        for usage, flop in phases:
+            cores = max(math.floor(usage * host.cores + 0.5), 1)
+            steps.append((at_s, number, cores / host.cores))
+            at_s += flop / host.speeds[pstates[number]]
+        steps.append((at_s, number, 0.0))
+    steps.sort(key=lambda step: step[0])
+    whole: list[tuple[float, Mapping[int, float]]] = []
+    loads: dict[int, float] = {}
+    begin_s = 0.0
+    for at_s, number, load in steps:
+        if at_s - begin_s > SAME_TIME_S:
+            whole.append((at_s - begin_s, dict(loads)))
+            begin_s = at_s
+        loads[number] = load
+    return ReplayTask(profile.name, tuple(whole), begin_s, profile.ret)
 
 
 def _named(
@@ -365,6 +428,9 @@ def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
         done_s = max(elapsed_s - task.latency_s, 0.0)
         share = min(done_s / work_s, 1.0) if work_s else 1.0
         return {"profile_name": task.profile, "progress": share}
+    if isinstance(task, ReplayTask):
+        share = min(elapsed_s / task.duration_s, 1.0) if task.duration_s else 1.0
+        return {"profile_name": task.profile, "progress": share}
     times, index, rest_s = _position(task, min(elapsed_s, task.duration_s))
     return {
         "profile_name": task.profile,
@@ -382,6 +448,9 @@ def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
     """
     if isinstance(task, SimpleTask):
         return {"profile_name": task.profile, "progress": share}
+    if isinstance(task, ReplayTask):
+        before_s = math.fsum(duration_s for duration_s, _ in task.phases[:part])
+        return progress(task, before_s + share * task.phases[part][0])
     counts = [_count_of_parts(each) for each in task.tasks]
     times, rest = divmod(part, sum(counts))
     index = 0
@@ -398,6 +467,8 @@ def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
 def _count_of_parts(task: HostTask) -> int:
     if isinstance(task, SimpleTask):
         return 1
+    if isinstance(task, ReplayTask):
+        return len(task.phases)
     return task.repeat * sum(_count_of_parts(each) for each in task.tasks)
 
 

@@ -60,6 +60,20 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
     com_bytes: float
 
 
+class UsageReplay(Struct, frozen=True, kw_only=True):
+    """Profile `TraceReplayProfile` of Batsim 5 with the type `FractionalComputation`.
+
+    Attributes:
+        phases: phases of each process: fraction of the cores of its host in use, 0 to 1, and
+            computation of each of these cores, flop.
+    """
+
+    name: str
+    ret: int = 0
+    raw: Json = NO_FIELDS
+    phases: tuple[tuple[tuple[float, float], ...], ...]
+
+
 class Composed(Struct, frozen=True, kw_only=True):
     """Profile `composed`: a sequence of profiles."""
 
@@ -70,7 +84,7 @@ class Composed(Struct, frozen=True, kw_only=True):
     repeat: int = 1
 
 
-BatsimProfile = Delay | Parallel | ParallelHomogeneous | Composed
+BatsimProfile = Delay | Parallel | ParallelHomogeneous | UsageReplay | Composed
 
 
 class BatsimJob(Struct, frozen=True, kw_only=True):

@@ -1,0 +1,75 @@
+"""Reader of usage traces: a list of files, one for each process.
+
+Their lines have the number of the process, the fraction of the cores of its host, and flop of each:
+
+    0 m_usage 0.5 1000
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpcosim_batsim.errors import InputError, UnsupportedProfileError
+from hpcosim_batsim.inputs.json_fields import MAX_MAGNITUDE, Fields
+from hpcosim_batsim.inputs.workload_json import MAX_TASKS
+from hpcosim_batsim.inputs.workload_model import UsageReplay
+from hpcosim_protocol.files import read_regular
+
+USAGE = "FractionalComputation"
+
+
+def usage_replay(fields: Fields, name: str) -> UsageReplay:
+    """Return a profile `TraceReplayProfile`, with the traces that it names.
+
+    Raises:
+        InputError: a file cannot be read, or a line is invalid; names the line.
+        UnsupportedProfileError: the type of the trace is not supported.
+    """
+    kind = fields.text("trace_type")
+    if kind != USAGE:
+        error = fields.error(
+            "trace_type", f"trace type {kind!r}: hpcosim only supports {USAGE}, no MPI traces"
+        )
+        raise UnsupportedProfileError(error.path, error.where, error.what)
+    ret = fields.integer("ret", 0) if "ret" in fields.raw else 0
+    listing = Path(fields.path).parent / fields.text("filename")
+    files = [line.strip() for line in _lines(listing) if line.strip()]
+    if not files:
+        raise InputError(str(listing), "", "is empty; expected a line with the name of each trace")
+    phases = tuple(
+        tuple(_phases(listing.parent / file, process)) for process, file in enumerate(files)
+    )
+    return UsageReplay(name=name, ret=ret, raw=fields.raw, phases=phases)
+
+
+def _phases(path: Path, process: int) -> Iterator[tuple[float, float]]:
+    for number, line in enumerate(_lines(path), start=1):
+        if number > MAX_TASKS:
+            raise InputError(str(path), "", f"has more than {MAX_TASKS} lines, the maximum")
+        words = line.split()
+        if not words:
+            continue
+        try:
+            rank, action, usage, flop = words
+            phase = float(usage), float(flop)
+            valid = int(rank) == process and action == "m_usage"
+        except ValueError:
+            valid = False
+        if not valid or not (0 <= phase[0] <= 1 and 0 <= phase[1] <= MAX_MAGNITUDE):
+            raise InputError(
+                str(path),
+                f"line {number}",
+                f"expected '{process} m_usage USAGE FLOP' with a usage from 0 to 1, got "
+                f"{line.strip()[:80]!r}",
+            )
+        yield phase
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return read_regular(path).decode().splitlines()
+    except OSError as error:
+        raise InputError(str(path), "", f"cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise InputError(str(path), "", "is not a text") from None
