@@ -150,8 +150,6 @@ def files5_of(
     Args:
         complete: include `PREFIXschedule.json`, see `files_of`.
     """
-    for job in outcome.jobs:
-        job.profile = f"{job.workload}!{job.profile}" if "!" not in job.profile else job.profile
     files: dict[str, Iterable[str]] = {f"{prefix}jobs.csv": _job_lines(outcome, metadata="")}
     if machine_states:
         files[f"{prefix}machine_states.csv"] = _machine_state_lines(outcome)

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from hpcosim_batsim.bridge.bridge import Bridge
-from hpcosim_batsim.edc.front import JSON, SimulationInfo
+from hpcosim_batsim.edc.batsim5 import JSON, SimulationInfo
+from hpcosim_batsim.edc.component_run import bridge_of, read_inputs
 from hpcosim_batsim.edc.messages import Hello, RequestedFeatures, SchedulingConstraints
-from hpcosim_batsim.edc.run import bridge_of, read_inputs
 from hpcosim_batsim.errors import BadReplyError, InputError, StuckError
 from hpcosim_batsim.results import results_of
 from hpcosim_batsim.run import Inputs
+from hpcosim_workloads.table import MAX_TIME_S
 from support.batsim5 import decisions, execution
 from support.batsim_inputs import write_platform, write_workload
 
@@ -232,6 +233,14 @@ def test_processes_are_placed_on_any_number_of_hosts(
     assert of_kind(seen, "JobCompleted")[0][0] == pytest.approx(1 + duration_s)
 
 
+def test_a_job_with_too_many_processes_is_an_error(tmp_path: Path) -> None:
+    """The number of processes is that of the request, whatever the allocation is."""
+    bridge = opened(tmp_path, [job(1, 0, 2**31 - 1, "sum")], {"sum": COMPUTATION})
+    placed = execution("w0!1", "0")
+    with pytest.raises(BadReplyError, match="2147483647 processes; expected <= 1000000"):
+        talk(bridge, lambda _, kind, __: [placed] if kind == "JobSubmitted" else [])
+
+
 def override(profile_id: str, hosts: str, mapping: Sequence[int]) -> dict[str, Any]:
     """Return the allocation of a part of a profile."""
     _, event = execution("", hosts, mapping)
@@ -383,6 +392,21 @@ def test_hosts_change_pstates_and_switch_off(tmp_path: Path) -> None:
     assert of_kind(seen, "HostsPStateChanged") == [(0, {"host_ids": "0", "pstate": 1})]
     assert of_kind(seen, "HostsTurnedOnOff") == [(4, {"host_ids": "1-2", "state": 2})]
     assert of_kind(seen, "JobCompleted")[0][0] == 40  # 1 Gflop at 50 Mflop/s
+    log = bridge.run.hosts.log  # only hosts that switch off or on count
+    assert (log.requests, log.hosts) == (1, 2)
+    assert (0, [0], 1) in [(change.time_s, change.hosts, change.pstate) for change in log.pstates]
+
+
+def test_a_period_longer_than_a_simulation_ends(tmp_path: Path) -> None:
+    """There is no call after the latest time of a simulation."""
+    period = int(MAX_TIME_S * 0.7)
+
+    def answer(_: float, kind: str, __: dict[str, Any]) -> list[Any]:
+        call = ("CallMeLaterEvent", {"call_me_later_id": "a", **periodic(period)})
+        return [call] if kind == "SimulationBegins" else []
+
+    calls = of_kind(talk(opened(tmp_path), answer), "RequestedCall")
+    assert [time_s for time_s, _ in calls] == [period]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hpcosim_batsim.edc import messages
+from hpcosim_batsim.edc.batsim5 import BINARY
 from hpcosim_batsim.edc.binary import decode, encode
 from hpcosim_batsim.edc.components import ComponentPlan, introduce
-from hpcosim_batsim.edc.front import BINARY
 from hpcosim_batsim.edc.library import FORMAT_BINARY
 from hpcosim_batsim.edc.schema import ENUMS, TABLES, UNIONS
 from hpcosim_batsim.errors import BadReplyError

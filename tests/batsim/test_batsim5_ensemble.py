@@ -11,12 +11,12 @@ import pytest
 
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import WallTimes
+from hpcosim_batsim.edc.batsim5 import BINARY, JSON, Format, SimulationInfo
+from hpcosim_batsim.edc.component_run import bridge_of, read_inputs
 from hpcosim_batsim.edc.components import ComponentPlan, Introduction, exchange
-from hpcosim_batsim.edc.ensemble import Member, together
-from hpcosim_batsim.edc.front import BINARY, JSON, Format, SimulationInfo
+from hpcosim_batsim.edc.ensemble import Member, combine
 from hpcosim_batsim.edc.library import Interface
 from hpcosim_batsim.edc.messages import Hello, RequestedFeatures
-from hpcosim_batsim.edc.run import bridge_of, read_inputs
 from hpcosim_batsim.errors import BadReplyError, RunFailedError
 from hpcosim_batsim.results import results_of
 from hpcosim_batsim.run import Inputs
@@ -71,7 +71,7 @@ class Stub:
 
 def run(folder: Path, members: Sequence[Member], jobs: Sequence[dict[str, Any]] = ()) -> Bridge:
     """Run a workload with several components, and return the simulation."""
-    whole, said = together(members)
+    whole, said = combine(members)
     given = read_inputs(
         Inputs(
             platform=write_platform(folder, 2),
@@ -180,4 +180,4 @@ def test_a_bad_reply_names_its_component(tmp_path: Path) -> None:
 def test_a_component_with_the_older_interface_runs_alone() -> None:
     """The error says so."""
     with pytest.raises(RunFailedError, match="cannot run with others"):
-        together([Stub(silent, JSON).member("flags"), Stub(silent, JSON).member()])
+        combine([Stub(silent, JSON).member("flags"), Stub(silent, JSON).member()])

@@ -238,8 +238,8 @@ def batsim5(
     with errors_in_one_line():
         check_rest(context.args, UNSUPPORTED)
         from hpcosim_batsim.bridge.requester import BatsimTimeouts
+        from hpcosim_batsim.edc.component_run import Outputs5, run_batsim5
         from hpcosim_batsim.edc.components import context_of
-        from hpcosim_batsim.edc.run import Outputs5, run_batsim5
         from hpcosim_batsim.run import Inputs
 
         if version:

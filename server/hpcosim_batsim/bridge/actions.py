@@ -121,9 +121,11 @@ def _current_profile(run: BatsimRun, job: RunJob, task: dict[str, Any]) -> Batsi
     return run.registry.profiles_of(job)[task["profile_name"]]
 
 
-def set_pstate(run: BatsimRun, hosts: Sequence[int], pstate: int) -> PstateSwitch:
-    """Set the pstate of hosts."""
-    switch = run.hosts.set_pstate(hosts, pstate)
+def set_pstate(
+    run: BatsimRun, hosts: Sequence[int], pstate: int, *, switches: bool = True
+) -> PstateSwitch:
+    """Set the pstate of hosts, see `HostStates.set_pstate`."""
+    switch = run.hosts.set_pstate(hosts, pstate, switches=switches)
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     return switch
 

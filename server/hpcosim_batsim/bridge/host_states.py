@@ -126,8 +126,14 @@ class HostStates:
                     self._set_shared_kind(host)
         self.update_meters(hosts)
 
-    def set_pstate(self, hosts: Sequence[int], pstate: int) -> PstateSwitch:
+    def set_pstate(
+        self, hosts: Sequence[int], pstate: int, *, switches: bool = True
+    ) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
+
+        Args:
+            switches: the request counts as a switch, as all requests do in Batsim 4; in Batsim 5
+                a change between two computation pstates does not.
 
         Returns:
             The request; its `remaining` is 0 if no host needs time to switch.
@@ -138,7 +144,8 @@ class HostStates:
         power = self._simulation.power.state
         on = self._platform.hosts[hosts[0]].computes_in(pstate)
         switching = [host for host in hosts if power[host] == "sleeping" or not on]
-        self.log.requested(self._energy_now(), hosts, switching, on=on)
+        if switches:
+            self.log.requested(self._energy_now(), hosts, switching, on=on)
         for host in hosts:
             if power[host] == "sleeping":
                 self.pstates[host] = pstate

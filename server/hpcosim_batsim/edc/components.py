@@ -15,7 +15,7 @@ from msgspec import Struct
 from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import BatsimTimeouts, Requester, WallTimes, printable
 from hpcosim_batsim.edc import messages
-from hpcosim_batsim.edc.front import BINARY, JSON, Format
+from hpcosim_batsim.edc.batsim5 import BINARY, JSON, Format
 from hpcosim_batsim.edc.library import FLAGS, FORMAT_BINARY, FORMAT_JSON, Interface, Library
 from hpcosim_batsim.edc.schema import VERSION
 from hpcosim_batsim.errors import BadReplyError, ComponentError, SchedulerError
@@ -139,7 +139,9 @@ class _LibraryComponent:
 
 
 @contextmanager
-def opened(plan: ComponentPlan, timeouts: BatsimTimeouts, show: Show | None) -> Iterator[Component]:
+def open_component(
+    plan: ComponentPlan, timeouts: BatsimTimeouts, show: Show | None
+) -> Iterator[Component]:
     """Load or connect to a component, and leave it at the end of the block."""
     if plan.kind == "library":
         library = _LibraryComponent(Path(plan.target), show)

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpcosim_batsim.edc import messages
+from hpcosim_batsim.edc.batsim5 import JSON
 from hpcosim_batsim.edc.components import Component, ComponentPlan, Introduction
-from hpcosim_batsim.edc.front import JSON
 from hpcosim_batsim.edc.library import Interface
 from hpcosim_batsim.errors import BadReplyError, RunFailedError, SchedulerError
 
@@ -40,7 +40,7 @@ class Member(NamedTuple):
     said: Introduction
 
 
-def together(members: Sequence[Member]) -> tuple[Component, Introduction]:
+def combine(members: Sequence[Member]) -> tuple[Component, Introduction]:
     """Return several components as one, which requests what any of them requests.
 
     Raises:

@@ -161,7 +161,7 @@ class RegisteredJob(Table):
     profile_id: str = ""
 
 
-class RegisterJob(Table):
+class JobRegistration(Table):
     """`RegisterJobEvent`: register a job."""
 
     job_id: str
@@ -177,7 +177,7 @@ class ProfileAndId(Table):
     extra_data: str = ""
 
 
-class RegisterProfile(Table):
+class ProfileRegistration(Table):
     """`RegisterProfileEvent`: register a profile."""
 
     profile: ProfileAndId
@@ -256,8 +256,8 @@ _TYPES: Mapping[str, type[Table]] = {
     "ExecuteJobEvent": Execute,
     "RejectJobEvent": Reject,
     "KillJobsEvent": KillJobs,
-    "RegisterProfileEvent": RegisterProfile,
-    "RegisterJobEvent": RegisterJob,
+    "RegisterProfileEvent": ProfileRegistration,
+    "RegisterJobEvent": JobRegistration,
     "FinishRegistrationEvent": FinishRegistration,
     "CallMeLaterEvent": CallLater,
     "StopCallMeLaterEvent": StopCalls,

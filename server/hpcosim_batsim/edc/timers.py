@@ -10,6 +10,7 @@ from typing import Any
 import hpcosim_protocol as protocol
 from hpcosim_batsim.bridge.run import BatsimRun
 from hpcosim_batsim.edc import messages
+from hpcosim_workloads.table import MAX_TIME_S
 
 SAME_TIME_S = 1e-9  # a multiple of a period at most this long ago is that of now
 
@@ -97,13 +98,12 @@ class Timers:
         def again(run: BatsimRun, time_s: float) -> None:
             if repeated.happen(run, time_s, repeated.left == 1):
                 repeated.left -= 1
-            if repeated.left:
+            if repeated.left and _next_s(run, repeated) <= MAX_TIME_S:
                 self._set_next(run, named, name, repeated)
             else:
                 del named[name]
 
-        number = math.floor((run.simulation.now_s + SAME_TIME_S) / repeated.period_s) + 1
-        repeated.alarm = self._set_alarm(run, number * repeated.period_s, again)
+        repeated.alarm = self._set_alarm(run, _next_s(run, repeated), again)
 
     def _set_alarm(
         self, run: BatsimRun, at_s: float, call: Callable[[BatsimRun, float], object]
@@ -112,6 +112,12 @@ class Timers:
         run.simulation.carry_out(protocol.SetAlarm(at_s, alarm))
         self._calls[alarm] = call
         return alarm
+
+
+def _next_s(run: BatsimRun, repeated: Repeated) -> float:
+    """Return the next multiple of a period, s."""
+    number = math.floor((run.simulation.now_s + SAME_TIME_S) / repeated.period_s) + 1
+    return number * repeated.period_s
 
 
 def _seconds(value: int, unit: messages.TimeUnit) -> float:

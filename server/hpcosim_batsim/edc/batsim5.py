@@ -40,6 +40,7 @@ from hpcosim_batsim.inputs.workload_model import (
 from hpcosim_sim.record.tables import intervals
 
 UINT32 = 2**32
+MAX_PROCESSES = 1_000_000  # of a job
 
 Event = dict[str, Any]
 
@@ -250,14 +251,14 @@ class Batsim5:
             raise ValueError("job_ids: expected at least one job, got none")
         kill_jobs(run, decision.job_ids)
 
-    def _register_profile(self, run: BatsimRun, decision: messages.RegisterProfile) -> None:
+    def _register_profile(self, run: BatsimRun, decision: messages.ProfileRegistration) -> None:
         table = decision.profile
         workload, name = _full_id(table.id, "profile.id")
         raw = raw_of_message(table.profile_type, table.profile, table.extra_data)
         registry = run.registry
         registry.register_profile(workload, name, raw, parser_of(workload), again=False)
 
-    def _register_job(self, run: BatsimRun, decision: messages.RegisterJob) -> None:
+    def _register_job(self, run: BatsimRun, decision: messages.JobRegistration) -> None:
         workload, _ = _full_id(decision.job_id, "job_id")
         job = decision.job
         owner, separator, name = job.profile_id.partition("!")
@@ -331,7 +332,7 @@ class Batsim5:
                 )
             if run.simulation.power.state[host] != "on":
                 raise ValueError(f"{run.hosts.name(host)} is {run.simulation.power.state[host]}")
-        set_pstate(run, hosts, decision.pstate)
+        set_pstate(run, hosts, decision.pstate, switches=False)
         data = {"host_ids": intervals(hosts), "pstate": decision.pstate}
         run.queue.add(_event(run.simulation.now_s, "HostsPStateChangedEvent", data))
 
@@ -350,8 +351,8 @@ _DECISION_HANDLERS: dict[type[messages.Table], Callable[[Batsim5, BatsimRun, Any
     messages.Execute: Batsim5._execute,
     messages.Reject: Batsim5._reject,
     messages.KillJobs: Batsim5._kill,
-    messages.RegisterProfile: Batsim5._register_profile,
-    messages.RegisterJob: Batsim5._register_job,
+    messages.ProfileRegistration: Batsim5._register_profile,
+    messages.JobRegistration: Batsim5._register_job,
     messages.FinishRegistration: Batsim5._finish_registration,
     messages.ForceStop: Batsim5._stop,
     messages.CallLater: Batsim5._call_later,
@@ -460,6 +461,8 @@ def _processes(
         if not placement.mapping:
             raise ValueError("mapping: expected at least one process, got none")
         return check_mapping(hosts, placement.mapping)
+    if count > MAX_PROCESSES:
+        raise ValueError(f"job {job.full_id} has {count} processes; expected <= {MAX_PROCESSES}")
     places = list(hosts)
     if placement.strategy == "FillOneHostCoresFirst":
         places = [host for host in hosts for _ in range(run.platform.hosts[host].cores)]

@@ -11,15 +11,15 @@ from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.requester import BatsimTimeouts, WallTimes, check_address
 from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.csv_files import SUMMARY5, files5_of
+from hpcosim_batsim.edc.batsim5 import BINARY, Batsim5, Format, SimulationInfo
 from hpcosim_batsim.edc.components import (
     ComponentPlan,
     context_of,
     exchange,
     introduce,
-    opened,
+    open_component,
 )
-from hpcosim_batsim.edc.ensemble import Member, together
-from hpcosim_batsim.edc.front import BINARY, Batsim5, Format, SimulationInfo
+from hpcosim_batsim.edc.ensemble import Member, combine
 from hpcosim_batsim.edc.messages import Hello
 from hpcosim_batsim.edc.profiles import parser_of
 from hpcosim_batsim.errors import InputError, RunFailedError, SchedulerError
@@ -67,7 +67,7 @@ class Outputs5:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class InputData:
     """What the input files say."""
 
     workloads: Sequence[BatsimWorkload]
@@ -107,7 +107,7 @@ def run_batsim5(
     with ExitStack() as stack:
         members = []
         for plan in plans:
-            component = stack.enter_context(opened(plan, timeouts, show))
+            component = stack.enter_context(open_component(plan, timeouts, show))
             if plan.kind == "process":
                 report(f"waiting for the component at {plan.target}")
             try:
@@ -122,7 +122,7 @@ def run_batsim5(
                 "form; let the component use JSON",
             )
         first = members[0]
-        whole, said = (first.component, first.said) if len(members) == 1 else together(members)
+        whole, said = (first.component, first.said) if len(members) == 1 else combine(members)
         addresses = [plan.target for plan in plans if plan.kind == "process"]
         no_walltime = -1.0 if said.interface == "flags" else None
         context = context_of(addresses[0] if addresses else "", outputs.prefix)
@@ -138,7 +138,7 @@ def run_batsim5(
         )
 
 
-def read_inputs(inputs: Inputs, *, energy: bool, report: Report) -> Given:
+def read_inputs(inputs: Inputs, *, energy: bool, report: Report) -> InputData:
     """Read the input files.
 
     Raises:
@@ -158,11 +158,11 @@ def read_inputs(inputs: Inputs, *, energy: bool, report: Report) -> Given:
     check_jobs(workloads, platform, report)
     events = inputs.events
     external = None if events is None else read_generic_events(events)
-    return Given(workloads=workloads, platform=platform, external=external)
+    return InputData(workloads=workloads, platform=platform, external=external)
 
 
 def bridge_of(
-    given: Given, hello: Hello, form: Format, info: SimulationInfo, *, energy: bool
+    given: InputData, hello: Hello, form: Format, info: SimulationInfo, *, energy: bool
 ) -> Bridge:
     """Return the simulation for a component that has said hello.
 
@@ -188,6 +188,9 @@ def _write(bridge: Bridge, outputs: Outputs5, wall: WallTimes, *, cut_short: str
     """Write the results, also those of a run that was cut short for the given reason."""
     outcome = results_of(bridge.run)
     outcome.pstates = bridge.run.hosts.log.pstates  # also without energy
+    for job in outcome.jobs:
+        owner = bridge.run.registry.find(f"{job.workload}!{job.name}").profile_workload
+        job.profile = f"{owner}!{job.profile}"
     if outputs.wall_times:
         outcome.scheduling_s, outcome.simulation_s = wall.scheduling_s, wall.simulation_s
     name = outputs.name
