@@ -35,6 +35,9 @@ from hpcosim_schedulers.power.settings import (
     Timeout,
 )
 
+Beside = Timeout | KeepIdle | OffAtNight | Slurm | Predictive | Learned | Empirical | Rl | Adaptive
+"""The managers that switch nodes beside a job scheduler of their own."""
+
 
 def with_power(
     name: str,
@@ -133,18 +136,7 @@ def _shown(power: Power) -> Iterator[str]:
             yield f"{field.name}={value}"
 
 
-def with_manager(
-    policy: Policy,
-    power: Timeout
-    | KeepIdle
-    | OffAtNight
-    | Slurm
-    | Predictive
-    | Learned
-    | Empirical
-    | Rl
-    | Adaptive,
-) -> Policy:
+def with_manager(policy: Policy, power: Beside) -> Policy:
     """Return a job scheduler beside a power manager, whose module is imported here."""
     from hpcosim_schedulers.power.manager import managed
 

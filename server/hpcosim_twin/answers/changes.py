@@ -21,15 +21,9 @@ from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.hosts import NodeNames, expand
 from hpcosim_scenarios.errors import ScenarioError
 from hpcosim_scenarios.model.overrides import apply
+from hpcosim_schedulers.catalogue.power import Beside, check_together
 from hpcosim_schedulers.catalogue.schedulers import scheduler_names
-from hpcosim_schedulers.power.settings import (
-    PATHS,
-    AlwaysOn,
-    Oracle,
-    Power,
-    PowerSettingsError,
-    parse_power,
-)
+from hpcosim_schedulers.power.settings import PATHS, AlwaysOn, parse_power
 from hpcosim_sim.record.economics import J_PER_KWH, Rates
 from hpcosim_twin.cluster.observation import (
     DrawnRunTimes,
@@ -226,13 +220,15 @@ def effect_of(
 
     Raises:
         ForecastError: the change does not fit the cluster.
+        PolicyError: its scheduler does not fit.
     """
     if change == Change():
         raise ForecastError("no change is given; expected settings, scheduler, power, drain or add")
     try:
-        other = _with_policy(adopted(changed(seen, change)).state, change)
+        other = adopted(changed(seen, change)).state
     except PolicyError as error:
         raise ForecastError(f"settings: {error}") from None
+    other = _with_policy(other, change)
     plan = _Plan(
         (present.state, other), learned(seen.history), Submissions(present.state), duration_s
     )
@@ -256,25 +252,34 @@ def _with_policy(state: QueueState, change: Change) -> QueueState:
     if change.scheduler and change.scheduler not in scheduler_names():
         known = ", ".join(scheduler_names()[:8])
         raise ForecastError(f"scheduler: expected one without a file, such as {known}")
-    power: Power = AlwaysOn()
-    if change.power:
-        try:
-            power = parse_power(change.power)
-        except PowerSettingsError as error:
-            raise ForecastError(f"power: {error}") from None
-        if isinstance(power, Oracle) or any(name in change.power for name in PATHS):
-            raise ForecastError("power: expected a manager and settings without a file")
-        if all(group.power_states is None for group in state.platform.nodes):
-            raise ForecastError(
-                "power: no node has power states; add `power_states` to the scenario of the site"
-            )
     policy = state.new_policy
     if change.scheduler not in ("", "slurm"):
         policy = NamedScheduler(change.scheduler)
-    if not isinstance(power, AlwaysOn):
-        policy = ManagedScheduler(policy, power)
+    manager = _manager(change, state.platform) if change.power else None
+    if manager is not None:
+        policy = ManagedScheduler(policy, manager)
     policy(np.random.default_rng(0))  # raises now what it would raise later
     return dataclasses.replace(state, new_policy=policy)
+
+
+def _manager(change: Change, platform: Platform) -> Beside | None:
+    """Return the power manager of a change; None: all nodes stay on."""
+    if any(name in change.power for name in PATHS):
+        raise ForecastError("power: expected a manager and settings without a file")
+    try:
+        power = parse_power(change.power)
+        check_together(change.scheduler or "slurm", power, "unaware")
+    except PolicyError as error:
+        raise ForecastError(str(error)) from None
+    if isinstance(power, AlwaysOn):
+        return None
+    if not isinstance(power, Beside):
+        raise ForecastError("power: expected a manager that switches nodes beside a scheduler")
+    if all(group.power_states is None for group in platform.nodes):
+        raise ForecastError(
+            "power: no node has power states; add `power_states` to the scenario of the site"
+        )
+    return power
 
 
 class _Plan(NamedTuple):

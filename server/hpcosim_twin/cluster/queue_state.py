@@ -16,8 +16,7 @@ from hpcosim_client import Policy
 from hpcosim_protocol import JobRequest, Platform
 from hpcosim_protocol.hosts import NodeNames
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.catalogue.power import with_manager
-from hpcosim_schedulers.power.settings import Power
+from hpcosim_schedulers.catalogue.power import Beside, with_manager
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_sim.physics.allocation import infeasibility
@@ -137,11 +136,11 @@ class ManagedScheduler:
     """
 
     own: Callable[[Generator], Policy]
-    power: Power
+    power: Beside
 
     def __call__(self, generator: Generator) -> Policy:
         """Return the policy."""
-        return with_manager(self.own(generator), self.power)  # type: ignore[arg-type]
+        return with_manager(self.own(generator), self.power)
 
 
 def ends_jobs(new_policy: Callable[[Generator], Policy]) -> bool:
@@ -217,6 +216,7 @@ def _site(
 
     Without accounts, nothing is enforced: all jobs that wait have been accepted by Slurm.
     """
+    parse_site(settings)  # what follows relies on the form of all parts
     accounts = {name: dict(rules) for name, rules in (settings.get("accounts") or {}).items()}
     for account, users in usage_s.items():
         rules = accounts.setdefault(account, {})
