@@ -9,6 +9,7 @@ import pytest
 
 from hpcosim_twin.answers.changes import Change
 from hpcosim_twin.answers.questions import (
+    KINDS,
     AdviceQuestion,
     AnyQuestion,
     ChangeQuestion,
@@ -18,7 +19,7 @@ from hpcosim_twin.answers.questions import (
     WaysQuestion,
 )
 from hpcosim_twin.cluster.observation import EndedJob, ForecastError, Observation, write_observation
-from hpcosim_twin.service.asking import KINDS, question_of
+from hpcosim_twin.service.asking import question_in
 from support.commands import invoke
 from support.twin_sources import platform_of
 from support.twins import ANN_TOKEN, OPERATOR_TOKEN, StillSource, running_twin, two_users
@@ -44,6 +45,7 @@ def recorded(tmp_path: Path) -> Path:
         (("ways", "--mem=4G", "user=ann"), WaysQuestion(("--mem=4G",), "ann")),
         (("advice", "-n 16"), AdviceQuestion(way="-n 16")),
         (("map", "gpu", "nodes=[1, 2]"), MapQuestion("gpu", (1, 2))),
+        (("map", "hours=[1e1]"), MapQuestion(hours=(10.0,))),
         (
             ("what-if", "change={drain: node3}", "days=2"),
             ChangeQuestion(Change(drain="node3"), 2.0),
@@ -53,12 +55,13 @@ def recorded(tmp_path: Path) -> Path:
 )
 def test_words_are_questions(words: tuple[str, ...], question: AnyQuestion) -> None:
     """Fields by name, and other words as the first text or list."""
-    assert question_of(words[0], words[1:]) == question
+    assert question_in(words[0], words[1:]) == question
 
 
-def test_every_type_of_question_can_be_asked() -> None:
+def test_the_help_names_every_type_of_question() -> None:
     """Also those that are added later."""
-    assert set(KINDS) == {kind.__struct_config__.tag for kind in AnyQuestion.__args__}
+    shown = invoke("ask", "--help").out
+    assert not [name for name in KINDS if f"{name}: " not in shown]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +70,9 @@ def test_every_type_of_question_can_be_asked() -> None:
         (("when",), "no question 'when'; there are advice, map, queue"),
         (("queue", "17"), r"queue: expected FIELD=VALUE, got '17'"),
         (("queue", "job_id=x"), "queue: Expected `int | null`, got `str`"),
-        (("queue", "job_id=[1"), "job_id: while parsing a flow sequence"),
+        (("queue", "job_id=[1"), "job_id: expected a YAML value, such as"),
+        (("what-if", "change=&a {power: *a}"), "change: expected a YAML value, such as"),
+        (("map", "hours=[.inf]"), "map: Expected `float` <= 100000.0"),
         (("map", "colour=red"), "map: Object contains unknown field `colour`; its fields: par"),
         (("ways",), "ways: Object missing required field `ways`"),
     ],
@@ -75,7 +80,7 @@ def test_every_type_of_question_can_be_asked() -> None:
 def test_words_that_are_no_question(words: tuple[str, ...], error: str) -> None:
     """The error says what is expected."""
     with pytest.raises(ForecastError) as raised:
-        question_of(words[0], words[1:])
+        question_in(words[0], words[1:])
     assert str(raised.value).startswith(error)
 
 

@@ -24,7 +24,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from hpcosim_twin.service.mcp import KINDS, server_of, tools
+from hpcosim_twin.service.mcp import TOOLS, server_of, tools
 
 
 class Asked:
@@ -51,7 +51,7 @@ def text_of(result: Any) -> str:
 def test_each_type_of_question_is_a_tool_that_only_reads() -> None:
     """Its arguments are the fields, with a schema that is valid."""
     found = {tool.name: tool for tool in tools()}
-    assert set(found) == set(KINDS)
+    assert set(found) == set(TOOLS)
     assert len(found) == len(AnyQuestion.__args__)
     for tool in found.values():
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
@@ -71,7 +71,7 @@ def test_a_client_calls_tools() -> None:
 
     async def scene() -> None:
         async with Client(server_of(asked)) as client:
-            assert {tool.name for tool in (await client.list_tools()).tools} == set(KINDS)
+            assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS)
             result = await client.call_tool("ways", {"ways": ["-n 1"], "user": "ann"})
             assert (result.is_error, result.structured_content) == (
                 False,

@@ -103,9 +103,9 @@ def ask(
             _serve_mcp(answer)
             return
         from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.service.asking import question_of, text_of
+        from hpcosim_twin.service.asking import question_in, text_of
 
-        found = answer(question_of(question, words or [], job))
+        found = answer(question_in(question, words or [], job))
         if as_json:
             sys.stdout.write(to_json(found))
             return

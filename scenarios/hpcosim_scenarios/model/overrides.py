@@ -33,20 +33,29 @@ def parse(changes: Sequence[str]) -> dict[str, Any]:
         path, equals, text = change.partition("=")
         if not equals or not path.strip(".") or "" in path.split("."):
             raise ScenarioError(f"expected PATH=VALUE, such as workload.load=1.2, got {change!r}")
-        try:
-            overrides[path] = _value(text)
-        except (yaml.YAMLError, ValueError, RecursionError) as error:
-            why = getattr(error, "problem", None) or " ".join(str(error).split())
-            what = f"expected a YAML value, such as 1.2, text, [0, 2000] or {{name: easy}}: {why}"
-            raise ScenarioError(what, field=f"override {path}") from None
+        overrides[path] = value_of(text, f"override {path}")
     return overrides
 
 
-def _value(text: str) -> Any:
+def value_of(text: str, field: str) -> Any:
+    """Return the value of a text in JSON or YAML.
+
+    Args:
+        field: where the text stands, for errors.
+
+    Raises:
+        ScenarioError: the text is neither.
+    """
     try:
         return msgspec.json.decode(text)  # YAML reads some JSON texts differently
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
         return parse_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        why = getattr(error, "problem", None) or " ".join(str(error).split())
+        what = f"expected a YAML value, such as 1.2, text, [0, 2000] or {{name: easy}}: {why}"
+        raise ScenarioError(what, field=field) from None
 
 
 def as_options(overrides: Overrides) -> list[str]:

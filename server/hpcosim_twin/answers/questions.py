@@ -89,8 +89,8 @@ class MapQuestion(Question, frozen=True, tag="map"):
     """
 
     partition: NAME = ""
-    nodes: Annotated[tuple[Annotated[int, Meta(ge=1)], ...], Meta(max_length=16)] = ()
-    hours: Annotated[tuple[Annotated[float, Meta(gt=0)], ...], Meta(max_length=8)] = ()
+    nodes: Annotated[tuple[Annotated[int, Meta(ge=1, le=1_000_000)], ...], Meta(max_length=16)] = ()
+    hours: Annotated[tuple[Annotated[float, Meta(gt=0, le=100_000)], ...], Meta(max_length=8)] = ()
 
 
 class ChangeQuestion(Question, frozen=True, tag="what-if"):
@@ -104,7 +104,7 @@ class ChangeQuestion(Question, frozen=True, tag="what-if"):
 
     change: Change
     days: Annotated[float, Meta(gt=0, le=31)] = 7.0
-    price_per_kwh: Annotated[float, Meta(ge=0)] | None = None
+    price_per_kwh: Annotated[float, Meta(ge=0, le=1e9)] | None = None
 
 
 class RecordQuestion(Question, frozen=True, tag="record"):
@@ -114,6 +114,26 @@ class RecordQuestion(Question, frozen=True, tag="record"):
 AnyQuestion = (
     QueueQuestion | WaysQuestion | AdviceQuestion | MapQuestion | ChangeQuestion | RecordQuestion
 )
+KINDS: Mapping[str, type[Question]] = {
+    str(kind.__struct_config__.tag): kind for kind in AnyQuestion.__args__
+}
+"""The types of questions by their names."""
+
+
+def question_of(name: str, values: Mapping[str, Any]) -> AnyQuestion:
+    """Return a question with some values of its fields.
+
+    Raises:
+        ForecastError: there is no such question or field, or a value is invalid.
+    """
+    if name not in KINDS:
+        raise ForecastError(f"no question {name[:40]!r}; there are {', '.join(sorted(KINDS))}")
+    try:
+        found: AnyQuestion = msgspec.convert({**values, "ask": name}, AnyQuestion)
+    except (msgspec.ValidationError, RecursionError) as error:
+        fields = ", ".join(KINDS[name].__struct_fields__) or "none"
+        raise ForecastError(f"{name}: {error}; its fields: {fields}") from None
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from urllib.error import HTTPError, URLError
 from urllib.request import ProxyHandler, Request, build_opener
 
 import msgspec
-import yaml
 
 from hpcosim_protocol.errors import HpcosimError
-from hpcosim_twin.answers.questions import AnyQuestion
+from hpcosim_scenarios.errors import ScenarioError
+from hpcosim_scenarios.model.overrides import value_of
+from hpcosim_twin.answers.questions import KINDS, AnyQuestion, question_of
 from hpcosim_twin.answers.table import (
     advice_lines,
     aligned,
@@ -32,10 +33,6 @@ TIMEOUT_S = 180.0
 MAX_ANSWER_BYTES = 1 << 28
 UNIX_S = 1e8
 """Numbers from here on are Unix times, those below durations, s."""
-KINDS: Mapping[str, type[msgspec.Struct]] = {
-    str(kind.__struct_config__.tag): kind for kind in AnyQuestion.__args__
-}
-"""The types of questions by their names."""
 LINES: Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]] = {
     "queue": queue_lines,
     "ways": ways_lines,
@@ -53,20 +50,17 @@ class NoTwinError(HpcosimError):
     exit_status = 1
 
 
-def question_of(name: str, words: Sequence[str], job_id: int | None = None) -> AnyQuestion:
+def question_in(name: str, words: Sequence[str], job_id: int | None = None) -> AnyQuestion:
     """Return the question that words ask.
 
     Args:
         name: the type of the question, such as `ways`.
-        words: `FIELD=VALUE`, with values as in YAML. Other words are the values of its first text
-            or list, such as options of sbatch.
+        words: `FIELD=VALUE`, with values in JSON or YAML. Other words are the values of its first
+            text or list, such as options of sbatch.
 
     Raises:
         ForecastError: there is no such question or field, or a value is invalid.
     """
-    kind = KINDS.get(name)
-    if kind is None:
-        raise ForecastError(f"no question {name[:40]!r}; there are {', '.join(sorted(KINDS))}")
     values: dict[str, Any] = {} if job_id is None else {"job_id": job_id}
     plain_words = []
     for word in words:
@@ -75,21 +69,16 @@ def question_of(name: str, words: Sequence[str], job_id: int | None = None) -> A
             plain_words.append(word)
             continue
         try:
-            values[found[1]] = yaml.safe_load(found[2])
-        except (yaml.YAMLError, RecursionError) as error:
-            raise ForecastError(f"{found[1]}: {error}") from None
-    if plain_words:
-        values |= _plain_values(name, kind, plain_words)
-    try:
-        result: AnyQuestion = msgspec.convert({"ask": name, **values}, AnyQuestion)
-    except msgspec.ValidationError as error:
-        fields = ", ".join(kind.__struct_fields__) or "none"
-        raise ForecastError(f"{name}: {error}; its fields: {fields}") from None
-    return result
+            values[found[1]] = value_of(found[2], found[1])
+        except ScenarioError as error:
+            raise ForecastError(str(error)) from None
+    if plain_words and name in KINDS:
+        values |= _plain_values(name, plain_words)
+    return question_of(name, values)
 
 
-def _plain_values(name: str, kind: type[msgspec.Struct], words: list[str]) -> dict[str, Any]:
-    for field in msgspec.structs.fields(kind):
+def _plain_values(name: str, words: list[str]) -> dict[str, Any]:
+    for field in msgspec.structs.fields(KINDS[name]):
         described = msgspec.json.schema(field.type)
         if described.get("type") == "array":
             return {field.encode_name: words}

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_sim.record.versions import hpcosim_version
-from hpcosim_twin.answers.questions import AnyQuestion
+from hpcosim_twin.answers.questions import KINDS, AnyQuestion, question_of
 from hpcosim_twin.cluster.observation import ForecastError
 
 MAX_BODY_BYTES = 1 << 17
@@ -46,17 +46,20 @@ READS = ToolAnnotations(
 
 Ask = Callable[[AnyQuestion, Mapping[str, Any]], Awaitable[Mapping[str, Any]]]
 """Answers a question; the second argument is the scope of the request, empty on standard input."""
-KINDS: Mapping[str, type[msgspec.Struct]] = {
-    str(kind.__struct_config__.tag).replace("-", "_"): kind for kind in AnyQuestion.__args__
-}
+TOOLS: Mapping[str, str] = {name.replace("-", "_"): name for name in KINDS}
 """The types of questions by the names of their tools."""
 
 
 def tools() -> list[Tool]:
     """Return the tools, made from the types of the questions."""
     return [
-        Tool(name=name, description=_text_of(kind), input_schema=_schema(kind), annotations=READS)
-        for name, kind in KINDS.items()
+        Tool(
+            name=tool,
+            description=_text_of(KINDS[name]),
+            input_schema=_schema(KINDS[name]),
+            annotations=READS,
+        )
+        for tool, name in TOOLS.items()
     ]
 
 
@@ -87,7 +90,10 @@ def server_of(ask: Ask) -> Server[Any]:
     async def called(context: Any, params: CallToolRequestParams) -> CallToolResult:
         scope = {} if context.request is None else context.request.scope
         try:
-            answer = await ask(_question(params.name, params.arguments or {}), scope)
+            if params.name not in TOOLS:
+                raise ForecastError(f"no tool {params.name[:40]!r}; there are {', '.join(TOOLS)}")
+            question = question_of(TOOLS[params.name], params.arguments or {})
+            answer = await ask(question, scope)
         except HpcosimError as error:
             words = " ".join(str(error).split())
             return CallToolResult(content=[TextContent(text=words)], is_error=True)
@@ -103,18 +109,6 @@ def server_of(ask: Ask) -> Server[Any]:
         on_list_tools=listed,
         on_call_tool=called,
     )
-
-
-def _question(name: str, arguments: Mapping[str, Any]) -> AnyQuestion:
-    kind = KINDS.get(name)
-    if kind is None:
-        raise ForecastError(f"no tool {name[:40]!r}; there are {', '.join(KINDS)}")
-    try:
-        tag = kind.__struct_config__.tag
-        found: AnyQuestion = msgspec.convert({**arguments, "ask": tag}, AnyQuestion)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise ForecastError(f"{name}: {error}") from None
-    return found
 
 
 class McpService(NamedTuple):

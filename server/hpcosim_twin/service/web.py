@@ -23,7 +23,7 @@ from starlette.types import ASGIApp
 from hpcosim_protocol.errors import HpcosimError
 from hpcosim_server import log
 from hpcosim_sim.record.versions import hpcosim_version
-from hpcosim_twin.answers.questions import AnyQuestion, QueueQuestion, RecordQuestion
+from hpcosim_twin.answers.questions import KINDS, AnyQuestion, QueueQuestion, RecordQuestion
 from hpcosim_twin.answers.record import Record
 from hpcosim_twin.answers.typical import TypicalWaits
 from hpcosim_twin.cluster.follow import Follower
@@ -46,7 +46,6 @@ SHARED_FILES = ("report.css",)
 """Files of the page that are those of the live view."""
 
 _decoder: msgspec.json.Decoder[AnyQuestion] = msgspec.json.Decoder(AnyQuestion)
-QUESTIONS: tuple[type[msgspec.Struct], ...] = AnyQuestion.__args__
 
 
 class Twin(NamedTuple):
@@ -202,17 +201,12 @@ def _file(name: str) -> Response:
 def openapi() -> dict[str, Any]:
     """Return the OpenAPI description, made from the types of the questions."""
     _, schemas = msgspec.json.schema_components(
-        QUESTIONS, ref_template="#/components/schemas/{name}"
+        tuple(KINDS.values()), ref_template="#/components/schemas/{name}"
     )
-    names = [kind.__name__ for kind in QUESTIONS]
-    tags = {str(kind.__struct_config__.tag): kind.__name__ for kind in QUESTIONS}
-    refs = [{"$ref": f"#/components/schemas/{name}"} for name in names]
+    refs = {name: f"#/components/schemas/{kind.__name__}" for name, kind in KINDS.items()}
     question = {
-        "oneOf": refs,
-        "discriminator": {
-            "propertyName": "ask",
-            "mapping": {tag: f"#/components/schemas/{name}" for tag, name in tags.items()},
-        },
+        "oneOf": [{"$ref": ref} for ref in refs.values()],
+        "discriminator": {"propertyName": "ask", "mapping": refs},
     }
     answer = {"description": "the answer", "content": {"application/json": {"schema": {}}}}
     error = {
