@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
@@ -10,12 +11,10 @@ from typing import Any, NamedTuple, Protocol
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from hpcosim_twin.answers.questions import AnyQuestion, WaysQuestion
-from hpcosim_twin.cluster.observation import Observation
+from hpcosim_twin.cluster.observation import ForecastError, Observation
 
 MOST_KINDS = 3
 """Number of kinds of each partition."""
-MOST_WAYS = 8
-"""Number of kinds in one question."""
 DEFAULT_S = 3600.0
 """Time limit of the kind of a partition in which nobody submits, s."""
 
@@ -31,7 +30,7 @@ class JobKind(NamedTuple):
     def options(self) -> str:
         """Options of sbatch."""
         minutes = max(math.ceil(self.limit_s / 60.0), 1)
-        return f"-p {self.partition} -n {self.cpus} -t {minutes}"
+        return f"-p {shlex.quote(self.partition)} -n {self.cpus} -t {minutes}"
 
 
 class Answering(Protocol):
@@ -74,17 +73,19 @@ class TypicalWaits:
         Raises:
             HpcosimError: there is no answer.
         """
-        kinds, found = kinds_of(observation), {}
-        for at in range(0, len(kinds), MOST_WAYS):
-            group = kinds[at : at + MOST_WAYS]
-            answer = await desk.own(WaysQuestion(tuple(kind.options for kind in group)))
+        found: dict[JobKind, tuple[float | None, float | None]] = {}
+        for kind in kinds_of(observation):
+            try:
+                answer = await desk.own(WaysQuestion((kind.options,)))
+            except ForecastError:  # such a job can never start
+                found[kind] = (None, None)
+                continue
             if answer is None:
                 return
-            for kind, row in zip(group, answer["jobs"], strict=True):
-                high_s = row["start"]["ranges"]["0.8"][1]
-                times = (row["start"]["median_s"], high_s)
-                median, high = (None if t is None else t - answer["at_s"] for t in times)
-                found[kind] = (median, high)
+            (row,) = answer["jobs"]
+            times = (row["start"]["median_s"], row["start"]["ranges"]["0.8"][1])
+            median_s, high_s = (None if t is None else t - answer["at_s"] for t in times)
+            found[kind] = (median_s, high_s)
         self._waits = found
 
     def metrics(self) -> Iterator[Metric]:
