@@ -22,12 +22,11 @@ from hpcosim_client.arrays import Floats
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_sim.engine.engine import Rules
-from hpcosim_twin.answers.calibration import PROBABILITY, AdaptiveRanges, interval_score
+from hpcosim_twin.answers.calibration import GRAIN_S, PROBABILITY, AdaptiveRanges, interval_score
 from hpcosim_twin.answers.table import RANGES
 from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
 from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.fits.replay import (
-    GRAIN_S,
     SOON_S,
     Asked,
     Judged,

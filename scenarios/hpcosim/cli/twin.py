@@ -114,8 +114,7 @@ def forecast(
         from hpcosim_sim.record.results import to_json
         from hpcosim_twin.answers.asked import answers_of, asked_job, check_possible
         from hpcosim_twin.answers.calibration import margins, past_ranges, widened
-        from hpcosim_twin.answers.table import answers_as_json, queue_lines, ways_lines
-        from hpcosim_twin.answers.table import as_json as data_of
+        from hpcosim_twin.answers.table import queue_as_json, queue_lines, ways_as_json, ways_lines
         from hpcosim_twin.cluster.observation import write_observation
         from hpcosim_twin.cluster.queue_state import adopted
         from hpcosim_twin.fits.cluster import prepared, read_calibration
@@ -140,11 +139,11 @@ def forecast(
         with parallel_map(chosen) as parallel:
             if asked:
                 answers = answers_of(asked, seen, found, samples, seed, parallel)
-                data = answers_as_json(answers, seen, found, samples, seed)
+                data = ways_as_json(answers, seen, found, samples, seed)
             else:
                 drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
                 starts = widened(drawn, by, found.state.now_s)
-                data = data_of(seen, found, starts, drawn, samples, seed)
+                data = queue_as_json(seen, found, starts, drawn, samples, seed)
         if as_json:
             sys.stdout.write(to_json(data))
             return

@@ -39,6 +39,8 @@ NEVER_S = 1e8
 """Waits from which a job never starts, s: three years."""
 PROBABILITY = 0.8
 """Probability of the range of a forecast of the queue."""
+GRAIN_S = 1.0
+"""How far a start may lie outside a range, s: the grain of Slurm's times."""
 PRIOR = 20
 """Number of answers as which the drawn ranges count, before answers are known."""
 WINDOW = 1000
@@ -413,17 +415,11 @@ class Score(NamedTuple):
     slurm_error_s: float
 
 
-def score_of(forecasts: Iterable[Forecasted], tolerance_s: float = 1.0) -> Score:
-    """Return the score of forecasts.
-
-    Args:
-        tolerance_s: how far a start may lie outside the range, s: the grain of Slurm's times.
-    """
+def score_of(forecasts: Iterable[Forecasted]) -> Score:
+    """Return the score of forecasts."""
     found = list(forecasts)
     both = [each for each in found if each.slurm_s is not None]
-    inside = [
-        each.low_s - tolerance_s <= each.actual_s <= each.high_s + tolerance_s for each in found
-    ]
+    inside = [each.low_s - GRAIN_S <= each.actual_s <= each.high_s + GRAIN_S for each in found]
     return Score(
         len(found),
         statistics.median(abs(each.median_s - each.actual_s) for each in found),

@@ -22,10 +22,10 @@ from hpcosim_twin.answers.asked import (
 from hpcosim_twin.answers.changes import Change, effect_of
 from hpcosim_twin.answers.table import (
     advice_as_json,
-    answers_as_json,
-    as_json,
     effect_as_json,
     map_as_json,
+    queue_as_json,
+    ways_as_json,
 )
 from hpcosim_twin.cluster.observation import ForecastError, Observation
 from hpcosim_twin.cluster.queue_state import AdoptedState
@@ -179,7 +179,7 @@ def _queue(question: QueueQuestion, picture: Picture, effort: Effort) -> dict[st
         drawn = [each for each in drawn if each.job_id == question.job_id]
         if not drawn:
             raise ForecastError(f"job {question.job_id} does not wait")
-    return as_json(seen, picture.adopted, drawn, drawn, effort.futures, effort.seed)
+    return queue_as_json(seen, picture.adopted, drawn, drawn, effort.futures, effort.seed)
 
 
 def _ways(question: WaysQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def _ways(question: WaysQuestion, picture: Picture, effort: Effort) -> dict[str,
     asked = [asked_job(options, seen, question.user) for options in question.ways]
     check_possible(asked, seen, picture.adopted)
     found = answers_of(asked, seen, picture.adopted, *effort)
-    return answers_as_json(found, seen, picture.adopted, effort.futures, effort.seed, question.by_s)
+    return ways_as_json(found, seen, picture.adopted, effort.futures, effort.seed, question.by_s)
 
 
 def _advice(question: AdviceQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:

@@ -8,19 +8,21 @@ a largest size: its older half is dropped.
 from __future__ import annotations
 
 import math
-import statistics
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from hpcosim_protocol.files import draft_of, open_regular
 from hpcosim_server import log
 from hpcosim_slurm.journal import Journal
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_twin.answers.calibration import (
+    GRAIN_S,
+    PROBABILITY,
     AdaptiveRanges,
     Forecasted,
     PastRange,
@@ -38,10 +40,6 @@ MOST_CLOSED = 10_000
 """Number of last answers, whose jobs have started, that the figures are of."""
 AGAIN_S = 300.0
 """Shortest time between two answers of a job that are kept, s."""
-TOLERANCE_S = 1.0
-"""How far a start may lie outside of a range, s: the grain of Slurm's times."""
-PROBABILITY = 0.8
-"""Probability of the range from `low_s` to `high_s` of an answer."""
 
 
 class Given(msgspec.Struct, frozen=True, array_like=True):
@@ -132,7 +130,7 @@ class Record:
     def calibrated(self, answer: dict[str, Any]) -> dict[str, Any]:
         """Return an answer to a question about the queue with ranges that have held until now.
 
-        The rows get `ranges`; `low_s` and `high_s` are those of the range of 80 %.
+        The rows get `ranges`; `low_s` and `high_s` are those of the range of `PROBABILITY`.
         """
         given = self._ranges.ranges(answer["at_s"])
         rows = [_with_ranges(row, answer["at_s"], given) for row in answer["jobs"]]
@@ -170,7 +168,7 @@ class Record:
             job = state.jobs.get(number)
             if job is None or _is_gone(job):
                 gone.append(number)
-            elif job.started_s is not None and job.started_s >= answers[0].at_s - TOLERANCE_S:
+            elif job.started_s is not None and job.started_s >= answers[0].at_s - GRAIN_S:
                 started[number] = job.started_s
         if started or gone:
             self._append(Resolved(state.at_s, started, tuple(gone)))
@@ -318,12 +316,12 @@ def _is_gone(job: LiveJob) -> bool:
 
 def _holds(ends: tuple[float | None, float | None], start_s: float) -> bool:
     low_s, high_s = ends
-    is_late = high_s is not None and start_s > high_s + TOLERANCE_S
-    return not is_late and low_s is not None and low_s - TOLERANCE_S <= start_s
+    is_late = high_s is not None and start_s > high_s + GRAIN_S
+    return not is_late and low_s is not None and low_s - GRAIN_S <= start_s
 
 
 def _is_over(ends: tuple[float | None, float | None], now_s: float) -> bool:
-    return ends[1] is not None and ends[1] + TOLERANCE_S < now_s
+    return ends[1] is not None and ends[1] + GRAIN_S < now_s
 
 
 def _forecasted(closed: list[_Closed]) -> Iterator[Forecasted]:
@@ -336,26 +334,28 @@ def _forecasted(closed: list[_Closed]) -> Iterator[Forecasted]:
 
 
 def _reliability(closed: list[_Closed]) -> list[dict[str, Any]]:
-    """Return, by how long a job was to wait, the median wait that was said and that it was."""
-    groups: dict[int, list[_Closed]] = {}
+    """Return, by how long a job was to wait, the median wait that was said and those that came."""
+    groups: dict[int, list[tuple[float, float]]] = {}
     for each in closed:
         median_s = each.given.drawn[1]
         assert median_s is not None
-        groups.setdefault(int(math.log10(max(median_s - each.at_s, 1.0)) * 2), []).append(each)
-    return [
-        {
-            "answers": len(group),
-            "said_s": statistics.median((each.given.drawn[1] or 0.0) - each.at_s for each in group),
-            "waited_s": statistics.median(each.start_s - each.at_s for each in group),
-            "low_s": statistics.quantiles((each.start_s - each.at_s for each in group), n=10)[0]
-            if len(group) > 1
-            else group[0].start_s - group[0].at_s,
-            "high_s": statistics.quantiles((each.start_s - each.at_s for each in group), n=10)[-1]
-            if len(group) > 1
-            else group[0].start_s - group[0].at_s,
-        }
-        for _, group in sorted(groups.items())
-    ]
+        said_s = median_s - each.at_s
+        group = int(math.log10(max(said_s, 1.0)) * 2)
+        groups.setdefault(group, []).append((said_s, each.start_s - each.at_s))
+    found = []
+    for _, pairs in sorted(groups.items()):
+        said_s, waited_s = np.median(pairs, axis=0).tolist()
+        low_s, high_s = np.quantile([pair[1] for pair in pairs], (0.1, 0.9)).tolist()
+        found.append(
+            {
+                "answers": len(pairs),
+                "said_s": said_s,
+                "waited_s": waited_s,
+                "low_s": low_s,
+                "high_s": high_s,
+            }
+        )
+    return found
 
 
 def _finite(value: float) -> float | None:

@@ -16,18 +16,19 @@ from hpcosim_twin.answers.changes import Difference, Effect
 from hpcosim_twin.cluster.observation import Observation
 from hpcosim_twin.cluster.queue_state import AdoptedState
 from hpcosim_twin.futures.forecast import StartForecast
+from hpcosim_view.run.extracts import printable
 
 COLUMNS = ("JOBID", "USER", "MEDIAN", "10 %", "90 %", "SQUEUE --START", "REASON")
 MAX_USER = 20
 
 
 def queue_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of `as_json`: local times, the earliest median first; `-`: never."""
+    """Yield the lines of `queue_as_json`: local times, the earliest median first; `-`: never."""
     rows: list[tuple[str, ...]] = [COLUMNS]
     for each in sorted(data["jobs"], key=lambda row: (_late(row["median_s"]), row["job_id"])):
         times = (each[name] for name in ("median_s", "low_s", "high_s", "squeue_s"))
-        user, reason = _plain(each["user"])[:MAX_USER], _plain(each["reason"]) or "-"
-        rows.append((_plain(each["label"]), user, *map(_local_of, times), reason))
+        user, reason = printable(each["user"])[:MAX_USER], printable(each["reason"]) or "-"
+        rows.append((printable(each["label"]), user, *map(_local, times), reason))
     yield from aligned(rows)
 
 
@@ -61,7 +62,7 @@ def _meaning(reason: str) -> str:
     return REASONS.get(word, "")
 
 
-def as_json(
+def queue_as_json(
     observation: Observation,
     adopted: AdoptedState,
     forecasts: Sequence[StartForecast],
@@ -92,13 +93,12 @@ def as_json(
         }
         for each, raw in zip(forecasts, drawn, strict=True)
     ]
-    return {
-        "at_s": observation.state.at_s,
-        "samples": samples,
-        "seed": seed,
-        "history_jobs": len(observation.history),
-        "jobs": rows,
-    }
+    history_jobs = len(observation.history)
+    return {**_about(observation, samples, seed), "history_jobs": history_jobs, "jobs": rows}
+
+
+def _about(observation: Observation, samples: int, seed: int) -> dict[str, Any]:
+    return {"at_s": observation.state.at_s, "samples": samples, "seed": seed}
 
 
 RANGES = (0.5, 0.8, 0.95)
@@ -110,17 +110,16 @@ SOON_S = 3600.0
 
 
 def ways_lines(data: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of `answers_as_json`: what most probably ends first is the first."""
+    """Yield the lines of `ways_as_json`: what most probably ends first is the first."""
     rows: list[tuple[str, ...]] = [("JOB", "START", "10 %", "90 %", "END", "IN 1 H", "ENDS FIRST")]
     by = "chance_to_start_by"
     for each in sorted(data["jobs"], key=lambda row: -row["chance_to_end_first"]):
-        low, high = each["start"]["ranges"]["0.8"]
-        times = (each["start"]["median_s"], low, high, each["end"]["median_s"])
         chances = (each["chance_to_end_first"], *each["chance_to_end_first_95"])
         rows.append(
             (
-                _plain(each["options"]),
-                *map(_local_of, times),
+                printable(each["options"]),
+                *_of_start(each["start"]),
+                _local(each["end"]["median_s"]),
                 f"{100 * each['chance_to_start_within_1_h']:.0f} %",
                 "{:.0f} % ({:.0f} to {:.0f})".format(*(100 * chance for chance in chances)),
                 *([f"{100 * each[by]:.0f} %"] if by in each else []),
@@ -133,7 +132,7 @@ def ways_lines(data: Mapping[str, Any]) -> Iterator[str]:
     yield from aligned(rows)
 
 
-def answers_as_json(
+def ways_as_json(
     answers: Sequence[Answer],
     observation: Observation,
     adopted: AdoptedState,
@@ -160,10 +159,6 @@ def answers_as_json(
     return {**_about(observation, samples, seed), "jobs": rows}
 
 
-def _about(observation: Observation, samples: int, seed: int) -> dict[str, Any]:
-    return {"at_s": observation.state.at_s, "samples": samples, "seed": seed}
-
-
 def _start_and_end(answer: Answer, adopted: AdoptedState) -> dict[str, Any]:
     return {
         "start": _quantiles(answer.start_s, adopted.origin_s),
@@ -180,7 +175,7 @@ def advice_as_json(
     samples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Return advice as plain data; the times of `answers_as_json`."""
+    """Return advice as plain data; the times of `ways_as_json`."""
     ways = [
         {
             "what": each.what,
@@ -270,28 +265,26 @@ def effect_as_json(
 def advice_lines(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of `advice_as_json`."""
     rows: list[tuple[str, ...]] = [("WHAT", "START", "10 %", "90 %", "SOONER", "GAIN")]
-    for each in ({"what": _plain(data["options"])}, *data["ways"]):
-        start = each.get("start", data["start"])
-        low, high = start["ranges"]["0.8"]
-        sooner, gain_s = each.get("chance_to_start_sooner"), each.get("median_gain_s")
-        rows.append(
-            (
-                _plain(each["what"]),
-                *map(_local_of, (start["median_s"], low, high)),
-                "" if sooner is None else f"{100 * sooner:.0f} %",
-                "" if gain_s is None else _span(gain_s),
-            )
-        )
+    rows.append((printable(data["options"]), *_of_start(data["start"]), "", ""))
+    for each in data["ways"]:
+        gain_s, sooner = each["median_gain_s"], f"{100 * each['chance_to_start_sooner']:.0f} %"
+        gain = "" if gain_s is None else _span(gain_s)
+        rows.append((printable(each["what"]), *_of_start(each["start"]), sooner, gain))
     yield from aligned(rows)
     if not data["ways"]:
         yield "no shorter limit, fewer nodes or other partition is possible"
+
+
+def _of_start(start: Mapping[str, Any]) -> Iterator[str]:
+    """Yield median and 80 % range of starts."""
+    return map(_local, (start["median_s"], *start["ranges"]["0.8"]))
 
 
 def map_lines(data: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of `map_as_json`: median waits, nodes down, hours across; `-`: never."""
     cells = {(each["nodes"], each["hours"]): each["median_wait_s"] for each in data["cells"]}
     nodes, hours = (sorted({shape[at] for shape in cells}) for at in (0, 1))
-    yield f"median wait in {_plain(data['partition'])}"
+    yield f"median wait in {printable(data['partition'])}"
     rows = [("NODES", *(f"{time_h:g} H" for time_h in hours))]
     rows += [(str(n), *(_span(cells[n, time_h]) for time_h in hours)) for n in nodes]
     yield from aligned(rows)
@@ -303,7 +296,10 @@ def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
         ("WHAT", "JOBS", "NOW", "CHANGED", "DIFFERENCE", "95 % OF TIMES", "MEAN, 95 %")
     ]
     for each in data["waits"]:
-        what, found = f"mean wait, {_plain(each['account']) or 'no account'}", each["mean_wait_s"]
+        what, found = (
+            f"mean wait, {printable(each['account']) or 'no account'}",
+            each["mean_wait_s"],
+        )
         rows.append((what, f"{each['jobs']:.0f}", *_shown(found, _span)))
     rows.append(("energy, kWh", "", *_shown(data["energy_kwh"], _figure)))
     if "cost" in data:
@@ -312,7 +308,7 @@ def effect_lines(data: Mapping[str, Any]) -> Iterator[str]:
     for each in data["waits"]:
         if abs(each["unstarted_changed"] - each["unstarted_now"]) >= MANY_UNSTARTED:
             never, now = each["unstarted_changed"], each["unstarted_now"]
-            yield f"{_plain(each['account'])}: {never:.1f} jobs never start then, {now:.1f} now"
+            yield f"{printable(each['account'])}: {never:.1f} jobs never start then, {now:.1f} now"
 
 
 def _shown(found: Mapping[str, Any], text: Callable[[float], str]) -> tuple[str, ...]:
@@ -333,8 +329,8 @@ def _late(unix_s: float | None) -> float:
     return math.inf if unix_s is None else unix_s
 
 
-def _local_of(unix_s: float | None) -> str:
-    return _local(_late(unix_s))
+def _local(unix_s: float | None) -> str:
+    return "-" if unix_s is None else datetime.fromtimestamp(round(unix_s)).isoformat()
 
 
 def _span(seconds: float | None) -> str:
@@ -370,14 +366,3 @@ def aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def _local(unix_s: float) -> str:
-    if not math.isfinite(unix_s):
-        return "-"
-    return datetime.fromtimestamp(round(unix_s)).isoformat()
-
-
-def _plain(text: str) -> str:
-    """Return a text without control characters, which a terminal would carry out."""
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -14,6 +14,7 @@ import numpy as np
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_twin.answers.calibration import (
+    GRAIN_S,
     PROBABILITY,
     AdaptiveRanges,
     DrawnWait,
@@ -46,8 +47,6 @@ ENGINE_AFTER = 5
 """Number of questions on the reference, before the engine is compiled: the queue is not empty."""
 MANY_FUTURES = 2000
 """Number of simulations from which on the compiled engine is worth being compiled, for minutes."""
-GRAIN_S = 1.0
-"""How far a start may lie outside a range, s: the grain of the accounting."""
 
 
 class Asked(NamedTuple):
