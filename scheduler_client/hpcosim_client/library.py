@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -32,9 +33,9 @@ from hpcosim_protocol import (
     Welcome,
 )
 
-SUFFIXES = (".so", ".dylib", ".dll")
 IN_PROCESS = "in-process:"
 """Prefix of the name of a library that is loaded in this process."""
+_NAME = re.compile(rf"({IN_PROCESS})?(.+?\.(?:so|dylib|dll))(:.*)?", re.DOTALL)
 _OK = 0
 
 
@@ -45,26 +46,15 @@ def is_library(name: str) -> bool:
 
 def path_in(name: str) -> str:
     """Return the path of the library in the name of a scheduler; empty: it has none."""
-    found = _parts(name)
-    return found[1] if found else ""
+    found = _NAME.fullmatch(name)
+    return found[2] if found else ""
 
 
 def with_path(name: str, path: str) -> str:
     """Return the name of the same library at another path."""
-    found = _parts(name)
+    found = _NAME.fullmatch(name)
     assert found is not None
-    return f"{found[0]}{path}{found[2]}"
-
-
-def _parts(name: str) -> tuple[str, str, str] | None:
-    """Return prefix, path, and options with their colon."""
-    prefix = IN_PROCESS if name.startswith(IN_PROCESS) else ""
-    rest = name.removeprefix(prefix)
-    for suffix in SUFFIXES:
-        path, found, options = rest.partition(suffix)
-        if found and path and (not options or options[0] == ":"):
-            return prefix, path + suffix, options
-    return None
+    return f"{found[1] or ''}{path}{found[3] or ''}"
 
 
 class Library(Protocol):
@@ -91,9 +81,10 @@ class LibraryScheduler:
     """
 
     def __init__(self, name: str) -> None:
-        found = _parts(name)
+        found = _NAME.fullmatch(name)
         assert found is not None
-        self._prefix, self._path, self._options = found
+        self._is_in_process, self._path = bool(found[1]), found[2]
+        self._options = (found[3] or "")[1:].encode()
         self.__name__ = Path(self._path).stem
         check_library(self._path)
         self._library: Library | None = None
@@ -106,9 +97,11 @@ class LibraryScheduler:
         Raises:
             PolicyError: it cannot be loaded, refuses to begin, or its hello is invalid.
         """
-        library = self._library = InProcess(self._path) if self._prefix else Child(self._path)
+        library = self._library = (
+            InProcess(self._path) if self._is_in_process else Child(self._path)
+        )
         try:
-            data = library.begin(self._options[1:].encode())
+            data = library.begin(self._options)
         except PolicyError:
             library.end()
             raise
@@ -148,7 +141,7 @@ class LibraryScheduler:
             explain=explains,
             workload_manager=self.hello.workload_manager,
             max_message_bytes=MAX_BYTES,
-            max_decisions=MAX_BYTES,
+            max_decisions=MAX_BYTES,  # each has a byte or more
         )
         message: Welcome | Events | SimulationEnded = Welcome(
             version=PROTOCOL_VERSION,
@@ -194,10 +187,10 @@ class LibraryScheduler:
 
 
 def check_library(path: str) -> None:
-    """Check that a library exists.
+    """Check that there is a file.
 
     Raises:
-        PolicyError: it is not.
+        PolicyError: there is none.
     """
     try:
         is_file = Path(path).is_file()

@@ -82,6 +82,8 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("libmine.so:a=1:b", "libmine.so"),
         ("in-process:/x/libmine.dylib", "/x/libmine.dylib"),
         ("mine.dll", "mine.dll"),
+        ("v1.so.d/libmine.so", "v1.so.d/libmine.so"),
+        ("x.so:other.so", "x.so"),
         ("easy", ""),
         ("mine.py:function", ""),
         ("a.sort", ""),
