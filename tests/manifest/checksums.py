@@ -23,8 +23,9 @@ from support.commands import invoke
 from support.paths import ROOT
 
 CHECKSUMS = Path(__file__).with_name("checksums.json")
-ENVIRONMENT = ("git", "packages", "hpcosim")
-"""Keys of `run.json` and similar files that describe the environment of a run."""
+UNCOUNTED = ("git", "packages", "hpcosim", "files")
+"""Keys of `run.json` and similar files that do not count: they describe the environment of a run,
+and the sizes of its files, which differ with the last digits of numbers."""
 SKIPPED = (".png", ".svg", ".pdf", ".html")
 """Files that contain versions of libraries, or that libraries draw."""
 COMMIT = re.compile(rb"\b[0-9a-f]{40}(-dirty)?\b")
@@ -60,16 +61,16 @@ def outputs_of(commands: list[Command], folder: Path) -> dict[str, str]:
         if path.is_file() and not is_stored and path not in inputs and path.suffix not in SKIPPED:
             content = path.read_bytes()
             if path.suffix == ".json":
-                content = without_environment(content)
+                content = counted(content)
             found[str(path.relative_to(folder))] = checksum(content, folder)
     return found
 
 
-def without_environment(content: bytes) -> bytes:
-    """Return a JSON file without what describes the environment."""
+def counted(content: bytes) -> bytes:
+    """Return what counts of a JSON file."""
     value = json.loads(content)
     if isinstance(value, dict):
-        value = {key: value[key] for key in value if key not in ENVIRONMENT}
+        value = {key: value[key] for key in value if key not in UNCOUNTED}
     return json.dumps(value).encode()
 
 
