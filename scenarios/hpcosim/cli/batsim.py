@@ -34,16 +34,41 @@ UNSUPPORTED: Mapping[str, str] = {
     "--simgrid-version": "hpcosim does not use SimGrid",
 }
 
+# Options of Batsim 4 and 5.
+PlatformFile = Annotated[
+    Path | None, typer.Option("--platform", "-p", help="SimGrid platform file (XML).")
+]
+WorkloadFiles = Annotated[
+    list[Path] | None,
+    typer.Option("--workload", "-w", help="Workload file (JSON); repeatable."),
+]
+MasterHost = Annotated[
+    str, typer.Option("--master-host", "-m", help="Name of the master host; it runs no jobs.")
+]
+MaxHosts = Annotated[int, typer.Option(min=0, help="Maximum number of compute hosts; 0: all.")]
+MaxHostsOfWorkload = Annotated[
+    bool,
+    typer.Option("--mmax-workload", help="Use at most the largest nb_res of the workloads."),
+]
+SimGridConfig = Annotated[
+    list[str] | None,
+    typer.Option("--sg-cfg", help="No effect: hpcosim does not use SimGrid; repeatable."),
+]
+SimGridLog = Annotated[
+    list[str] | None,
+    typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")]
+DumpContext = Annotated[
+    bool,
+    typer.Option("--dump-execution-context", help="Print the settings as JSON and exit."),
+]
+
 
 def batsim(
     context: typer.Context,
-    platform: Annotated[
-        Path | None, typer.Option("--platform", "-p", help="SimGrid platform file (XML).")
-    ] = None,
-    workloads: Annotated[
-        list[Path] | None,
-        typer.Option("--workload", "-w", help="Workload file (JSON); repeatable."),
-    ] = None,
+    platform: PlatformFile = None,
+    workloads: WorkloadFiles = None,
     socket: Annotated[
         str,
         typer.Option(
@@ -59,14 +84,9 @@ def batsim(
         bool,
         typer.Option("--energy", "-E", help="Simulate power and energy; allow pstate changes."),
     ] = False,
-    mmax: Annotated[int, typer.Option(min=0, help="Maximum number of compute hosts; 0: all.")] = 0,
-    mmax_workload: Annotated[
-        bool,
-        typer.Option("--mmax-workload", help="Use at most the largest nb_res of the workloads."),
-    ] = False,
-    master: Annotated[
-        str, typer.Option("--master-host", "-m", help="Name of the master host; it runs no jobs.")
-    ] = "master_host",
+    mmax: MaxHosts = 0,
+    mmax_workload: MaxHostsOfWorkload = False,
+    master: MasterHost = "master_host",
     roles: Annotated[
         list[str] | None,
         typer.Option(
@@ -128,14 +148,8 @@ def batsim(
         bool,
         typer.Option("--disable-schedule-tracing", help="No effect: hpcosim writes no Pajé trace."),
     ] = False,
-    sg_cfg: Annotated[
-        list[str] | None,
-        typer.Option("--sg-cfg", help="No effect: hpcosim does not use SimGrid; repeatable."),
-    ] = None,
-    sg_log: Annotated[
-        list[str] | None,
-        typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
-    ] = None,
+    sg_cfg: SimGridConfig = None,
+    sg_log: SimGridLog = None,
     no_sched: Annotated[
         bool,
         typer.Option("--no-sched", help="Run the jobs one after the other, without a scheduler."),
@@ -149,11 +163,8 @@ def batsim(
             "and progress.",
         ),
     ] = "information",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")] = False,
-    dump: Annotated[
-        bool,
-        typer.Option("--dump-execution-context", help="Print the settings as JSON and exit."),
-    ] = False,
+    quiet: Quiet = False,
+    dump: DumpContext = False,
     wall_times: Annotated[
         bool,
         typer.Option(

@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hpcosim.cli.batsim import SETTINGS, check_rest, discard, print_line
+from hpcosim.cli.batsim import (
+    SETTINGS,
+    DumpContext,
+    MasterHost,
+    MaxHosts,
+    MaxHostsOfWorkload,
+    PlatformFile,
+    Quiet,
+    SimGridConfig,
+    SimGridLog,
+    WorkloadFiles,
+    check_rest,
+    discard,
+    print_line,
+)
 from hpcosim.cli.usage import errors_in_one_line
 from hpcosim_scenarios.errors import ScenariosError
 
@@ -92,13 +106,8 @@ def _several(value: Any, count: int, where: str) -> list[Any]:
 
 def batsim5(
     context: typer.Context,
-    platform: Annotated[
-        Path | None, typer.Option("--platform", "-p", help="SimGrid platform file (XML).")
-    ] = None,
-    workloads: Annotated[
-        list[Path] | None,
-        typer.Option("--workload", "-w", help="Workload file (JSON); repeatable."),
-    ] = None,
+    platform: PlatformFile = None,
+    workloads: WorkloadFiles = None,
     events: Annotated[
         list[Path] | None,
         typer.Option(
@@ -168,9 +177,7 @@ def batsim5(
             "flags and the hello follows, as before; auto: a library tells, a process has hello.",
         ),
     ] = "auto",
-    master: Annotated[
-        str, typer.Option("--master-host", "-m", help="Name of the master host; it runs no jobs.")
-    ] = "master_host",
+    master: MasterHost = "master_host",
     roles: Annotated[
         Pairs | None,
         typer.Option(
@@ -180,29 +187,20 @@ def batsim5(
             help="Give a host a role: compute_node, master or storage; repeatable.",
         ),
     ] = None,
-    mmax: Annotated[int, typer.Option(min=0, help="Maximum number of compute hosts; 0: all.")] = 0,
-    mmax_workload: Annotated[
-        bool,
-        typer.Option("--mmax-workload", help="Use at most the largest nb_res of the workloads."),
-    ] = False,
+    mmax: MaxHosts = 0,
+    mmax_workload: MaxHostsOfWorkload = False,
     energy: Annotated[
         bool, typer.Option("--energy-host", help="Simulate power and energy of hosts.")
     ] = False,
-    sg_cfg: Annotated[
-        list[str] | None,
-        typer.Option("--sg-cfg", help="No effect: hpcosim does not use SimGrid; repeatable."),
-    ] = None,
-    sg_log: Annotated[
-        list[str] | None,
-        typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
-    ] = None,
+    sg_cfg: SimGridConfig = None,
+    sg_log: SimGridLog = None,
     verbosity: Annotated[
         Literal["quiet", "info", "debug"],
         typer.Option(
             "--verbosity", "-v", help="quiet: only errors; info, debug: messages and progress."
         ),
     ] = "info",
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")] = False,
+    quiet: Quiet = False,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -213,10 +211,7 @@ def batsim5(
             help="File of options (TOML), by their long names; the command line has precedence.",
         ),
     ] = None,
-    dump: Annotated[
-        bool,
-        typer.Option("--dump-execution-context", help="Print the settings as JSON and exit."),
-    ] = False,
+    dump: DumpContext = False,
     version: Annotated[
         bool,
         typer.Option("--version", "--batsim-version", help="Print the protocol version and exit."),

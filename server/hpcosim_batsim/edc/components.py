@@ -46,17 +46,21 @@ class Component(Protocol):
     def waited_s(self) -> float:
         """Wall-clock time spent waiting for replies, s."""
 
-    def begin(self, init: bytes, interface: Interface | None) -> tuple[int, bytes]:
-        """Initialize the component, and return its flags and its hello.
-
-        The hello is empty with the interface `flags`.
-        """
-
     def decide(self, message: bytes) -> bytes:
         """Return its reply to a message."""
 
     def say_goodbye(self, message: bytes) -> None:
         """Send the last message; the reply has no effect."""
+
+
+class NewComponent(Component, Protocol):
+    """A component that has not begun."""
+
+    def begin(self, init: bytes, interface: Interface | None) -> tuple[int, bytes]:
+        """Initialize the component, and return its flags and its hello.
+
+        The hello is empty with the interface `flags`.
+        """
 
 
 class _ProcessComponent:
@@ -141,7 +145,7 @@ class _LibraryComponent:
 @contextmanager
 def open_component(
     plan: ComponentPlan, timeouts: BatsimTimeouts, show: Show | None
-) -> Iterator[Component]:
+) -> Iterator[NewComponent]:
     """Load or connect to a component, and leave it at the end of the block."""
     if plan.kind == "library":
         library = _LibraryComponent(Path(plan.target), show)
@@ -172,7 +176,7 @@ class Introduction(NamedTuple):
     interface: Interface
 
 
-def introduce(component: Component, plan: ComponentPlan, version: str) -> Introduction:
+def introduce(component: NewComponent, plan: ComponentPlan, version: str) -> Introduction:
     """Initialize a component, and return what it says.
 
     Raises:

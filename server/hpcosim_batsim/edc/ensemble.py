@@ -86,9 +86,6 @@ class _Ensemble:
     def waited_s(self) -> float:
         return sum(member.component.waited_s for member in self._members)
 
-    def begin(self, init: bytes, interface: Interface | None) -> tuple[int, bytes]:
-        raise NotImplementedError  # each component has begun
-
     def decide(self, message: bytes) -> bytes:
         received = messages.read_events(message, messages.from_json)
         now_s, events = received.now, []
