@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from hpcosim.cli.executors import local
 from hpcosim.cli.options import Json
 from hpcosim.cli.twin import (
     TOKEN_VARIABLE,
@@ -139,15 +140,14 @@ def _answered(
 ) -> dict[str, Any]:
     """Return the answer of the cluster of this machine, or of a recorded one."""
     from hpcosim.cli.printing import print_warning
-    from hpcosim_experiments.executors import Local, parallel_map
+    from hpcosim_experiments.executors import parallel_map
     from hpcosim_twin.answers.questions import Effort, Picture, answer
     from hpcosim_twin.cluster.queue_state import adopted
 
     futures, seed, workers = effort
     seen = observation(state, scenario, history)
     picture = Picture(seen, adopted(seen, print_warning))
-    chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
-    with parallel_map(chosen) as parallel:
+    with parallel_map(local(workers)) as parallel:
         return answer(asked, picture, Effort(futures, seed, parallel))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 if TYPE_CHECKING:
-    from hpcosim_experiments.executors import ExecutorSettings
+    from hpcosim_experiments.executors import ExecutorSettings, Local
 
 EXECUTION = "Execution"
 SLURM = "Execution on Slurm"
@@ -27,6 +27,17 @@ AddressOption = Annotated[
         "cluster on this machine.",
     ),
 ]
+
+
+def local(workers: int) -> Local:
+    """Return the settings of processes on this machine.
+
+    Args:
+        workers: their number, >= 0; 0: one per core, 1: tasks run in this process.
+    """
+    from hpcosim_experiments.executors import IN_THIS_PROCESS, Local
+
+    return IN_THIS_PROCESS if workers == 1 else Local(workers=workers or None)
 
 
 @dataclass(frozen=True)

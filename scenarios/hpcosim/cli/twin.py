@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from hpcosim.cli.executors import local
 from hpcosim.cli.options import Json
 from hpcosim.cli.usage import errors_in_one_line
 
@@ -110,7 +111,7 @@ def forecast(
     """
     with errors_in_one_line():
         from hpcosim.cli.printing import print_warning
-        from hpcosim_experiments.executors import Local, parallel_map
+        from hpcosim_experiments.executors import parallel_map
         from hpcosim_sim.record.results import to_json
         from hpcosim_twin.answers.asked import answers_of, asked_job, check_possible
         from hpcosim_twin.answers.calibration import margins, past_ranges, widened
@@ -135,8 +136,7 @@ def forecast(
         by = margins(past_ranges(earlier or [], seen), seen.state.at_s, scores)
         found = adopted(seen, print_warning)
         check_possible(asked, seen, found)
-        chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
-        with parallel_map(chosen) as parallel:
+        with parallel_map(local(workers)) as parallel:
             if asked:
                 answers = answers_of(asked, seen, found, samples, seed, parallel)
                 data = ways_as_json(answers, seen, found, samples, seed)
@@ -368,7 +368,7 @@ def calibrate(
     """
     with errors_in_one_line():
         from hpcosim.cli.printing import print_warning
-        from hpcosim_experiments.executors import Local, parallel_map
+        from hpcosim_experiments.executors import parallel_map
         from hpcosim_twin.fits.cluster import CalibrationSettings
         from hpcosim_twin.fits.files import CalibrationFiles, calibrate_files, summary
 
@@ -381,8 +381,7 @@ def calibrate(
             page=report,
             force=force,
         )
-        chosen = Local(workers=None if workers == 0 else workers if workers > 1 else 0)
-        with parallel_map(chosen) as parallel:
+        with parallel_map(local(workers)) as parallel:
             settings = CalibrationSettings(questions, futures, seed, time_zone, parallel)
             found = calibrate_files(files, settings, typer.echo)
         for each in found.warnings:
