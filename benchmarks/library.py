@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import tempfile
 import time
@@ -28,7 +29,7 @@ def run(smoke: bool) -> dict[str, float]:
         except (OSError, subprocess.CalledProcessError):
             return {}
         names = {"python": "easy", "library": f"in-process:{library}", "child": str(library)}
-        best = dict.fromkeys(names, (1000000000.0, 0.0, 0))
+        best = dict.fromkeys(names, (math.inf, 0.0, 0))
         for _ in range(1 if smoke else 5):
             for name, scheduler in names.items():
                 best[name] = min(best[name], _timed(scheduler, jobs))

@@ -3,8 +3,8 @@
 `PYTHONPATH=tests python -m benchmarks.slurm_asked_live` prints a table. On a cluster of 8 nodes,
 200 jobs of seconds are submitted; 20 of them are asked for just before. With `--change`, the
 effect of a longer `bf_interval` is asked for, and then the parameter is changed; the same jobs on
-a cluster without the change show the effect. It needs root and Slurm; a repetition takes 7 minutes,
-and twice as long with `--change`.
+a cluster without the change show the effect. It needs root and Slurm; a repetition takes 7 to 12
+minutes, and twice as long with `--change`.
 """
 
 from __future__ import annotations
