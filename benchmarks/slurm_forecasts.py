@@ -22,9 +22,9 @@ from hpcosim_twin.answers.calibration import (
     Forecasted,
     PastRange,
     Score,
-    margins,
+    learned_ranges,
+    range_of,
     score_of,
-    widened,
 )
 from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
 from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
@@ -141,13 +141,15 @@ def forecasts_of(name: str, parallel: ParallelMap) -> Iterator[Compared]:
         ]
         state = state_at(run, jobs, usage_at(folder, at_s), at_s)
         drawn = forecast_starts(state, history, SAMPLES, SEED, parallel)
-        by = margins(past_ranges(run, made, at_s), at_s)
-        for each, wider in zip(drawn, widened(drawn, by, at_s), strict=True):
+        by = learned_ranges(past_ranges(run, made, at_s)).ranges(at_s)[PROBABILITY]
+        for each in drawn:
             start_s, said_s = run.jobs[each.job_id].start_s, expected.get(each.job_id)
+            times_s = (each.low_s, each.median_s, each.high_s)
+            low_s, high_s = range_of(PastRange(at_s, *times_s, None), by)
             yield Compared(
                 at_s,
                 Forecasted(start_s, each.median_s, each.low_s, each.high_s, said_s),
-                Forecasted(start_s, wider.median_s, wider.low_s, wider.high_s, said_s),
+                Forecasted(start_s, each.median_s, low_s, high_s, said_s),
             )
         made += [(at_s, each) for each in drawn]
 

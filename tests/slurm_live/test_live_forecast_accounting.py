@@ -35,7 +35,7 @@ def submit(cluster: SlurmCluster, user: str, account: str, *options: str, sleep_
 def observed(cluster: SlurmCluster, folder: Path) -> Observation:
     """Return what a forecast reads of a cluster."""
     path = folder / "queue.json"
-    forecast(cluster, "--samples", "2", "--record", str(path))
+    forecast(cluster, "--futures", "2", "--save", str(path))
     return read_observation(path)
 
 

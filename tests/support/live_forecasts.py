@@ -48,7 +48,17 @@ def wait_for_ends(cluster: SlurmCluster, jobs: list[int], count: int) -> None:
 
 def forecast(cluster: SlurmCluster, *options: str) -> dict[str, Any]:
     """Return what the command says of the cluster, with more options."""
-    command = [sys.executable, "-m", "hpcosim.cli", "forecast", "--json", "--seed", "1", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "hpcosim.cli",
+        "ask",
+        "queue",
+        "--json",
+        "--seed",
+        "1",
+        *options,
+    ]
     done = subprocess.run(
         command, env=cluster.environment, capture_output=True, text=True, check=False
     )

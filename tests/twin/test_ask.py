@@ -135,8 +135,7 @@ def test_a_file_that_is_no_queue_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "torn.json"
     path.write_text('{"format": "hpcosim forecast 1", "state":')
     assert (
-        "expected a file of `hpcosim forecast --record`"
-        in invoke("ask", "queue", "--state", path).error
+        "expected a file of `hpcosim ask --save`" in invoke("ask", "queue", "--state", path).error
     )
 
 

@@ -63,7 +63,7 @@ def test_accounting_becomes_a_calibration_and_a_page_that_forecasts_use(
     accounting = read_accounting(sacct, configured_site(conf, SlurmOptions()), ImportReport())
     waits = next(job for job in accounting.jobs[200:] if job.start_s > job.submit_s + 600.0)
     write_observation(state_at(accounting, waits.submit_s), tmp_path / "queue.json")
-    forecast = ("forecast", "--state", tmp_path / "queue.json", "--json", "--samples", "5")
+    forecast = ("ask", "queue", "--state", tmp_path / "queue.json", "--json", "--futures", "5")
     plain = json.loads(invoke(*forecast).out)["jobs"][-1]
     wide = json.loads(invoke(*forecast, "--calibration", out).out)["jobs"][-1]
     assert wide["high_s"] != plain["high_s"]

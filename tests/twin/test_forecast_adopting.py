@@ -287,7 +287,7 @@ def test_a_file_that_is_no_observation_is_an_error(tmp_path: Path, content: byte
     """The error names the file and the command that writes such files."""
     path = tmp_path / "queue.json"
     path.write_bytes(content)
-    with pytest.raises(ForecastError, match=r"queue\.json: .*hpcosim forecast --record"):
+    with pytest.raises(ForecastError, match=r"queue\.json: .*hpcosim ask --save"):
         read_observation(path)
 
 

@@ -1,4 +1,4 @@
-"""Forecasts of jobs that are not submitted: `hpcosim forecast --job`."""
+"""Forecasts of jobs that are not submitted: `hpcosim ask ways`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcosim.cli.ask import words_of_forecast
 from hpcosim_protocol import Platform
 from hpcosim_slurm.state import LivePartition
 from hpcosim_twin.answers.asked import asked_job
@@ -62,9 +63,9 @@ def busy(tmp_path: Path) -> Path:
     return path
 
 
-def answers(path: Path, *options: str) -> list[dict[str, Any]]:
+def answers(path: Path, *words: str) -> list[dict[str, Any]]:
     """Return the answers of the command."""
-    result = invoke("forecast", "--state", path, "--samples", "40", "--json", *options)
+    result = invoke("ask", "ways", *words, "--state", path, "--futures", "40", "--json")
     assert result.status == 0, result.err
     found: list[dict[str, Any]] = json.loads(result.out)["jobs"]
     return found
@@ -74,7 +75,7 @@ def test_a_job_that_fits_starts_within_an_hour_for_certain(tmp_path: Path) -> No
     """On an idle cluster each range is some seconds wide."""
     path = tmp_path / "queue.json"
     write_observation(observed(), path)
-    (found,) = answers(path, "--job", "-n 2 -t 10:00")
+    (found,) = answers(path, "-n 2 -t 10:00")
     assert found["chance_to_start_within_1_h"] == 1.0
     low, high = found["start"]["ranges"]["0.95"]
     assert EPOCH_S <= low <= high <= EPOCH_S + 120.0
@@ -82,7 +83,7 @@ def test_a_job_that_fits_starts_within_an_hour_for_certain(tmp_path: Path) -> No
 
 def test_a_job_waits_for_what_runs(busy: Path) -> None:
     """Its start follows from the history of the user whose job runs, and not from its limit."""
-    (found,) = answers(busy, "--job", "-n 8 -t 10:00")
+    (found,) = answers(busy, "-n 8 -t 10:00")
     assert EPOCH_S + 100.0 < found["start"]["median_s"] < EPOCH_S + 400.0
     ranges = found["start"]["ranges"]
     widths = [ranges[each][1] - ranges[each][0] for each in ("0.5", "0.8", "0.95")]
@@ -101,7 +102,7 @@ def test_a_job_waits_for_what_runs(busy: Path) -> None:
 )
 def test_a_job_that_can_never_start_is_an_error(busy: Path, options: str, why: str) -> None:
     """It says what is asked for in vain."""
-    result = invoke("forecast", "--state", busy, "--job", options)
+    result = invoke("ask", "ways", options, "--state", busy)
     assert result.status == 2
     assert result.error.startswith(f"{options!r} can never start: ")
     assert why in result.error
@@ -109,10 +110,10 @@ def test_a_job_that_can_never_start_is_an_error(busy: Path, options: str, why: s
 
 def test_the_way_that_ends_first_is_told_with_its_certainty(busy: Path) -> None:
     """Of two jobs of one user with the same limit, neither is better; chances add up to one."""
-    same = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 8 -t 10:00", "--user", "ann")
+    same = answers(busy, "-n 8 -t 10:00", "-n 8 -t 10:00", "user=ann")
     assert [each["chance_to_end_first"] for each in same] == [0.5, 0.5]
     assert same[0]["start"] == same[1]["start"]
-    two = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 8 -t 1:00:00", "--user", "ann")
+    two = answers(busy, "-n 8 -t 10:00", "-n 8 -t 1:00:00", "user=ann")
     chances = [each["chance_to_end_first"] for each in two]
     assert chances[0] > chances[1]
     assert sum(chances) == pytest.approx(1.0)
@@ -122,14 +123,14 @@ def test_the_way_that_ends_first_is_told_with_its_certainty(busy: Path) -> None:
 
 def test_other_questions_change_no_answer(busy: Path) -> None:
     """An answer is the same whatever else is asked, if all are planned for the same time."""
-    alone = answers(busy, "--job", "-n 8 -t 10:00")
-    beside = answers(busy, "--job", "-n 8 -t 10:00", "--job", "-n 8 -t 5:00")
+    alone = answers(busy, "-n 8 -t 10:00")
+    beside = answers(busy, "-n 8 -t 10:00", "-n 8 -t 5:00")
     assert alone[0]["start"] == beside[0]["start"]
 
 
 def test_answers_are_shown_as_a_table(busy: Path) -> None:
     """A line for each job, with local times and the chances."""
-    result = invoke("forecast", "--state", busy, "--job", "-n 8 -t 10:00", "--job", "-n 8")
+    result = invoke("ask", "ways", "-n 8 -t 10:00", "-n 8", "--state", busy)
     head, first, second = result.out.splitlines()
     assert head.split("  ")[0] == "JOB"
     for row, options in ((first, "-n 8 -t 10:00"), (second, "-n 8")):
@@ -138,20 +139,27 @@ def test_answers_are_shown_as_a_table(busy: Path) -> None:
         assert "100 %" in row
 
 
+def test_earlier_answers_are_for_waiting_jobs_only(busy: Path) -> None:
+    """No option is ignored in silence."""
+    result = invoke("ask", "ways", "-n 1", "--earlier", "old.json", "--state", busy)
+    assert result.status == 2
+    assert "--earlier applies only to the question queue" in result.err
+
+
 @pytest.mark.parametrize(
-    ("options", "error"),
+    ("arguments", "words"),
     [
-        (("--job", "-n 1", "--earlier", "old.json"), "--earlier applies only to waiting jobs"),
-        (("--user", "ann"), "--user applies only to --job"),
+        ("--json --samples 5", ["queue", "--json", "--futures", "5"]),
+        ("--record=a.json -j 2", ["queue", "--save=a.json", "--workers", "2"]),
+        (
+            "--job -n1 --state a.json --job=-n2 --user ann",
+            ["ways", "-n1", "-n2", 'user="ann"', "--state", "a.json"],
+        ),
     ],
 )
-def test_options_without_effect_are_errors(
-    busy: Path, options: tuple[str, ...], error: str
-) -> None:
-    """No option is ignored in silence."""
-    result = invoke("forecast", "--state", busy, *options)
-    assert result.status == 2
-    assert error in result.err
+def test_arguments_of_the_former_command_are_those_of_ask(arguments: str, words: list[str]) -> None:
+    """`hpcosim forecast` goes on to work."""
+    assert words_of_forecast(arguments.split()) == ["ask", *words]
 
 
 def test_options_of_sbatch_describe_the_job() -> None:

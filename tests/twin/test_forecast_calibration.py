@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +12,20 @@ import pytest
 
 from hpcosim_protocol import NodeGroup, Platform, Processor
 from hpcosim_twin.answers.calibration import (
-    UNCHANGED,
+    PROBABILITY,
     AdaptiveRanges,
-    Margins,
     PastRange,
+    ScoreRange,
+    calibrated,
     interval_score,
-    margins,
+    learned_ranges,
     normal_scores,
     past_ranges,
+    range_of,
     wait_of_draws,
-    widened,
 )
 from hpcosim_twin.answers.table import RANGES
 from hpcosim_twin.cluster.observation import ForecastError, Observation
-from hpcosim_twin.futures.forecast import StartForecast
 from support.fake_cluster import FakeCluster
 
 
@@ -33,13 +34,21 @@ def spread(start_s: float | None, asked_s: float = 0.0) -> PastRange:
     return PastRange(asked_s, asked_s + 900.0, asked_s + 1000.0, asked_s + 1100.0, start_s)
 
 
-def test_with_margins_nine_of_ten_starts_are_within_each_end() -> None:
+def learned(past: list[PastRange], now_s: float, prior: Sequence[float] = ()) -> ScoreRange:
+    """Return the range of 80 % at a time."""
+    return learned_ranges(past, prior).ranges(now_s)[PROBABILITY]
+
+
+UNCHANGED = learned([], 0.0)
+
+
+def test_nine_of_ten_starts_are_within_each_end_of_a_learned_range() -> None:
     """Starts spread four times as much as was drawn: the ranges grow until 80 % are within."""
     starts_s = np.random.default_rng(1).normal(1000.0, 400.0 / 1.2816, 400).clip(1.0)
-    by = margins([spread(start_s) for start_s in starts_s.tolist()], 5000.0)
-    (found,) = widened([StartForecast(1, 1000.0, 900.0, 1100.0, 0.0)], by, 0.0)
-    assert np.mean(starts_s < found.low_s) == pytest.approx(0.1, abs=0.03)
-    assert np.mean(starts_s > found.high_s) == pytest.approx(0.1, abs=0.03)
+    by = learned([spread(start_s) for start_s in starts_s.tolist()], 5000.0)
+    low_s, high_s = range_of(spread(None), by)
+    assert np.mean(starts_s < low_s) == pytest.approx(0.1, abs=0.03)
+    assert np.mean(starts_s > high_s) == pytest.approx(0.1, abs=0.03)
 
 
 def test_ranges_hold_although_the_draws_become_wrong() -> None:
@@ -75,15 +84,15 @@ def test_the_score_of_a_wait_is_the_inverse_of_the_wait_of_a_score() -> None:
 
 def test_scores_of_a_calibration_count_before_answers_are_known() -> None:
     """A prior of scores twice as wide as normal ones gives ranges of twice the width."""
-    by = margins([], 0.0, prior=(2.0 * normal_scores(100)).tolist())
+    by = learned([], 0.0, prior=(2.0 * normal_scores(100)).tolist())
     assert by.high == pytest.approx(2.0 * UNCHANGED.high, rel=0.02)
     assert by.low == pytest.approx(2.0 * UNCHANGED.low, rel=0.02)
 
 
 def test_a_job_that_waits_beyond_its_range_counts_as_one_that_starts_now() -> None:
     """Jobs that have not started count if their range is over; otherwise they say nothing."""
-    assert margins([spread(None)] * 30, 7000.0).high > 3.0
-    assert margins([spread(None)] * 30, 1000.0) == UNCHANGED
+    assert learned([spread(None)] * 30, 7000.0).high > 3.0
+    assert learned([spread(None)] * 30, 1000.0) == UNCHANGED
 
 
 def test_an_interval_score_is_the_width_and_ten_times_a_miss_at_80_percent() -> None:
@@ -102,11 +111,22 @@ def test_a_job_that_is_gone_says_nothing() -> None:
 
 
 def test_a_range_contains_its_median_and_does_not_begin_in_the_past() -> None:
-    """The median stays; no job starts before now, and one that never starts has no range."""
-    (found,) = widened([StartForecast(1, 150.0, 120.0, 200.0, 300.0)], Margins(-9.0, -1.0), 100.0)
-    assert found == StartForecast(1, 150.0, 100.0, 150.0, 300.0)
-    never = StartForecast(1, math.inf, math.inf, math.inf, math.inf)
-    assert widened([never], Margins(-1.5, 1.5), 100.0) == [never]
+    """No job starts before the forecast, and one that never starts has no range."""
+    forecast = PastRange(100.0, 120.0, 150.0, 200.0, None)
+    assert range_of(forecast, ScoreRange(-9.0, -1.0)) == (100.0, 150.0)
+    never = PastRange(100.0, math.inf, math.inf, math.inf, None)
+    assert range_of(never, ScoreRange(-1.5, 1.5)) == (math.inf, math.inf)
+
+
+def test_an_answer_about_the_queue_gets_ranges() -> None:
+    """Its range of 80 % takes the place of the drawn one; a job that never starts has none."""
+    drawn = {"median_s": 1000.0, "drawn_low_s": 900.0, "drawn_high_s": 1100.0}
+    never = dict.fromkeys(drawn)
+    given = {each: ScoreRange(2 * UNCHANGED.low, 2 * UNCHANGED.high) for each in RANGES}
+    found, other = calibrated({"at_s": 0.0, "jobs": [drawn, never]}, given)["jobs"]
+    assert [found["low_s"], found["high_s"]] == found["ranges"]["0.8"]
+    assert found["low_s"] < 900.0 < 1100.0 < found["high_s"]
+    assert other["ranges"]["0.8"] == [None, None]
 
 
 def test_earlier_output_is_compared_with_what_slurm_shows(tmp_path: Path) -> None:
@@ -137,5 +157,5 @@ def test_a_file_that_is_no_forecast_is_one_clear_error(tmp_path: Path) -> None:
     path.write_text("[]")
     platform = Platform((NodeGroup(1, (Processor(1, 1.0, 1.0, 0.0, 1.0),)),))
     seen = Observation(state=FakeCluster().state(), platform=platform, settings={})
-    with pytest.raises(ForecastError, match=r"earlier.json: .*hpcosim forecast --json"):
+    with pytest.raises(ForecastError, match=r"earlier.json: .*hpcosim ask queue --json"):
         past_ranges([path], seen)

@@ -56,7 +56,6 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "serve": "Serve scenarios to schedulers until stopped.",
         "schedule": "Schedule one simulation of a server with a policy.",
         "slurm": "Let a scheduler watch or drive a Slurm cluster.",
-        "forecast": "Forecast when the waiting jobs of a Slurm cluster start.",
         "twin": "Follow a Slurm cluster and answer questions about it.",
         "ask": "Ask when jobs of a Slurm cluster start, and how to ask for nodes.",
         "calibrate": "Calibrate forecasts of a Slurm cluster with its accounting.",
@@ -84,7 +83,6 @@ MODULES: Mapping[str, str] = {
     "export": "report",
     "ping": "status",
     "keygen": "status",
-    "forecast": "twin",
     "calibrate": "twin",
     **dict.fromkeys(("scenarios", "schedulers", "validate", "traces"), "catalogue"),
 }
@@ -161,6 +159,10 @@ def main() -> None:
     _open_standard_streams()
     # The threads of NumPy's linear algebra, which nothing here uses, would forbid forks.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    if sys.argv[1:2] == ["forecast"]:
+        from hpcosim.cli.ask import words_of_forecast
+
+        sys.argv[1:] = words_of_forecast(sys.argv[2:])
     first = sys.argv[1:2]
     command_line(first if first and first[0] in COMMANDS else tuple(COMMANDS))()
 

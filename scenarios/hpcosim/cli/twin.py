@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -10,12 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from hpcosim.cli.executors import local
-from hpcosim.cli.options import Json
 from hpcosim.cli.usage import errors_in_one_line
 
 if TYPE_CHECKING:
     from hpcosim_slurm.hooks import Bell
-    from hpcosim_twin.cluster.observation import Observation
     from hpcosim_twin.cluster.sources import Source
 
 PANEL = "Following"
@@ -30,143 +27,9 @@ SiteFile = Annotated[
         "writes them. Default: from the cluster's slurm.conf and accounting.",
     ),
 ]
-StateFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--state",
-        metavar="FILE",
-        help="A queue, as `hpcosim forecast --record` writes it. Default: the Slurm cluster of "
-        "this machine.",
-    ),
-]
-HistoryFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--history",
-        metavar="FILE",
-        help="Ended jobs: output of `sacct -P`. Default: the accounting, or the jobs that "
-        "Slurm remembers.",
-    ),
-]
-
 TimeZone = Annotated[
     str, typer.Option(metavar="ZONE", help="Time zone of the accounting, such as Europe/Berlin.")
 ]
-
-
-def forecast(
-    scenario: SiteFile = None,
-    state: StateFile = None,
-    history: HistoryFile = None,
-    earlier: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Output of an earlier --json. Ranges are as wide as those of earlier forecasts "
-            "should have been. Give the option several times for several files.",
-        ),
-    ] = None,
-    calibration: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File of `hpcosim calibrate` for this cluster: what run times depend on, and how "
-            "wide ranges must be before --earlier is known.",
-        ),
-    ] = None,
-    job: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="OPTIONS",
-            help="Say when a job with these options of sbatch would start and end if it was "
-            "submitted now. Give it several times to compare ways to ask for the same work.",
-        ),
-    ] = None,
-    user: Annotated[
-        str, typer.Option(metavar="NAME", help="User of --job, whose earlier jobs are its history.")
-    ] = "",
-    samples: Annotated[
-        int, typer.Option(min=1, max=10_000, help="Number of simulations with drawn run times.")
-    ] = 20,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    record: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also write the queue, the site and the history to a new file, for --state. It "
-            "has the names of users.",
-        ),
-    ] = None,
-    workers: Annotated[
-        int,
-        typer.Option("--workers", "-j", min=0, help="Processes; 0: one for each core."),
-    ] = 1,
-    as_json: Json = False,
-) -> None:
-    """Forecast when the waiting jobs of a Slurm cluster start.
-
-    The queue is simulated forward under the site's own settings, several times, with run times
-    drawn from what users' jobs did before. For each waiting job: the median of its starts and the
-    range from 10 to 90 %, beside what `squeue --start` says.
-    """
-    with errors_in_one_line():
-        from hpcosim.cli.printing import print_warning
-        from hpcosim_experiments.executors import parallel_map
-        from hpcosim_sim.record.results import to_json
-        from hpcosim_twin.answers.asked import answers_of, asked_job, check_possible
-        from hpcosim_twin.answers.calibration import margins, past_ranges, widened
-        from hpcosim_twin.answers.table import queue_as_json, queue_lines, ways_as_json, ways_lines
-        from hpcosim_twin.cluster.observation import write_observation
-        from hpcosim_twin.cluster.queue_state import adopted
-        from hpcosim_twin.fits.cluster import prepared, read_calibration
-        from hpcosim_twin.futures.forecast import forecast_starts
-
-        if job and earlier:
-            raise typer.BadParameter("--earlier applies only to waiting jobs, not to --job")
-        if user and not job:
-            raise typer.BadParameter("--user applies only to --job")
-        seen = observation(state, scenario, history)
-        if record is not None:
-            write_observation(seen, record)
-        scores: tuple[float, ...] = ()
-        if calibration is not None:
-            known = read_calibration(calibration)
-            seen, scores = prepared(seen, known), known.scores
-        asked = [asked_job(options, seen, user) for options in job or []]
-        by = margins(past_ranges(earlier or [], seen), seen.state.at_s, scores)
-        found = adopted(seen, print_warning)
-        check_possible(asked, seen, found)
-        with parallel_map(local(workers)) as parallel:
-            if asked:
-                answers = answers_of(asked, seen, found, samples, seed, parallel)
-                data = ways_as_json(answers, seen, found, samples, seed)
-            else:
-                drawn = forecast_starts(found.state, seen.history, samples, seed, parallel)
-                starts = widened(drawn, by, found.state.now_s)
-                data = queue_as_json(seen, found, starts, drawn, samples, seed)
-        if as_json:
-            sys.stdout.write(to_json(data))
-            return
-        for line in ways_lines(data) if asked else queue_lines(data):
-            typer.echo(line)
-
-
-def observation(state: Path | None, scenario: Path | None, history: Path | None) -> Observation:
-    """Return the recorded queue, or that of the cluster of this machine."""
-    from msgspec.structs import replace
-
-    from hpcosim.cli.printing import print_warning
-    from hpcosim_slurm.tools import Tools
-    from hpcosim_twin.cluster.observation import read_observation
-    from hpcosim_twin.cluster.observer import history_of, observe, site_of
-
-    ended = None if history is None else history_of(history)
-    if state is None:
-        return observe(Tools(), scenario, ended, print_warning)
-    seen = read_observation(state)
-    if scenario is not None:
-        seen = replace(seen, **site_of(scenario)._asdict())
-    return seen if ended is None else replace(seen, history=tuple(ended))
 
 
 def default_folder() -> Path:

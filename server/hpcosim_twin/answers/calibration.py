@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import count, groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -18,11 +18,11 @@ import numpy as np
 from hpcosim_client.arrays import Floats
 from hpcosim_twin.answers.table import RANGES
 from hpcosim_twin.cluster.observation import Observation, read_json
-from hpcosim_twin.futures.forecast import HIGH, LOW, StartForecast
+from hpcosim_twin.futures.forecast import HIGH, LOW
 from hpcosim_twin.futures.reference import HORIZON_S
 
 MAX_BYTES = 1 << 26
-WANTED = "the output of `hpcosim forecast --json`"
+WANTED = "the output of `hpcosim ask queue --json`"
 
 LEVELS = tuple(sorted({0.5, *((1 - p) / 2 for p in RANGES), *((1 + p) / 2 for p in RANGES)}))
 """Levels of the quantiles of drawn waits from which ranges are calibrated."""
@@ -309,18 +309,18 @@ class PastRange(NamedTuple):
         return PastAnswer(self.asked_s, self.drawn(), self.start_s)
 
 
-class Margins(NamedTuple):
-    """The scores between which the ranges of forecasts reach; unchanged by default."""
+def range_of(forecast: PastRange, by: ScoreRange) -> tuple[float, float]:
+    """Return the range of a forecast between two scores, with its median, not before it was asked.
 
-    low: float = normal_quantile(LOW)
-    high: float = normal_quantile(HIGH)
+    Infinity: never.
+    """
+    drawn = forecast.drawn()
+    low_s, high_s = (forecast.asked_s + drawn.wait_s(score) for score in by)
+    return max(min(low_s, forecast.median_s), forecast.asked_s), max(high_s, forecast.median_s)
 
 
-UNCHANGED = Margins()
-
-
-def margins(past: Iterable[PastRange], now_s: float, prior: Sequence[float] = ()) -> Margins:
-    """Return the scores between which ranges hold in 80 %, by earlier forecasts; `AdaptiveRanges`.
+def learned_ranges(past: Iterable[PastRange], prior: Sequence[float] = ()) -> AdaptiveRanges:
+    """Return the ranges that earlier forecasts teach.
 
     Args:
         past: earlier forecasts, as they were drawn.
@@ -328,23 +328,37 @@ def margins(past: Iterable[PastRange], now_s: float, prior: Sequence[float] = ()
     """
     found = AdaptiveRanges(prior)
     given_ranges((each.answer() for each in sorted(past, key=attrgetter("asked_s"))), found)
-    return Margins(*found.ranges(now_s)[PROBABILITY])
-
-
-def widened(forecasts: Iterable[StartForecast], by: Margins, now_s: float) -> list[StartForecast]:
-    """Return forecasts with ranges of other scores, which begin at `now_s` or later.
-
-    The median stays, and is within its range.
-    """
-    if by == UNCHANGED:
-        return list(forecasts)
-    found = []
-    for each in forecasts:
-        drawn = PastRange(now_s, each.low_s, each.median_s, each.high_s, None).drawn()
-        low_s, high_s = (now_s + drawn.wait_s(score) for score in by)
-        low_s, high_s = min(low_s, each.median_s), max(high_s, each.median_s)
-        found.append(each._replace(low_s=max(low_s, now_s), high_s=high_s))
     return found
+
+
+def calibrated(answer: Mapping[str, Any], given: Mapping[float, ScoreRange]) -> dict[str, Any]:
+    """Return an answer about the queue, as JSON, with the ranges of scores.
+
+    The rows get `ranges`; `low_s` and `high_s` are those of the range of `PROBABILITY`.
+    """
+    rows = [_with_ranges(row, answer["at_s"], given) for row in answer["jobs"]]
+    return {**answer, "jobs": rows}
+
+
+def _with_ranges(
+    row: Mapping[str, Any], at_s: float, given: Mapping[float, ScoreRange]
+) -> dict[str, Any]:
+    if row["median_s"] is None:
+        return {**row, "ranges": {str(each): [None, None] for each in RANGES}}
+    drawn = past_range((row["drawn_low_s"], row["median_s"], row["drawn_high_s"]), at_s)
+    found = {each: range_of(drawn, given[each]) for each in RANGES}
+    ranges = {
+        str(each): [low_s, high_s if math.isfinite(high_s) else None]
+        for each, (low_s, high_s) in found.items()
+    }
+    low, high = ranges[str(PROBABILITY)]
+    return {**row, "low_s": low, "high_s": high, "ranges": ranges}
+
+
+def past_range(times_s: Sequence[float | None], asked_s: float) -> PastRange:
+    """Return a forecast of low end, median and high end; None: never."""
+    low_s, median_s, high_s = (math.inf if each is None else each for each in times_s)
+    return PastRange(asked_s, low_s, median_s, high_s, None)
 
 
 class _Job(msgspec.Struct):
@@ -363,7 +377,7 @@ def past_ranges(files: Sequence[Path], seen: Observation) -> list[PastRange]:
     """Return the earlier forecasts of jobs that Slurm still shows; Unix times.
 
     Args:
-        files: outputs of `hpcosim forecast --json`.
+        files: outputs of `hpcosim ask queue --json`.
 
     Raises:
         OSError: a file cannot be read.

@@ -179,7 +179,7 @@ def _queue(question: QueueQuestion, picture: Picture, effort: Effort) -> dict[st
         drawn = [each for each in drawn if each.job_id == question.job_id]
         if not drawn:
             raise ForecastError(f"job {question.job_id} does not wait")
-    return queue_as_json(seen, picture.adopted, drawn, drawn, effort.futures, effort.seed)
+    return queue_as_json(seen, picture.adopted, drawn, effort.futures, effort.seed)
 
 
 def _ways(question: WaysQuestion, picture: Picture, effort: Effort) -> dict[str, Any]:

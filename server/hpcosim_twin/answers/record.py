@@ -25,8 +25,8 @@ from hpcosim_twin.answers.calibration import (
     PROBABILITY,
     AdaptiveRanges,
     Forecasted,
-    PastRange,
-    ScoreRange,
+    calibrated,
+    past_range,
     score_of,
 )
 from hpcosim_twin.answers.table import RANGES
@@ -130,11 +130,9 @@ class Record:
     def calibrated(self, answer: dict[str, Any]) -> dict[str, Any]:
         """Return an answer to a question about the queue with ranges that have held until now.
 
-        The rows get `ranges`; `low_s` and `high_s` are those of the range of `PROBABILITY`.
+        See `calibration.calibrated`.
         """
-        given = self._ranges.ranges(answer["at_s"])
-        rows = [_with_ranges(row, answer["at_s"], given) for row in answer["jobs"]]
-        return {**answer, "jobs": rows}
+        return calibrated(answer, self._ranges.ranges(answer["at_s"]))
 
     def note(self, answer: Mapping[str, Any], *, is_own: bool = True) -> None:
         """Keep a calibrated answer about the queue.
@@ -250,7 +248,7 @@ class Record:
             self.answers += 1
             if not record.is_own:
                 continue
-            drawn = _drawn(each.drawn, record.at_s)
+            drawn = past_range(each.drawn, record.at_s)
             weight = 1.0 / len(record.jobs)
             self._ranges.answered(each.job_id, drawn.drawn(), record.at_s, given, weight)
         while self._count > MOST_OPEN:
@@ -286,27 +284,6 @@ def _read(path: Path) -> Iterator[Answered | Resolved]:
                 damaged += 1
     if damaged:
         log.warning("record_damaged", file=str(path), lines_left_out=damaged)
-
-
-def _with_ranges(
-    row: dict[str, Any], at_s: float, given: Mapping[float, ScoreRange]
-) -> dict[str, Any]:
-    if row["median_s"] is None:
-        return {**row, "ranges": {str(each): [None, None] for each in RANGES}}
-    times = (row["drawn_low_s"], row["median_s"], row["drawn_high_s"])
-    drawn = _drawn(times, at_s).drawn()
-    ranges = {}
-    for each in RANGES:
-        low_s, high_s = (at_s + drawn.wait_s(score) for score in given[each])
-        low_s, high_s = min(low_s, row["median_s"]), max(high_s, row["median_s"])
-        ranges[str(each)] = [max(low_s, at_s), _finite(high_s)]
-    low_s, high_s = ranges[str(PROBABILITY)]
-    return {**row, "low_s": low_s, "high_s": high_s, "ranges": ranges}
-
-
-def _drawn(times: tuple[float | None, ...], at_s: float) -> PastRange:
-    low_s, median_s, high_s = (math.inf if each is None else each for each in times)
-    return PastRange(at_s, low_s, median_s, high_s, None)
 
 
 def _is_gone(job: LiveJob) -> bool:

@@ -65,12 +65,14 @@ def _meaning(reason: str) -> str:
 def queue_as_json(
     observation: Observation,
     adopted: AdoptedState,
-    forecasts: Sequence[StartForecast],
     drawn: Sequence[StartForecast],
     samples: int,
     seed: int,
 ) -> dict[str, Any]:
-    """Return the forecasts as plain data: Unix times, s; None: never, or nothing is known."""
+    """Return forecasts as they were drawn as plain data: Unix times, s; None: never, or unknown.
+
+    `low_s` and `high_s` are those drawn until ranges are calibrated (`calibration.calibrated`).
+    """
 
     def unix(at_s: float) -> float | None:
         return adopted.origin_s + at_s if math.isfinite(at_s) else None
@@ -84,14 +86,14 @@ def queue_as_json(
             "median_s": unix(each.median_s),
             "low_s": unix(each.low_s),
             "high_s": unix(each.high_s),
-            "drawn_low_s": unix(raw.low_s),
-            "drawn_high_s": unix(raw.high_s),
+            "drawn_low_s": unix(each.low_s),
+            "drawn_high_s": unix(each.high_s),
             "at_limits_s": unix(each.at_limits_s),
             "squeue_s": observation.slurm_s.get(each.job_id),
             "reason": jobs[each.job_id].reason,
             "meaning": _meaning(jobs[each.job_id].reason),
         }
-        for each, raw in zip(forecasts, drawn, strict=True)
+        for each in drawn
     ]
     history_jobs = len(observation.history)
     return {**_about(observation, samples, seed), "history_jobs": history_jobs, "jobs": rows}

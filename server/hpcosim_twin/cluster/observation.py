@@ -78,7 +78,7 @@ def read_observation(path: Path) -> Observation:
         OSError: the file cannot be read.
         ForecastError: it is no observation.
     """
-    return read_json(path, MAX_BYTES, Observation, "a file of `hpcosim forecast --record`")
+    return read_json(path, MAX_BYTES, Observation, "a file of `hpcosim ask --save`")
 
 
 UNKNOWN = np.geomspace(0.01, 1.0, 21)

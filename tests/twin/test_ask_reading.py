@@ -1,4 +1,4 @@
-"""The command `hpcosim forecast` without a live cluster."""
+"""What `hpcosim ask` reads without a twin, and without a live cluster."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def recorded(tmp_path: Path) -> Path:
 
 def test_earlier_output_can_be_given(recorded: Path, tmp_path: Path) -> None:
     """Output of --json is input of --earlier; six jobs that still wait widen nothing."""
-    asked = ("forecast", "--state", recorded, "--samples", "2", "--json")
+    asked = ("ask", "queue", "--state", recorded, "--futures", "2", "--json")
     first = invoke(*asked)
     path = tmp_path / "earlier.json"
     path.write_text(first.out)
@@ -64,7 +64,7 @@ def test_earlier_output_can_be_given(recorded: Path, tmp_path: Path) -> None:
 
 def test_a_recorded_queue_gives_a_table(recorded: Path) -> None:
     """Each waiting job has a line, beside what `squeue --start` says, the earliest first."""
-    result = invoke("forecast", "--state", recorded, "--samples", "3")
+    result = invoke("ask", "queue", "--state", recorded, "--futures", "3")
     assert result.status == 0
     head, *rows = result.out.splitlines()
     assert head.split()[:3] == ["JOBID", "USER", "MEDIAN"]
@@ -76,7 +76,7 @@ def test_a_recorded_queue_gives_a_table(recorded: Path) -> None:
 
 def test_the_same_seed_prints_the_same_bytes(recorded: Path) -> None:
     """JSON has Unix times, and depends on the seed only."""
-    options = ("forecast", "--state", recorded, "--samples", "3", "--json", "--seed")
+    options = ("ask", "queue", "--state", recorded, "--futures", "3", "--json", "--seed")
     result = invoke(*options, "1")
     assert invoke(*options, "1").out == result.out
     assert invoke(*options, "2").out != result.out
@@ -92,8 +92,8 @@ def test_a_file_of_sacct_is_a_history(recorded: Path, tmp_path: Path) -> None:
     """Jobs that ended by themselves or at their limit count."""
     sacct, again = tmp_path / "sacct.psv", tmp_path / "again.json"
     sacct.write_text(SACCT)
-    arguments = ("--history", sacct, "--record", again, "--samples", "1")
-    assert invoke("forecast", "--state", recorded, *arguments).status == 0
+    arguments = ("--history", sacct, "--save", again, "--futures", "1")
+    assert invoke("ask", "queue", "--state", recorded, *arguments).status == 0
     assert read_observation(again).history == (
         EndedJob("ann", 60.0, 6.0, cores=1.0),
         EndedJob("ann", 60.0, None, cores=1.0),
@@ -106,18 +106,18 @@ def test_a_scenario_replaces_the_recorded_site(recorded: Path, tmp_path: Path) -
     nodes = {"nodes": [{"names": "node[0-5]", "count": 6, "processors": PROCESSORS}]}
     content = {"name": "a", "platform": nodes, "workload": {"json": "none.jsonl"}}
     scenario.write_text(json.dumps(content | {"scheduler": {"name": "easy"}}))
-    result = invoke("forecast", "--state", recorded, "--scenario", scenario)
+    result = invoke("ask", "queue", "--state", recorded, "--scenario", scenario)
     assert result.status == 2
     assert result.error == (
         f"{scenario}: scheduler.name: expected slurm, whose settings the site has, got easy"
     )
     scenario.write_text(json.dumps(content | {"scheduler": {"name": "slurm"}}))
-    assert invoke("forecast", "--state", recorded, "--scenario", scenario).status == 0
+    assert invoke("ask", "queue", "--state", recorded, "--scenario", scenario).status == 0
 
 
-def test_an_existing_file_is_not_replaced_by_a_recording(recorded: Path) -> None:
-    """`--record` never loses a file."""
-    result = invoke("forecast", "--state", recorded, "--record", recorded)
+def test_an_existing_file_is_not_replaced_by_saving(recorded: Path) -> None:
+    """`--save` never loses a file."""
+    result = invoke("ask", "queue", "--state", recorded, "--save", recorded)
     assert result.status == 2
     assert result.error == f"{recorded}: the file exists; name a new one"
 
@@ -127,7 +127,7 @@ def test_without_slurm_the_error_says_what_is_missing(
 ) -> None:
     """One line, exit status 2."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    result = invoke("forecast")
+    result = invoke("ask", "queue")
     assert result.status == 2
     assert result.error.startswith("no Slurm: scontrol not found on PATH")
 
@@ -201,7 +201,7 @@ def test_accounting_gives_history_accounts_and_usage(
 ) -> None:
     """Where slurmdbd is, the history is that of sacct, and shares and usage are known."""
     fake_slurm(tmp_path, monkeypatch)
-    result = invoke("forecast", "--record", tmp_path / "queue.json")
+    result = invoke("ask", "queue", "--save", tmp_path / "queue.json")
     assert (result.status, result.err) == (0, "")
     seen = read_observation(tmp_path / "queue.json")
     assert [job.run_s for job in seen.history] == [6.0, None]
@@ -216,7 +216,7 @@ def test_an_accounting_that_does_not_answer_is_a_warning(
     fake_slurm(tmp_path, monkeypatch)
     for name in ("sshare", "sacctmgr"):
         (tmp_path / name).write_text("#!/bin/sh\necho 'no database' >&2; exit 1\n")
-    result = invoke("forecast")
+    result = invoke("ask", "queue")
     assert result.status == 0
     assert result.err.splitlines() == [
         "warning: usage or history of the accounting is unknown: sshare: no database (exit "
@@ -231,7 +231,7 @@ def test_an_unreadable_configuration_says_how_to_import_it(
     """The error names the file and the option."""
     fake_slurm(tmp_path, monkeypatch)
     (tmp_path / "slurm.conf").unlink()
-    result = invoke("forecast")
+    result = invoke("ask", "queue")
     assert result.status == 2
     assert "slurm.conf: No such file or directory" in result.error
     assert "--scenario" in result.error
@@ -243,6 +243,6 @@ def test_a_pipe_is_refused(recorded: Path, tmp_path: Path, option: str) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     given = {"--state": recorded} | {option: pipe}
-    found = invoke("forecast", *(word for pair in given.items() for word in pair))
+    found = invoke("ask", "queue", *(word for pair in given.items() for word in pair))
     assert found.status == 1
     assert found.err.startswith(f"error: {pipe}: not a regular file")
