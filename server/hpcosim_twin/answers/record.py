@@ -117,7 +117,8 @@ class Record:
         self._closed: deque[_Closed] = deque(maxlen=MOST_CLOSED)
         self._count = 0
         self.answers = 0
-        self._changes, self._sentence = 0, (-1, "")
+        self._changes = 0
+        self._summary: tuple[tuple[int, float], dict[str, Any]] = ((-1, 0.0), {})
         if path is not None and path.exists():
             for each in _read(path):
                 self._take(each)
@@ -174,8 +175,15 @@ class Record:
     def summary(self, now_s: float) -> dict[str, Any]:
         """Return how good the answers were: times in s; None: nothing is known yet.
 
-        A job that still waits beyond a range counts as a miss of it.
+        A job that still waits beyond a range counts as a miss of it. It is computed once for each
+        state of the record and time.
         """
+        key = (self._changes, now_s)
+        if self._summary[0] != key:
+            self._summary = (key, self._summarized(now_s))
+        return self._summary[1]
+
+    def _summarized(self, now_s: float) -> dict[str, Any]:
         closed = list(self._closed)
         waiting = [each for answers in self._open.values() for each in answers]
         coverage = {}
@@ -201,11 +209,6 @@ class Record:
 
     def short(self, now_s: float) -> str:
         """Return the record in a sentence, to stand beside each answer."""
-        if self._sentence[0] != self._changes:
-            self._sentence = (self._changes, self._in_words(now_s))
-        return self._sentence[1]
-
-    def _in_words(self, now_s: float) -> str:
         found = self.summary(now_s)
         if not found["started"]:
             return "no answer of this twin could be compared with a start yet"

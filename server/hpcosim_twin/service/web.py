@@ -251,7 +251,7 @@ def openapi() -> dict[str, Any]:
 
 
 class TwinCollector(Collector):
-    """Reads the figures of a twin when they are asked for; nothing is computed for them."""
+    """Reads the figures of a twin when they are asked for; nothing is simulated for them."""
 
     def __init__(self, twin: Twin) -> None:
         self._twin = twin
