@@ -19,8 +19,8 @@ FCFS_C = r"""
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 1000 };
-static char out[1 << 20], fault[40], ids[MOST][40];
+enum { MOST = 10000 };
+static char out[1 << 22], fault[40], ids[MOST][40];
 static int wants[MOST], hosts, submitted, started, owner[MOST];
 
 static const char hello[] =
