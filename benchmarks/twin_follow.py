@@ -27,7 +27,7 @@ from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.worlds.difference import Change
 from hpcosim_twin.cluster.follow import Follower, FollowSettings
-from hpcosim_twin.cluster.observer import Site
+from hpcosim_twin.cluster.observation import Site
 from hpcosim_twin.cluster.recorded import read_accounting, state_at
 from hpcosim_twin.cluster.sources import RecordedSource
 

@@ -67,6 +67,9 @@ def test_history_shares_and_usage_are_those_of_the_accounting(tmp_path: Path) ->
         second = submit(cluster, "bin", "optics", "--nodes=2", "--exclusive", sleep_s=1)
         seen = observed(cluster, tmp_path)
         starts = {each["job_id"]: each["median_s"] for each in forecast(cluster)["jobs"]}
+    past = {number: job for number, job in seen.state.jobs.items() if job.state == "over"}
+    assert set(past) == set(ended)
+    assert {job.account for job in past.values()} == {"physics", "optics"}
     history = {job.user: job for job in seen.history}
     assert set(history) == {"daemon", "bin"}
     for job in history.values():

@@ -15,7 +15,8 @@ from hpcosim_slurm.errors import UnreachableError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.worlds.difference import Change
-from hpcosim_twin.cluster.observation import EndedJob, Observation
+from hpcosim_twin.cluster.observation import Observation, Site
+from hpcosim_twin.cluster.observer import Accounted
 from hpcosim_twin.cluster.sources import change_of
 from support.fake_cluster import FakeCluster
 
@@ -35,7 +36,7 @@ class FakeSource:
         lost: numbers of jobs of which no change is told.
         is_down: whether no reading can be done.
         is_site_unreadable: whether slurm.conf has an error.
-        past: the jobs of the accounting; None: there is none.
+        accounting: what it knows; None: there is none.
         readings_of_history: how often it was read.
         elapsed_s: time of the monotonic clock, s.
     """
@@ -45,7 +46,7 @@ class FakeSource:
         self.lost: set[int] = set()
         self.is_down, self.elapsed_s = False, 0.0
         self.is_site_unreadable, self.readings_of_history = False, 0
-        self.past: list[EndedJob] | None = None
+        self.accounting: Accounted | None = None
 
     def clock_s(self) -> float:
         """See `Source`."""
@@ -69,10 +70,10 @@ class FakeSource:
             state=state, platform=platform_of(self.cluster.nodes), settings=self.settings
         )
 
-    def history(self) -> list[EndedJob] | None:
+    def accounted(self, _: Site) -> Accounted | None:
         """See `Source`."""
         self.readings_of_history += 1
-        return self.past
+        return self.accounting
 
     def change(self, before: ClusterState) -> Change:
         """See `Source`."""

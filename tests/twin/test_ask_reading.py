@@ -199,12 +199,16 @@ def fake_slurm(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_accounting_gives_history_accounts_and_usage(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where slurmdbd is, the history is that of sacct, and shares and usage are known."""
+    """Where slurmdbd is, its jobs are history and past, and shares and usage are known."""
     fake_slurm(tmp_path, monkeypatch)
     result = invoke("ask", "queue", "--save", tmp_path / "queue.json")
     assert (result.status, result.err) == (0, "")
     seen = read_observation(tmp_path / "queue.json")
     assert [job.run_s for job in seen.history] == [6.0, None]
+    assert {number: job.state for number, job in seen.state.jobs.items()} == dict.fromkeys(
+        (1, 2, 3), "over"
+    )
+    assert seen.state.jobs[2].submitted_s == 1_795_341_600.0
     assert seen.usage_s == {"physics": {"ann": 30.0}}
     assert seen.settings["accounts"]["physics"]["shares"] == 10
 
@@ -219,9 +223,9 @@ def test_an_accounting_that_does_not_answer_is_a_warning(
     result = invoke("ask", "queue")
     assert result.status == 0
     assert result.err.splitlines() == [
+        "warning: limits and shares of accounts are unknown: sacctmgr: no database (exit status 1)",
         "warning: usage or history of the accounting is unknown: sshare: no database (exit "
         "status 1)",
-        "warning: limits and shares of accounts are unknown: sacctmgr: no database (exit status 1)",
     ]
 
 

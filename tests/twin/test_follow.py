@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_twin.cluster.follow import Difference, Follower, FollowSettings, differences
 from hpcosim_twin.cluster.observation import EndedJob
+from hpcosim_twin.cluster.observer import Accounted
 from support.fake_cluster import EPOCH_S, FakeCluster
 from support.twin_sources import FakeSource
 
@@ -238,10 +240,24 @@ def test_a_site_that_cannot_be_read_again_stays_as_it_was() -> None:
     assert follower.snapshot.observation.settings == {"enforce": []}
 
 
+def test_jobs_that_the_accounting_alone_knows_are_patterns_of_submissions() -> None:
+    """They are in the picture as jobs that are over, also after full readings."""
+    source, forgotten = FakeSource(FakeCluster()), FakeCluster()
+    forgotten.submit(run_s=5.0)
+    forgotten.advance(forgotten.now_s + 10.0)
+    (job,) = forgotten.state().jobs.values()
+    source.accounting = Accounted([], [replace(job, id=17, submitted_s=job.submitted_s - 86_400.0)])
+    follower = Follower(source, FollowSettings(check_s=20.0))
+    pass_time(source, follower, 50)
+    assert follower.counts.checks >= 2
+    assert not follower.counts.differences
+    assert picture(follower).jobs[17].state == "over"
+
+
 def test_the_accounting_is_read_rarely() -> None:
     """The history of a day grows by the jobs that end; then it is read again."""
     source = FakeSource(FakeCluster())
-    source.past = [EndedJob("ann", 60.0, 7.0)]
+    source.accounting = Accounted([EndedJob("ann", 60.0, 7.0)], [])
     settings = FollowSettings(check_s=20.0, learn_s=100.0, history_s=1000.0)
     follower = Follower(source, settings)
     follower.step()

@@ -17,7 +17,8 @@ from hpcosim_slurm.reading import LICENSES, NODES, PARTITIONS, RESERVATIONS, com
 from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.tools import Tools
 from hpcosim_twin.cluster.follow import Follower, FollowSettings
-from hpcosim_twin.cluster.observer import SACCT, SSHARE, STARTS, Site
+from hpcosim_twin.cluster.observation import Site
+from hpcosim_twin.cluster.observer import SACCT, SSHARE, STARTS
 from hpcosim_twin.cluster.read_only import is_read_only, read_only
 from hpcosim_twin.cluster.recorded import Accounting, read_accounting, state_at
 from hpcosim_twin.cluster.sources import LiveSource, RecordedSource

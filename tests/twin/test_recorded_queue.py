@@ -13,7 +13,8 @@ from hpcosim_protocol import NodeGroup, Partition, Platform, Processor
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.slurm.convert import SlurmOptions
-from hpcosim_twin.cluster.observer import Site, configured_site
+from hpcosim_twin.cluster.observation import Site
+from hpcosim_twin.cluster.observer import configured_site
 from hpcosim_twin.cluster.queue_state import adopted
 from hpcosim_twin.cluster.recorded import MISSING_PARTITION, Accounting, read_accounting, state_at
 from support.golden_slurm import GOLDEN_SLURM, recorded_run

@@ -42,11 +42,15 @@ NEEDED = (
 )
 """Columns without which jobs cannot be imported; one of the names between slashes is enough."""
 
-ADVICE = (
-    "make the file with `sacct -a -X -P -D --format=JobID,JobIDRaw,JobName,User,Group,Account,"
-    "Partition,QOS,Submit,Eligible,Start,End,ElapsedRaw,Suspended,State,ExitCode,TimelimitRaw,"
-    "ReqTRES,AllocTRES,ReqMem,NNodes,NodeList,Constraints,Reservation,SubmitLine`"
+COLUMNS = (
+    *("JobID", "JobIDRaw", "JobName", "User", "Group", "Account", "Partition", "QOS", "Submit"),
+    *("Eligible", "Start", "End", "ElapsedRaw", "Suspended", "State", "ExitCode", "TimelimitRaw"),
+    *("ReqTRES", "AllocTRES", "ReqMem", "NNodes", "NodeList", "Constraints", "Reservation"),
+    "SubmitLine",
 )
+"""All columns that are of use."""
+
+ADVICE = f"make the file with `sacct -a -X -P -D --format={','.join(COLUMNS)}`"
 
 STATES = frozenset(
     {

@@ -26,9 +26,10 @@ from hpcosim_twin.cluster.observation import (
     EndedJob,
     ForecastError,
     Observation,
+    Site,
     read_json,
 )
-from hpcosim_twin.cluster.observer import remembered_history
+from hpcosim_twin.cluster.observer import MOST_PAST, remembered_history, with_past
 from hpcosim_twin.cluster.sources import UNKNOWN_END, Source, warn
 
 
@@ -52,7 +53,7 @@ class FollowSettings(msgspec.Struct, frozen=True, kw_only=True):
     learn_s: float = 3600.0
     history_s: float = 86_400.0
     fresh_s: float = 60.0
-    most_past: int = 2000
+    most_past: int = MOST_PAST
     most_history: int = 20_000
 
 
@@ -259,19 +260,22 @@ class Follower:
         """Read the site, its usage and its history; what cannot be read now stays as it was."""
         try:
             found = self._source.learn()
-            history = self._source.history() if now_s >= self._history_at_s else None
+            site = Site(found.platform, found.settings)
+            accounted = self._source.accounted(site) if now_s >= self._history_at_s else None
         except (HpcosimError, OSError) as error:
             if self._known is None:
                 raise
             warn(f"the site cannot be read, and stays as it was: {error}")
             self._learn_at_s = now_s + self._settings.check_s
             return
-        if history is not None:
-            self._history = deque(history, self._settings.most_history)
+        state = found.state if self._known is None else self._known.state
+        if accounted is not None:
+            self._history = deque(accounted.history, self._settings.most_history)
+            state = with_past(state, accounted.past)
+            state = replace(state, jobs=_bounded(state.jobs, self._settings.most_past))
             self._history_at_s = now_s + self._settings.history_s
         elif self._known is None:
             self._history.extend(remembered_history(found.state))
-        state = found.state if self._known is None else self._known.state
         self._known = replaced(found, state=state, history=())
         self._learn_at_s = now_s + self._settings.learn_s
 

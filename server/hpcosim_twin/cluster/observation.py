@@ -59,6 +59,17 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     slurm_s: Mapping[int, float] = {}
 
 
+class Site(NamedTuple):
+    """A site.
+
+    Attributes:
+        settings: the settings of the scheduler `slurm`, as in a scenario.
+    """
+
+    platform: Platform
+    settings: dict[str, Any]
+
+
 def write_observation(observation: Observation, path: Path) -> None:
     """Write an observation as JSON, to a new file.
 

@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from hpcosim_protocol import Platform
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_slurm.config import CONFIG, check_version, parse_config
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct_records import started_records
+from hpcosim_slurm.files.sacct_records import COLUMNS, started_records
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_slurm.reading import new_separator, read_state
-from hpcosim_slurm.state import ClusterState
+from hpcosim_slurm.state import ClusterState, LiveJob
 from hpcosim_slurm.texts import number_of, task_id, text_of, time_of
 from hpcosim_slurm.tools import Tools
-from hpcosim_twin.cluster.observation import UNLIMITED_S, EndedJob, ForecastError, Observation
-from hpcosim_workloads.accounting.record import Record
+from hpcosim_twin.cluster.observation import (
+    UNLIMITED_S,
+    EndedJob,
+    ForecastError,
+    Observation,
+    Site,
+)
+from hpcosim_twin.cluster.recorded import ENDED, ended_job, read_accounting, run_s_of
 
 HISTORY_DAYS = 30
 SACCT_TIMEOUT_S = 120.0
+MOST_PAST = 2000
+"""Number of jobs that are over, the last submitted ones, from which submissions are drawn."""
 SACCT = (
     *("sacct", "--allusers", "--allocations", "--parsable2", "--duplicates"),
     f"--starttime=now-{HISTORY_DAYS}days",
-    "--format=JobIDRaw,User,Submit,Start,End,ElapsedRaw,State,TimelimitRaw,ReqTRES,AllocTRES,"
-    "NodeList",
+    f"--format={','.join(COLUMNS)}",
 )
 SSHARE = ("sshare", "--all", "--parsable2", "--noheader", "--format=Account,User,RawUsage")
-ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "DEADLINE"))
-"""States of jobs whose end does not come from the cluster, such as from the failure of a node."""
 STARTS = ("squeue", "--noheader", "--all", "--array", "--states=PENDING")
 """Slurm plans the starts of jobs that wait; with `--start` it would sort them."""
 _START_FIELDS = ("JobID", "ArrayJobID", "ArrayTaskID", "StartTime")
@@ -46,21 +51,40 @@ ADVICE = (
 )
 
 
-def accounted_history(tools: Tools) -> list[EndedJob]:
-    """Return the jobs that the accounting has of the last `HISTORY_DAYS` days.
+class Accounted(NamedTuple):
+    """What the accounting knows of the last `HISTORY_DAYS` days.
+
+    Attributes:
+        history: the jobs that ended.
+        past: the last submitted ones of the jobs that are over, at most `MOST_PAST`.
+    """
+
+    history: list[EndedJob]
+    past: list[LiveJob]
+
+
+def accounted(tools: Tools, site: Site) -> Accounted:
+    """Return what the accounting knows.
 
     Raises:
         SlurmError: the accounting does not answer.
         InputError: its answer has another form than expected.
     """
-    local = {**tools.environment, "SLURM_TIME_FORMAT": "standard"}
-    text = replace(tools, environment=local, timeout_s=SACCT_TIMEOUT_S).output(*SACCT)
+    in_utc = {**tools.environment, "SLURM_TIME_FORMAT": "standard", "TZ": "UTC"}
+    text = replace(tools, environment=in_utc, timeout_s=SACCT_TIMEOUT_S).output(*SACCT)
     if text.count("\n") < 2:
-        return []  # the header only
+        return Accounted([], [])  # the header only
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sacct.psv"
         path.write_text(text, encoding="utf-8")
-        return history_of(path)
+        found = read_accounting(path, site, ImportReport(), most=MOST_PAST)
+        over = (job.at(job.over_s) for job in found.jobs if job.over_s < math.inf)
+        return Accounted(history_of(path), list(over))
+
+
+def with_past(state: ClusterState, past: Iterable[LiveJob]) -> ClusterState:
+    """Return a state with jobs that are over, and that it does not have."""
+    return replace(state, jobs={**{job.id: job for job in past}, **state.jobs})
 
 
 def history_of(path: Path) -> list[EndedJob]:
@@ -73,17 +97,6 @@ def history_of(path: Path) -> list[EndedJob]:
     return [job for record in records if (job := ended_job(record)) is not None]
 
 
-def ended_job(record: Record) -> EndedJob | None:
-    """Return what the history has of a run; None: it says nothing of the run time of the job."""
-    if record.state not in ENDED or record.run_s is None:
-        return None
-    if record.limit_s is None and not record.unlimited:
-        return None
-    requested_s = UNLIMITED_S if record.limit_s is None else record.limit_s
-    run_s, cores = _run_s(record.state, record.run_s), record.requested["cpu"]
-    return EndedJob(record.user, requested_s, run_s, record.account, cores)
-
-
 def remembered_history(state: ClusterState) -> list[EndedJob]:
     """Return the ended jobs that the controller still remembers."""
     found = []
@@ -94,13 +107,9 @@ def remembered_history(state: ClusterState) -> list[EndedJob]:
         if job.started_s is None or job.ended_s is None:
             continue
         requested_s = UNLIMITED_S if job.time_limit_s is None else job.time_limit_s
-        run_s, cores = _run_s(word, job.ended_s - job.started_s), float(job.cpus)
+        run_s, cores = run_s_of(word, job.ended_s - job.started_s), float(job.cpus)
         found.append(EndedJob(job.user, requested_s, run_s, job.account, cores))
     return found
-
-
-def _run_s(state: str, run_s: float) -> float | None:
-    return None if state == "TIMEOUT" else max(run_s, 0.0)
 
 
 def usage_of(text: str) -> dict[str, dict[str, float]]:
@@ -155,17 +164,6 @@ def starts_of_text(text: str, separator: str) -> dict[int, float]:
     return found
 
 
-class Site(NamedTuple):
-    """A site.
-
-    Attributes:
-        settings: the settings of the scheduler `slurm`, as in a scenario.
-    """
-
-    platform: Platform
-    settings: dict[str, Any]
-
-
 def observe(
     tools: Tools,
     scenario: Path | None = None,
@@ -187,18 +185,20 @@ def observe(
     state = read_state(tools)
     slurm_s = expected_starts(tools)
     usage_s: Mapping[str, Mapping[str, float]] = {}
-    if config.has_accounts:
-        try:
-            usage_s = usage_of(tools.output(*SSHARE))
-            history = accounted_history(tools) if history is None else history
-        except SlurmError as error:
-            warn(f"usage or history of the accounting is unknown: {error}")
-    if history is None:
-        history = remembered_history(state)
     if scenario is not None:
         site = site_of(scenario)
     else:
         site = _imported(tools, text, config.name if config.has_accounts else "", warn)
+    if config.has_accounts:
+        try:
+            usage_s = usage_of(tools.output(*SSHARE))
+            if history is None:
+                history, past = accounted(tools, site)
+                state = with_past(state, past)
+        except (SlurmError, InputError) as error:
+            warn(f"usage or history of the accounting is unknown: {error}")
+    if history is None:
+        history = remembered_history(state)
     return Observation(
         state=state,
         platform=site.platform,

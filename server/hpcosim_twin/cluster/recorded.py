@@ -30,8 +30,7 @@ from hpcosim_slurm.files.report import ImportReport
 from hpcosim_slurm.files.sacct_records import ADVICE, records_of
 from hpcosim_slurm.state import ClusterState, LiveJob, LiveNode, LivePartition
 from hpcosim_slurm.texts import zone_of
-from hpcosim_twin.cluster.observation import EndedJob, Observation
-from hpcosim_twin.cluster.observer import Site, ended_job
+from hpcosim_twin.cluster.observation import UNLIMITED_S, EndedJob, Observation, Site
 from hpcosim_workloads.accounting.record import Record, never_started
 
 HISTORY_S = 30 * 86_400.0
@@ -49,6 +48,10 @@ Slurm calls such records runaway jobs: their end was lost.
 GRAIN_S = 1.0
 """Grain of times in the accounting, s."""
 MISSING_PARTITION = "jobs of partitions that slurm.conf does not have"
+
+
+ENDED = frozenset(("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "DEADLINE"))
+"""States of jobs whose end does not come from the cluster, such as from the failure of a node."""
 
 
 class RecordedRun(NamedTuple):
@@ -197,13 +200,14 @@ def state_at(accounting: Accounting, now_s: float) -> Observation:
 
 
 def read_accounting(
-    path: Path, site: Site, report: ImportReport, time_zone: str = "UTC"
+    path: Path, site: Site, report: ImportReport, time_zone: str = "UTC", most: int = 0
 ) -> Accounting:
     """Return the jobs of a file with the output of `sacct -P`.
 
     Args:
         time_zone: time zone of its times.
         report: gets what is dropped and guessed.
+        most: the largest number of jobs, those that were submitted last; 0: all.
 
     Raises:
         InputError: the file cannot be read, lacks columns or has no jobs.
@@ -220,7 +224,8 @@ def read_accounting(
         settings = JobLinesSettings(0.0, True, array_limits(found, limits), tasks)
         last_s = max(_latest_s(record) for record in records)
         reader = _Reader(site, settings, last_s, report)
-        jobs = (reader.job(*each) for each in zip(found, numbers, strict=True))
+        pairs = sorted(zip(found, numbers, strict=True), key=lambda each: each[0][0].submit_s)
+        jobs = (reader.job(*each) for each in pairs[-most:])
         return Accounting(site, [job for job in jobs if job is not None])
 
 
@@ -332,6 +337,22 @@ class _Reader:
         if eligible_s is None or eligible_s <= record.submit_s + GRAIN_S:
             return record.submit_s
         return eligible_s
+
+
+def ended_job(record: Record) -> EndedJob | None:
+    """Return what the history has of a run; None: it says nothing of the run time of the job."""
+    if record.state not in ENDED or record.run_s is None:
+        return None
+    if record.limit_s is None and not record.unlimited:
+        return None
+    requested_s = UNLIMITED_S if record.limit_s is None else record.limit_s
+    run_s, cores = run_s_of(record.state, record.run_s), record.requested["cpu"]
+    return EndedJob(record.user, requested_s, run_s, record.account, cores)
+
+
+def run_s_of(state: str, run_s: float) -> float | None:
+    """Return the run time of the history, s; None: it was ended at its limit."""
+    return None if state == "TIMEOUT" else max(run_s, 0.0)
 
 
 def _latest_s(record: Record) -> float:

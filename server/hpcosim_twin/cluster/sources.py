@@ -17,6 +17,7 @@ from hpcosim_client.arrays import Floats, Ints
 from hpcosim_server import log
 from hpcosim_slurm.config import read_config
 from hpcosim_slurm.errors import SlurmError
+from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.hooks import Bell
 from hpcosim_slurm.reading import (
     NODES,
@@ -32,8 +33,8 @@ from hpcosim_slurm.reading import (
 from hpcosim_slurm.state import ClusterState
 from hpcosim_slurm.tools import Tools
 from hpcosim_slurm.worlds.difference import Change, difference
-from hpcosim_twin.cluster.observation import EndedJob, Observation
-from hpcosim_twin.cluster.observer import accounted_history, expected_starts, observe
+from hpcosim_twin.cluster.observation import Observation, Site
+from hpcosim_twin.cluster.observer import Accounted, accounted, expected_starts, observe
 from hpcosim_twin.cluster.read_only import read_only
 from hpcosim_twin.cluster.recorded import Accounting, RecordedJob, state_at
 
@@ -67,8 +68,8 @@ class Source(Protocol):
     def learn(self) -> Observation:
         """Return the cluster with its site and usage, without a history."""
 
-    def history(self) -> list[EndedJob] | None:
-        """Return the jobs that the accounting knows to have ended; None: there is none."""
+    def accounted(self, site: Site) -> Accounted | None:
+        """Return what the accounting knows; None: there is none."""
 
     def change(self, before: ClusterState) -> Change:
         """Return what has changed since a state, by a reading that costs little."""
@@ -119,13 +120,13 @@ class LiveSource:
         """See `Source`."""
         return observe(self._tools, self._scenario, [], warn)
 
-    def history(self) -> list[EndedJob] | None:
+    def accounted(self, site: Site) -> Accounted | None:
         """See `Source`."""
         if not read_config(self._tools).has_accounts:
             return None
         try:
-            return accounted_history(self._tools)
-        except SlurmError as error:
+            return accounted(self._tools, site)
+        except (SlurmError, InputError) as error:
             warn(f"the history of the accounting is unknown: {error}")
             return None
 
@@ -216,9 +217,9 @@ class RecordedSource:
         """See `Source`."""
         return replaced(state_at(self._accounting, self.now_s), history=())
 
-    def history(self) -> list[EndedJob] | None:
-        """See `Source`."""
-        return list(state_at(self._accounting, self.now_s).history)
+    def accounted(self, _: Site) -> Accounted | None:
+        """Return the history; the jobs that are over are in the state."""
+        return Accounted(list(state_at(self._accounting, self.now_s).history), [])
 
     def change(self, before: ClusterState) -> Change:
         """Return the jobs that were submitted, became eligible, started or ended since.
