@@ -46,6 +46,9 @@ PROFILES: dict[str, Any] = {
 }
 
 
+LOST_AT_10 = '{"type": "machine_unavailable", "timestamp": 10, "resources": "3"}'
+
+
 class BridgeSession:
     """A bridge, and the replies of a scheduler that a test plays.
 
@@ -90,6 +93,10 @@ class BridgeSession:
     def kinds(self) -> list[str]:
         """Return the types of the events in the last message."""
         return [kind for _, kind, _ in self.events]
+
+    def kinds_and_notices(self) -> list[str]:
+        """Return the types of the events in the last message, those in `NOTIFY` for it."""
+        return [str(data["type"]) if kind == "NOTIFY" else kind for _, kind, data in self.events]
 
     def data(self, kind: str) -> dict[str, Any]:
         """Return the data of the only event of a type."""
@@ -140,6 +147,11 @@ def open_session(tmp_path: Path) -> Opener:
 def execute(number: int, alloc: str, **more: Any) -> tuple[str, dict[str, Any]]:
     """Return the decision to start a job of the first workload."""
     return "EXECUTE_JOB", {"job_id": f"w0!{number}", "alloc": alloc, **more}
+
+
+def call_at(time_s: float) -> tuple[str, dict[str, Any]]:
+    """Return the decision to be called at a time."""
+    return "CALL_ME_LATER", {"timestamp": time_s}
 
 
 def switch(hosts: str, pstate: int) -> tuple[str, dict[str, Any]]:
@@ -269,19 +281,76 @@ def test_end_of_jobs_waits_for_the_scheduler(open_session: Opener) -> None:
 
 
 def test_events_of_one_instant_have_the_order_of_batsim(open_session: Opener) -> None:
-    """Submissions, calls and external events come before the ends of jobs."""
-    lost = '{"type": "machine_unavailable", "timestamp": 10, "resources": "3"}'
-    session = open_session(job(1), job(2, submit_s=10), events=lost).reply()
-    session.reply(execute(1, "0"), ("CALL_ME_LATER", {"timestamp": 10.0}))
-    assert session.kinds() == [
+    """The process that began to wait first sends first; ends of submitters follow.
+
+    The order of the first four was observed with Batsim 4.2.1.
+    """
+    session = open_session(job(1), job(2, submit_s=10), events=LOST_AT_10).reply()
+    session.takes_end_of_jobs = True
+    session.reply(execute(1, "0"), call_at(10.0))
+    assert session.kinds_and_notices() == [
+        "event_machine_unavailable",
+        "JOB_SUBMITTED",
+        "JOB_COMPLETED",
+        "REQUESTED_CALL",
+        "no_more_external_event_to_occur",
+        "no_more_static_job_to_submit",
+    ]
+
+
+def test_call_that_is_requested_before_a_start_precedes_the_end(open_session: Opener) -> None:
+    """Decisions of one reply begin to wait in their order."""
+    session = open_session(job(1)).reply().reply(call_at(10.0), execute(1, "0"))
+    assert session.kinds() == ["REQUESTED_CALL", "JOB_COMPLETED"]
+
+
+def test_composed_job_waits_since_its_last_part(open_session: Opener) -> None:
+    """A call that is requested during the first part precedes the end of the second one."""
+    session = open_session(job(1, "both")).reply().reply(execute(1, "0"), call_at(5.0))
+    assert session.reply(call_at(40.0)).kinds() == ["REQUESTED_CALL", "JOB_COMPLETED"]
+
+
+def test_with_energy_ends_of_jobs_come_last(open_session: Opener) -> None:
+    """At the end of a job Batsim reads the energy of all hosts before it sends the event."""
+    session = open_session(job(1), job(2, submit_s=10), events=LOST_AT_10, energy=True).reply()
+    session.takes_end_of_jobs = True
+    session.reply(execute(1, "0"), call_at(10.0))
+    assert session.kinds_and_notices() == [
+        "event_machine_unavailable",
         "JOB_SUBMITTED",
         "REQUESTED_CALL",
-        "NOTIFY",
-        "NOTIFY",
         "JOB_COMPLETED",
+        "no_more_external_event_to_occur",
+        "no_more_static_job_to_submit",
     ]
-    types = [data["type"] for _, kind, data in session.events if kind == "NOTIFY"]
-    assert types == ["event_machine_unavailable", "no_more_external_event_to_occur"]
+
+
+@pytest.mark.parametrize(
+    ("submit_s", "before"), [(10.0, ["JOB_SUBMITTED", "JOB_SUBMITTED"]), (20.0, ["JOB_SUBMITTED"])]
+)
+def test_end_of_jobs_shares_the_message_of_two_workloads(
+    tmp_path: Path, submit_s: float, before: list[str]
+) -> None:
+    """The first workload's submitter ends before the server has served that of the second.
+
+    It has its own message after a submission that is alone at its instant.
+    """
+    paths = []
+    for name, at_s in (("first", 10.0), ("second", submit_s)):
+        folder = tmp_path / name
+        folder.mkdir()
+        paths.append(write_workload(folder, [job(1, submit_s=at_s)], PROFILES))
+    platform = read_platform(write_platform(tmp_path, HOSTS))
+    session = BridgeSession(Bridge(read_workloads(paths), platform, BatsimOptions()))
+    session.takes_end_of_jobs = True
+    together = submit_s == 10.0
+    assert session.reply().kinds_and_notices() == [
+        *before,
+        *["no_more_static_job_to_submit"] * together,
+    ]
+    if not together:
+        assert session.reply().kinds() == ["JOB_SUBMITTED"]
+        assert session.reply().kinds_and_notices() == ["no_more_static_job_to_submit"]
 
 
 @pytest.mark.parametrize("begin_s", [0.0, 1e7, 1.7e9])
@@ -734,10 +803,8 @@ def test_unavailable_hosts_are_notified_and_not_allocated(
     ]
     assert session.reply().kinds() == ["JOB_COMPLETED"]
     session.reply()
-    assert [data["type"] for _, _, data in session.events] == [
-        "event_machine_available",
-        "no_more_external_event_to_occur",
-    ]
+    assert session.kinds_and_notices() == ["event_machine_available"]
+    assert session.reply().kinds_and_notices() == ["no_more_external_event_to_occur"]
     session.reply(execute(2, "1"))
     assert session.now_s == 30.0
     outcome = results_of(session.bridge.run)

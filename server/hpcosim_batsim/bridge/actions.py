@@ -68,7 +68,7 @@ def start_job(
         run_s = math.inf if shares else job.run_s(task.duration_s)
         simulation.reshape(job.number, len(hosts), run_s)
     job.state, job.hosts, job.task = "running", hosts, task
-    job.started_s = simulation.now_s
+    job.started_s, job.wait = simulation.now_s, run.queue.begin_wait(simulation.now_s)
     if shares:
         run.executions.start(job.number, hosts, task)
     elif run.options.energy:
@@ -125,7 +125,8 @@ def set_pstate(
     run: BatsimRun, hosts: Sequence[int], pstate: int, *, switches: bool = True
 ) -> PstateSwitch:
     """Set the pstate of hosts, see `HostStates.set_pstate`."""
-    switch = run.hosts.set_pstate(hosts, pstate, switches=switches)
+    wait = run.queue.begin_wait(run.simulation.now_s)
+    switch = run.hosts.set_pstate(hosts, pstate, wait, switches=switches)
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     return switch
 

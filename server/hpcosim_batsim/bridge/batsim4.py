@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import hpcosim_protocol as protocol
 from hpcosim_batsim.bridge import replies
 from hpcosim_batsim.bridge.actions import (
     check_mapping,
@@ -16,11 +15,11 @@ from hpcosim_batsim.bridge.actions import (
     submit_job,
     waiting_job,
 )
-from hpcosim_batsim.bridge.event_queue import EventRank
+from hpcosim_batsim.bridge.event_queue import Wait
 from hpcosim_batsim.bridge.front import SchedulerReply
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import RunJob
-from hpcosim_batsim.bridge.run import BatsimRun, simulation_begins_data
+from hpcosim_batsim.bridge.run import BatsimRun, set_call, simulation_begins_data
 from hpcosim_batsim.inputs.external_events import (
     AVAILABLE,
     UNAVAILABLE,
@@ -51,9 +50,9 @@ class Batsim4:
         """Apply a decision at the current simulated time."""
         _DECISION_HANDLERS[type(decision)](run, decision)
 
-    def on_call(self, run: BatsimRun, call_id: int, time_s: float) -> None:
+    def on_call(self, run: BatsimRun, call: Wait, time_s: float) -> None:
         """Queue `REQUESTED_CALL`."""
-        run.queue.add(replies.event(time_s, "REQUESTED_CALL"), EventRank.REQUESTED_CALL)
+        run.queue.send(replies.event(time_s, "REQUESTED_CALL"), call)
 
     def message(self, now_s: float, events: Sequence[Any]) -> bytes:
         """Return a message with these events."""
@@ -132,7 +131,7 @@ def _kill(run: BatsimRun, decision: replies.BatsimKillJob) -> None:
 
 
 def _call_later(run: BatsimRun, decision: replies.CallMeLater) -> None:
-    run.simulation.carry_out(protocol.SetAlarm(decision.timestamp, next(run.call_ids)))
+    set_call(run, decision.timestamp)
 
 
 def _set_state(run: BatsimRun, decision: replies.SetResourceState) -> None:

@@ -21,7 +21,7 @@ import msgspec
 from hpcosim_batsim.bridge import replies
 from hpcosim_batsim.bridge.actions import carry_out
 from hpcosim_batsim.bridge.batsim4 import Batsim4
-from hpcosim_batsim.bridge.event_queue import EventRank
+from hpcosim_batsim.bridge.event_queue import SubmitterGroup
 from hpcosim_batsim.bridge.front import Front
 from hpcosim_batsim.bridge.handlers import apply_external_event, handle_events
 from hpcosim_batsim.bridge.run import BatsimOptions, new_run
@@ -68,16 +68,15 @@ class Bridge:
         self.ended = False
         self._simulation = self.run.simulation
         self._external = deque(external or ())
-        self._external_end_due = external is not None
+        if external is not None:
+            group = SubmitterGroup(1, self.run.front.no_more_external_events)
+            self.run.external = self.run.queue.add_submitter(group, len(self._external))
         self._printed_now_s = 0.0
         self._reply_now_s = 0.0
 
     def first_message(self) -> bytes:
         """Return the message with `SIMULATION_BEGINS`."""
-        message = self._message()
-        handle_events(self.run, self._simulation.take_events(), 0.0)  # there may be no jobs
-        self._notify_end_of_external(0.0)  # the list of external events may be empty
-        return message
+        return self._message()
 
     def next_message(self, reply: bytes) -> bytes:
         """Apply the scheduler's reply, advance the simulation and return the next message.
@@ -86,10 +85,10 @@ class Bridge:
             BadReplyError: the reply is invalid.
             StuckError: no event is left, but jobs wait or registration has not ended.
         """
-        self.replied = True
+        begins, self.replied = not self.replied, True
         decoded = self.run.front.read_reply(reply)
         self._check_order(decoded.now_s)
-        if self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
+        if begins or self._next_s() <= self._simulation.now_s:  # jobs are submitted at time 0
             self._run_instant(self._simulation.now_s)
         for place, decision in enumerate(decoded.decisions):
             where = f"$.events[{place}]"
@@ -153,8 +152,7 @@ class Bridge:
             external = self._external
             while external and external[0].time_s <= self._simulation.now_s:
                 apply_external_event(self.run, external.popleft(), begin_s)
-                self._notify_end_of_external(begin_s)
-        self.run.queue.end_instant()
+        self.run.queue.end_instant(begin_s)
 
     def _advance_to(self, time_s: float, where: str) -> None:
         if time_s <= self._printed_now_s:
@@ -171,6 +169,7 @@ class Bridge:
         if self._simulation.now_s < time_s:
             self.run.queue.begin_instant()
             self._simulation.step(time_s)
+            self.run.queue.end_instant(time_s)
 
     def _end(self) -> None:
         now_s = self._simulation.now_s
@@ -189,12 +188,6 @@ class Bridge:
             )
         self.ended = True
         self.run.queue.add(self.run.front.ends(now_s))
-
-    def _notify_end_of_external(self, time_s: float) -> None:
-        if self._external_end_due and not self._external:
-            self._external_end_due = False
-            no_more = self.run.front.no_more_external_events(time_s)
-            self.run.queue.add(no_more, EventRank.EXTERNAL)
 
 
 def _end_of_instant(time_s: float) -> float:

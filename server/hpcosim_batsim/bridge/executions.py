@@ -102,6 +102,7 @@ class Executions:
         self._set_loads = set_loads
         self._running: dict[int, Execution] = {}
         self._timer: Timer | None = None
+        self._part_begun_s: dict[int, float] = {}  # by job
 
     def start(self, job: int, hosts: Sequence[int], task: HostTask) -> None:
         """Start the execution of a job."""
@@ -109,11 +110,16 @@ class Executions:
         execution.until_s = self._simulation.now_s
         self._set_timer()
 
-    def stop(self, job: int) -> None:
-        """Forget the execution of a job that has ended, if it has one."""
+    def stop(self, job: int) -> float | None:
+        """Forget the execution of a job that has ended.
+
+        Returns:
+            The time at which its last part began, s; None: it has no execution.
+        """
         execution = self._running.pop(job, None)
         if execution is not None:
             self._update({}, [job] if execution.claims else [])
+        return self._part_begun_s.pop(job, None)
 
     def progress(self, job: int) -> dict[str, Any] | None:
         """Return the progress of a job in the form of `JOB_KILLED`; None: it has no execution."""
@@ -154,6 +160,7 @@ class Executions:
                     return True
             if not execution.begin_next(now_s):
                 return False
+            self._part_begun_s[execution.job] = now_s
             assert execution.part is not None
             if execution.part.latency_s > 0:
                 self._set_loads(execution.job, execution.hosts, {})

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import Struct
 
+from hpcosim_batsim.bridge.event_queue import Wait
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import RunJob
 from hpcosim_batsim.errors import BadReplyError
@@ -69,8 +70,8 @@ class Front(Protocol):
             Rejection, InputError, ValueError: the decision is invalid.
         """
 
-    def on_call(self, run: BatsimRun, call_id: int, time_s: float) -> None:
-        """Handle an alarm that the scheduler has set."""
+    def on_call(self, run: BatsimRun, call: Wait, time_s: float) -> None:
+        """Handle the time of a call, see `set_call`."""
 
     def message(self, now_s: float, events: Sequence[Any]) -> bytes:
         """Return a message with these events."""

@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import Any
 
 import hpcosim_protocol as protocol
-from hpcosim_batsim.bridge.event_queue import EventRank
+from hpcosim_batsim.bridge.event_queue import FIRST_WAIT, Before
 from hpcosim_batsim.bridge.jobs import FINAL, RunJob
-from hpcosim_batsim.bridge.run import FIRST_CALL_ID, BatsimRun
+from hpcosim_batsim.bridge.run import BatsimRun
 from hpcosim_batsim.inputs import external_events
+from hpcosim_batsim.inputs.tasks import elapsed_of_part_s
 from hpcosim_sim.errors import Rejection
 
 
@@ -25,8 +26,11 @@ def handle_events(run: BatsimRun, events: Iterable[protocol.Event], time_s: floa
 def _on_submitted(run: BatsimRun, event: protocol.JobSubmitted, time_s: float) -> None:
     job = run.registry.jobs[event.job_id]
     job.state = "waiting"
-    if not job.dynamic or run.options.acknowledge_dynamic_jobs:
-        run.queue.add(run.front.job_submitted(run, job, time_s), EventRank.JOB_SUBMITTED)
+    if not job.dynamic:
+        submitter = run.submitters[job.source.workload]
+        run.queue.submit(run.front.job_submitted(run, job, time_s), submitter)
+    elif run.options.acknowledge_dynamic_jobs:
+        run.queue.add(run.front.job_submitted(run, job, time_s))
 
 
 def _on_completed(run: BatsimRun, event: protocol.JobCompleted, time_s: float) -> None:
@@ -43,35 +47,32 @@ def _on_completed(run: BatsimRun, event: protocol.JobCompleted, time_s: float) -
         return_code = job.task.ret
         if return_code:
             job.final = "COMPLETED_FAILED"
-    run.executions.stop(job.number)
+    begun_s = run.executions.stop(job.number)
+    if begun_s is None:
+        assert job.task is not None
+        now_s = run.simulation.now_s
+        begun_s = now_s - elapsed_of_part_s(job.task, now_s - job.started_s)
     run.hosts.end_job(job.number, job.hosts)
-    run.queue.add(run.front.job_completed(job, time_s, return_code))
+    # With energy, Batsim reads the energy of all hosts at the end of a job.
+    before = Before.READ_ENERGY if run.options.energy else Before.NOTHING
+    completed = run.front.job_completed(job, time_s, return_code)
+    run.queue.send(completed, job.wait.from_s(begun_s), before)
 
 
 def _on_power_changed(run: BatsimRun, event: protocol.NodePowerChanged, time_s: float) -> None:
     if event.state in ("on", "sleeping"):
         switch = run.hosts.complete_switch(event.node)
         if not switch.remaining:
-            run.queue.add(run.front.switched(switch, time_s))
-
-
-def _on_no_more_jobs(run: BatsimRun, _: protocol.NoMoreJobs, time_s: float) -> None:
-    if not run.registry.profiles:  # without a workload, Batsim has no submitter
-        return
-    # Batsim's submitter reports its end after the server has received its last jobs.
-    no_more = run.front.no_more_jobs(time_s)
-    if run.registry.jobs:
-        run.queue.add_after_message(no_more)
-    else:
-        run.queue.add(no_more)
+            switched = run.front.switched(switch, time_s)
+            run.queue.send(switched, switch.wait, Before.SET_PSTATE)
 
 
 def _on_alarm(run: BatsimRun, event: protocol.Alarm, time_s: float) -> None:
-    if event.alarm_id < FIRST_CALL_ID:
+    if event.alarm_id < FIRST_WAIT:
         if event.alarm_id in run.phases:
             start_next_phase(run, run.registry.jobs[event.alarm_id])
         return
-    run.front.on_call(run, event.alarm_id, time_s)
+    run.front.on_call(run, run.calls.pop(event.alarm_id), time_s)
 
 
 def apply_external_event(
@@ -84,7 +85,8 @@ def apply_external_event(
         if unavailable:
             run.hosts.unavailable |= set(event.hosts)
         run.availability.append((run.simulation.now_s, event.hosts, unavailable))
-    run.queue.add(run.front.external(event, time_s), EventRank.EXTERNAL)
+    assert run.external is not None
+    run.queue.submit(run.front.external(event, time_s), run.external)
 
 
 def start_next_phase(run: BatsimRun, job: RunJob) -> None:
@@ -104,6 +106,5 @@ _HANDLERS: dict[type[protocol.Event], Callable[[BatsimRun, Any, float], None]] =
     protocol.JobSubmitted: _on_submitted,
     protocol.JobCompleted: _on_completed,
     protocol.NodePowerChanged: _on_power_changed,
-    protocol.NoMoreJobs: _on_no_more_jobs,
     protocol.Alarm: _on_alarm,
 }

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Literal, NamedTuple
 
 import hpcosim_protocol as protocol
+from hpcosim_batsim.bridge.event_queue import Wait
 from hpcosim_batsim.bridge.executions import SteppedEngine
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_protocol import NodeGroup, SetNodePower
@@ -28,12 +29,14 @@ class PstateSwitch:
     """A request to set the pstate of hosts.
 
     Attributes:
+        wait: since the request.
         remaining: number of hosts that still switch; 0: the request is complete.
     """
 
     hosts: Sequence[int]
     pstate: int
-    remaining: int
+    wait: Wait
+    remaining: int = 0
 
 
 class HostStates:
@@ -127,11 +130,12 @@ class HostStates:
         self.update_meters(hosts)
 
     def set_pstate(
-        self, hosts: Sequence[int], pstate: int, *, switches: bool = True
+        self, hosts: Sequence[int], pstate: int, wait: Wait, *, switches: bool = True
     ) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
 
         Args:
+            wait: since now.
             switches: the request counts as a switch, as all requests do in Batsim 4; in Batsim 5
                 a change between two computation pstates does not.
 
@@ -140,7 +144,7 @@ class HostStates:
         """
         for host in hosts:
             self._check_switch(host, pstate)
-        switch = PstateSwitch(hosts, pstate, 0)
+        switch = PstateSwitch(hosts, pstate, wait)
         power = self._simulation.power.state
         on = self._platform.hosts[hosts[0]].computes_in(pstate)
         switching = [host for host in hosts if power[host] == "sleeping" or not on]

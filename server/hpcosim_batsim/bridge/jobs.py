@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hpcosim_batsim.bridge.event_queue import NOT_WAITING, Wait
 from hpcosim_batsim.inputs.tasks import HostTask
 from hpcosim_batsim.inputs.workload_json import (
     ParseProfile,
@@ -51,6 +52,7 @@ class RunJob:
         profile_workload: the workload that its profile belongs to.
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
+        wait: since its start.
         metadata: text that the scheduler set, for the results.
     """
 
@@ -65,6 +67,7 @@ class RunJob:
     hosts: Sequence[int] = ()
     task: HostTask | None = None
     started_s: float = math.nan
+    wait: Wait = NOT_WAITING
     kill_requested: bool = False
     return_code: int = STOPPED
     metadata: str = ""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from hpcosim_batsim.bridge.event_queue import EventQueue
+import hpcosim_protocol as protocol
+from hpcosim_batsim.bridge.event_queue import EventQueue, Submitter, SubmitterGroup, Wait
 from hpcosim_batsim.bridge.executions import Executions, SteppedEngine
 from hpcosim_batsim.bridge.front import Front
 from hpcosim_batsim.bridge.host_states import HostStates, cluster_of
@@ -24,7 +24,6 @@ from hpcosim_sim.engine.engine import Rules
 Loads = Mapping[int, float]
 
 SHARED_SLOTS = 1000  # maximum number of jobs on a host with compute sharing
-FIRST_CALL_ID = 2**40  # first id of alarms that the scheduler sets; lower ids are phases of jobs
 _RULES = Rules(kill_at_walltime=True, wake_on_allocation=False, initial_time_s=0.0)
 
 
@@ -44,7 +43,9 @@ class BatsimRun:
         stopped: the scheduler has ended the simulation.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
-        call_ids: ids of the alarms that the scheduler sets.
+        calls: waits for calls that the scheduler has requested, by their numbers.
+        submitters: submitters of the workloads, by name.
+        external: submitter of external events; None: there is no file of them.
         availability: time, hosts, and whether they became unavailable (True) or available.
     """
 
@@ -60,7 +61,9 @@ class BatsimRun:
     registering: bool
     stopped: bool = False
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
-    call_ids: Iterator[int] = field(default_factory=lambda: count(FIRST_CALL_ID))
+    calls: dict[int, Wait] = field(default_factory=dict)
+    submitters: dict[str, Submitter] = field(default_factory=dict)
+    external: Submitter | None = None
     availability: list[tuple[float, tuple[int, ...], bool]] = field(default_factory=list)
 
 
@@ -97,7 +100,18 @@ def new_run(
         options.dynamic_jobs,
     )
     run.queue.add(front.begins(run))
+    group = SubmitterGroup(len(workloads), front.no_more_jobs)
+    for workload in workloads:
+        run.submitters[workload.name] = run.queue.add_submitter(group, len(workload.jobs))
     return run
+
+
+def set_call(run: BatsimRun, at_s: float) -> Wait:
+    """Let `Front.on_call` be called at a time, and return its wait; its alarm has its number."""
+    wait = run.queue.begin_wait(run.simulation.now_s)
+    run.simulation.carry_out(protocol.SetAlarm(at_s, wait.number))
+    run.calls[wait.number] = wait
+    return wait
 
 
 def _check_power(platform: BatsimPlatform) -> None:

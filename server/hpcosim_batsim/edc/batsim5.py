@@ -17,7 +17,7 @@ from hpcosim_batsim.bridge.actions import (
     submit_job,
     waiting_job,
 )
-from hpcosim_batsim.bridge.event_queue import EventRank
+from hpcosim_batsim.bridge.event_queue import Wait
 from hpcosim_batsim.bridge.front import SchedulerReply
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import RunJob
@@ -114,9 +114,9 @@ class Batsim5:
         """Apply a decision at the current simulated time."""
         _DECISION_HANDLERS[type(decision)](self, run, decision)
 
-    def on_call(self, run: BatsimRun, call_id: int, time_s: float) -> None:
+    def on_call(self, run: BatsimRun, call: Wait, time_s: float) -> None:
         """Queue what a component has requested for this time."""
-        self._timers.on_alarm(run, call_id, time_s)
+        self._timers.on_call(run, call, time_s)
 
     def message(self, now_s: float, events: Sequence[Any]) -> bytes:
         """Return a message with these events.
@@ -285,10 +285,10 @@ class Batsim5:
     def _call_later(self, run: BatsimRun, decision: messages.CallLater) -> None:
         name = decision.call_me_later_id
 
-        def call(run: BatsimRun, time_s: float, last: bool) -> bool:
+        def call(run: BatsimRun, wait: Wait, time_s: float, last: bool) -> bool:
             data = {"call_me_later_id": name, "last_periodic_call": last}
             event = _event(time_s, "RequestedCallEvent", data)
-            run.queue.add(event, EventRank.REQUESTED_CALL)
+            run.queue.send(event, wait)
             return True
 
         self._timers.at(run, decision.when_type, decision.when, self._calls, name, call)
@@ -308,13 +308,13 @@ class Batsim5:
         # As in Batsim, a periodic probe begins to measure at its first time.
         begun = kind == "OneShot"
 
-        def emit(run: BatsimRun, time_s: float, last: bool) -> bool:
+        def emit(run: BatsimRun, wait: Wait, time_s: float, last: bool) -> bool:
             nonlocal begun
             if not begun:
                 begun = True
                 return False
             event = _event(time_s, "ProbeDataEmittedEvent", measure(run))
-            run.queue.add(event, EventRank.REQUESTED_CALL)
+            run.queue.send(event, wait)
             return True
 
         self._timers.at(run, kind, when, self._probes, decision.probe_id, emit)

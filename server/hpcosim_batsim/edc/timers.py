@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import hpcosim_protocol as protocol
-from hpcosim_batsim.bridge.run import BatsimRun
+from hpcosim_batsim.bridge.event_queue import Wait
+from hpcosim_batsim.bridge.run import BatsimRun, set_call
 from hpcosim_batsim.edc import messages
 from hpcosim_workloads.table import MAX_TIME_S
 
 SAME_TIME_S = 1e-9  # a multiple of a period at most this long ago is that of now
 
-Happen = Callable[[BatsimRun, float, bool], bool]
-"""Called at each time; arguments: the run, the time, s, and whether it is the last one. Returns
-whether it counts."""
+Happen = Callable[[BatsimRun, Wait, float, bool], bool]
+"""Called at each time; arguments: the run, the wait until then, the time, s, and whether it is the
+last one. Returns whether it counts."""
 
 
 @dataclass(slots=True)
@@ -38,11 +39,11 @@ class Timers:
     """The alarms of a component."""
 
     def __init__(self) -> None:
-        self._calls: dict[int, Callable[[BatsimRun, float], object]] = {}  # by alarm
+        self._calls: dict[int, Callable[[BatsimRun, Wait, float], object]] = {}  # by alarm
 
-    def on_alarm(self, run: BatsimRun, alarm: int, time_s: float) -> None:
+    def on_call(self, run: BatsimRun, call: Wait, time_s: float) -> None:
         """Let happen what has been requested for this time."""
-        self._calls.pop(alarm)(run, time_s)
+        self._calls.pop(call.number)(run, call, time_s)
 
     def at(
         self,
@@ -65,7 +66,7 @@ class Timers:
         )
         if isinstance(trigger, messages.OneShot):
             at_s = max(_seconds(trigger.time, trigger.time_unit), run.simulation.now_s)
-            self._set_alarm(run, at_s, lambda run, time_s: happen(run, time_s, False))
+            self._set_alarm(run, at_s, lambda run, wait, time_s: happen(run, wait, time_s, False))
             return
         if name in named:
             raise ValueError(f"{name!r} is in use; expected a new name")
@@ -89,14 +90,14 @@ class Timers:
         """End something periodic. As in Batsim, there may be none of this name."""
         repeated = named.pop(name, None)
         if repeated is not None:
-            del self._calls[repeated.alarm]
+            del self._calls[repeated.alarm], run.calls[repeated.alarm]
             run.simulation.carry_out(protocol.CancelAlarm(repeated.alarm))
 
     def _set_next(
         self, run: BatsimRun, named: dict[str, Repeated], name: str, repeated: Repeated
     ) -> None:
-        def again(run: BatsimRun, time_s: float) -> None:
-            if repeated.happen(run, time_s, repeated.left == 1):
+        def again(run: BatsimRun, wait: Wait, time_s: float) -> None:
+            if repeated.happen(run, wait, time_s, repeated.left == 1):
                 repeated.left -= 1
             if repeated.left and _next_s(run, repeated) <= MAX_TIME_S:
                 self._set_next(run, named, name, repeated)
@@ -106,10 +107,9 @@ class Timers:
         repeated.alarm = self._set_alarm(run, _next_s(run, repeated), again)
 
     def _set_alarm(
-        self, run: BatsimRun, at_s: float, call: Callable[[BatsimRun, float], object]
+        self, run: BatsimRun, at_s: float, call: Callable[[BatsimRun, Wait, float], object]
     ) -> int:
-        alarm = next(run.call_ids)
-        run.simulation.carry_out(protocol.SetAlarm(at_s, alarm))
+        alarm = set_call(run, at_s).number
         self._calls[alarm] = call
         return alarm
 

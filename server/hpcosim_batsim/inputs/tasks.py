@@ -439,6 +439,14 @@ def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
     }
 
 
+def elapsed_of_part_s(task: HostTask, elapsed_s: float) -> float:
+    """Return for how long the current simple task has run `elapsed_s` after the start, s."""
+    while isinstance(task, SequentialTask):
+        _, index, elapsed_s = _position(task, min(elapsed_s, task.duration_s))
+        task = task.tasks[index]
+    return elapsed_s
+
+
 def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
     """Return the progress of a task in the form of `JOB_KILLED`.
 
