@@ -40,6 +40,7 @@ PROFILES: dict[str, Any] = {
     "bad": {"type": "delay", "delay": 10, "ret": 3},
     "cpu": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 0},  # 10 s in power state 0
     "total": {"type": "parallel_homogeneous_total", "cpu": 4e9, "com": 0},
+    "long": {"type": "delay", "delay": 1000},
     "uneven": {"type": "parallel", "cpu": [1e9, 5e8], "com": []},
     "both": {"type": "composed", "seq": ["d10", "cpu"], "repeat": 2},
     "fails": {"type": "composed", "seq": ["d0.2", "bad", "cpu"], "repeat": 2},
@@ -495,6 +496,27 @@ def test_walltime(
     completed = session.data("JOB_COMPLETED")
     assert completed["job_state"] == state
     assert completed["return_code"] == (0 if state == "COMPLETED_SUCCESSFULLY" else -1)
+
+
+@pytest.mark.parametrize("events_s", [(), (0.1, 100.3, 333.5, 700.9)])
+def test_walltime_end_is_the_sum_rounded_once(
+    open_session: Opener, tmp_path: Path, events_s: Sequence[float]
+) -> None:
+    """The sum of 4.2475035 and 700 is printed alike with and without other events.
+
+    It is half way between two printed numbers. SimGrid adds the intervals between all events, so
+    that Batsim prints the one or the other.
+    """
+    others = [job(2 + number, "d0.2", submit_s=time_s) for number, time_s in enumerate(events_s)]
+    session = open_session(job(1, "long", submit_s=4.2475035, walltime=700), *others).reply()
+    ends = []
+    while not session.bridge.ended:
+        ids = [data["job_id"].partition("!")[2] for data in session.submitted()]
+        ends += [time_s for time_s, _, data in session.events if data.get("job_id") == "w0!1"]
+        session.reply(*[execute(int(each), "0" if each == "1" else "1") for each in ids])
+    write_outputs(tmp_path / "o", results_of(session.bridge.run))
+    (row,) = [row for row in rows_of(tmp_path / "o_jobs.csv") if row["job_id"] == "1"]
+    assert (ends[-1], row["finish_time"]) == (704.247503, "704.247503")
 
 
 def test_job_ends_with_its_slowest_host(open_session: Opener) -> None:
