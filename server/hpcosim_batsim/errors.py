@@ -33,13 +33,17 @@ class UnsupportedProfileError(InputError):
 
 
 class RunFailedError(BatsimError):
-    """The run failed because of the scheduler. Results are written if the scheduler replied."""
+    """The run failed, see `SchedulerError`. Results are written if the scheduler replied."""
 
     exit_status = 1
 
 
 class SchedulerError(BatsimError):
-    """The scheduler violated Batsim's protocol, made no progress or is unreachable."""
+    """The run cannot continue, in most cases because of the scheduler.
+
+    The scheduler violated Batsim's protocol, made no progress or is unreachable, or energy is read
+    that is unknown.
+    """
 
 
 class BadReplyError(SchedulerError):
@@ -76,6 +80,25 @@ class StuckError(SchedulerError):
 
     def __str__(self) -> str:
         return f"the simulation is stuck at {self.now_s} s: {self.why}"
+
+
+class UnknownEnergyError(SchedulerError):
+    """The energy of hosts is read whose power the platform does not state.
+
+    Args:
+        hosts: the hosts, for messages.
+    """
+
+    def __init__(self, now_s: float, hosts: str) -> None:
+        super().__init__(now_s, hosts)
+        self.now_s = now_s
+        self.hosts = hosts
+
+    def __str__(self) -> str:
+        return (
+            f"energy is read at {self.now_s} s, but {self.hosts}; add this property to the "
+            "platform, or run without energy"
+        )
 
 
 class UnreachableError(SchedulerError):

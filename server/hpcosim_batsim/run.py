@@ -143,6 +143,8 @@ def open_bridge(inputs: Inputs, options: BatsimOptions, report: Report) -> Bridg
         energy=options.energy,
     )
     check_jobs(workloads, platform, report)
+    if options.energy:
+        warn_of_power(platform, report)
     events = inputs.events
     external = (
         None
@@ -171,6 +173,12 @@ def check_jobs(
     if platform.no_network and (profile := communicating_profile(workloads)):
         why = f"because {platform.path} has no links"
         report(f"warning: {profile}: communication takes no time, {why}")
+
+
+def warn_of_power(platform: BatsimPlatform, report: Report) -> None:
+    """Report hosts whose energy is unknown. As in Batsim, it is an error only when it is read."""
+    if without := platform.hosts_without_power():
+        report(f"warning: {platform.path}: {without}; they draw 0 W, and energy cannot be read")
 
 
 def dump_context(address: str, prefix: Path, *, scheduler: bool = True) -> str:

@@ -21,7 +21,13 @@ from hpcosim_batsim.bridge.bridge import Bridge
 from hpcosim_batsim.bridge.replies import read_reply
 from hpcosim_batsim.bridge.run import BatsimOptions
 from hpcosim_batsim.csv_files import summary
-from hpcosim_batsim.errors import BadReplyError, BatsimError, InputError, StuckError
+from hpcosim_batsim.errors import (
+    BadReplyError,
+    BatsimError,
+    InputError,
+    StuckError,
+    UnknownEnergyError,
+)
 from hpcosim_batsim.inputs.external_events import parse_intervals, read_external_events
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.workload_json import read_workloads
@@ -1063,12 +1069,43 @@ def test_simulation_without_progress_is_stuck(open_session: Opener) -> None:
         open_session(job(1), job(2)).reply().reply()
 
 
-def test_energy_requires_power_of_hosts(tmp_path: Path) -> None:
-    """With -E a host without `wattage_per_state` is an error."""
+@pytest.mark.parametrize(
+    "decision",
+    [
+        execute(0, "0"),
+        switch("0", 0),
+        ("QUERY", {"requests": {"consumed_energy": {}}}),
+    ],
+)
+def test_reading_the_energy_of_hosts_without_power_is_an_error(
+    tmp_path: Path, decision: tuple[str, dict[str, Any]]
+) -> None:
+    """With -E and registered jobs only, the run continues until such a decision."""
     platform = read_platform(write_platform(tmp_path, HOSTS))
-    workloads = read_workloads([write_workload(tmp_path, [job(1)], PROFILES)])
-    with pytest.raises(InputError, match="host host0: has no wattage_per_state"):
-        Bridge(workloads, platform, BatsimOptions(energy=True))
+    session = BridgeSession(Bridge((), platform, BatsimOptions(energy=True, dynamic_jobs=True)))
+    session.reply(call_at(5.0))
+    registered = {"profile_name": "d10", "workload_name": "w0", "profile": PROFILES["d10"]}
+    new = {"job_id": "w0!0", "job": job(0)}
+    session.reply(("REGISTER_PROFILE", registered), ("REGISTER_JOB", new), call_at(6.0))
+    with pytest.raises(UnknownEnergyError, match=r"at 6\.0 s, but 4 hosts have no"):
+        session.reply(decision)
+
+
+def test_first_submission_reads_the_energy_of_hosts(tmp_path: Path) -> None:
+    """As in Batsim, -E with a workload and a host without power ends at the first submission."""
+    platform = read_platform(write_platform(tmp_path, HOSTS))
+    workloads = read_workloads([write_workload(tmp_path, [job(1, submit_s=3)], PROFILES)])
+    session = BridgeSession(Bridge(workloads, platform, BatsimOptions(energy=True)))
+    with pytest.raises(UnknownEnergyError, match=r"read at 3\.0 s"):
+        session.reply()
+
+
+def test_many_hosts_without_power_are_one_short_line(tmp_path: Path) -> None:
+    """A message names five hosts."""
+    platform = read_platform(write_platform(tmp_path, 9))
+    assert platform.hosts_without_power() == (
+        "9 hosts have no wattage_per_state: host0, host1, host2, host3, host4 and 4 more"
+    )
 
 
 @given(st.sets(st.integers(0, 40), min_size=1))
@@ -1282,6 +1319,20 @@ def test_bad_decision_ends_the_run(tmp_path: Path) -> None:
     assert (tmp_path / "o_jobs.csv").exists()
 
 
+def test_hosts_without_power_are_a_warning_and_then_an_error(tmp_path: Path) -> None:
+    """With -E the command warns at the start and ends when the energy is read."""
+    scheduler = Scheduler(tmp_path, READY)
+    scheduler.start()
+    done = command(tmp_path, "-E", "-s", scheduler.address)
+    scheduler.join(SOON_S)
+    assert done.exit_code == 1
+    hosts = "4 hosts have no wattage_per_state: host0, host1, host2, host3"
+    warning = f"warning: {tmp_path}/platform.xml: {hosts}; they draw 0 W, and energy cannot be read"
+    assert warning in done.stderr.splitlines()
+    assert f"energy is read at 0.0 s, but {hosts}; add this property" in error_of(done)
+    assert hosts in scheduler.received[-1]["events"][-1]["data"]["error"]
+
+
 def test_stuck_simulation_ends_the_run(tmp_path: Path) -> None:
     """The scheduler and the user get the error of a simulation without progress."""
     idle = Scheduler(tmp_path, READY)
@@ -1356,7 +1407,6 @@ def test_unsupported_option_is_named(tmp_path: Path, option: str) -> None:
         (["--mmax", "9"], "has 4 compute hosts; --mmax requests 9"),
         (["-r", "host1"], "expected HOST,...:ROLE"),
         (["-r", "host1:cook"], "has the unknown role 'cook'"),
-        (["-E"], "has no wattage_per_state"),
         (["--events", "nowhere"], "nowhere: cannot be read"),
         (["--sched-cfg-file", "nowhere"], "nowhere cannot be read"),
     ],

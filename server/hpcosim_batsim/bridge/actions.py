@@ -10,7 +10,7 @@ import hpcosim_protocol as protocol
 from hpcosim_batsim.bridge.handlers import handle_events, start_next_phase
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
-from hpcosim_batsim.bridge.run import BatsimRun, phases
+from hpcosim_batsim.bridge.run import BatsimRun, check_energy, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.tasks import (
     NOT_PLACED,
@@ -53,6 +53,7 @@ def start_job(
         placed: the same of parts of its profile that have other processes.
     """
     run.hosts.check_available(hosts)
+    check_energy(run)
     profile = job.profile
     task = task_of(
         profile,
@@ -125,6 +126,7 @@ def set_pstate(
     run: BatsimRun, hosts: Sequence[int], pstate: int, *, switches: bool = True
 ) -> PstateSwitch:
     """Set the pstate of hosts, see `HostStates.set_pstate`."""
+    check_energy(run)
     wait = run.queue.begin_wait(run.simulation.now_s)
     switch = run.hosts.set_pstate(hosts, pstate, wait, switches=switches)
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)

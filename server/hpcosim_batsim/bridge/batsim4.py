@@ -19,7 +19,7 @@ from hpcosim_batsim.bridge.event_queue import Wait
 from hpcosim_batsim.bridge.front import SchedulerReply
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import RunJob
-from hpcosim_batsim.bridge.run import BatsimRun, set_call, simulation_begins_data
+from hpcosim_batsim.bridge.run import BatsimRun, check_energy, set_call, simulation_begins_data
 from hpcosim_batsim.inputs.external_events import (
     AVAILABLE,
     UNAVAILABLE,
@@ -183,6 +183,7 @@ def _query(run: BatsimRun, decision: replies.Query) -> None:
         raise ValueError('requests: expected {"consumed_energy": {}}, the only supported query')
     if not run.options.energy:
         raise ValueError("the query of consumed_energy requires --energy (-E)")
+    check_energy(run)
     now_s = run.simulation.now_s
     run.queue.add(replies.consumed_energy(now_s, run.simulation.cluster.energy_j(now_s)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import hpcosim_protocol as protocol
 from hpcosim_batsim.bridge.event_queue import FIRST_WAIT, Before
 from hpcosim_batsim.bridge.jobs import FINAL, RunJob
-from hpcosim_batsim.bridge.run import BatsimRun
+from hpcosim_batsim.bridge.run import BatsimRun, check_energy
 from hpcosim_batsim.inputs import external_events
 from hpcosim_batsim.inputs.tasks import elapsed_of_part_s
 from hpcosim_sim.errors import Rejection
@@ -27,6 +27,7 @@ def _on_submitted(run: BatsimRun, event: protocol.JobSubmitted, time_s: float) -
     job = run.registry.jobs[event.job_id]
     job.state = "waiting"
     if not job.dynamic:
+        check_energy(run)
         submitter = run.submitters[job.source.workload]
         run.queue.submit(run.front.job_submitted(run, job, time_s), submitter)
     elif run.options.acknowledge_dynamic_jobs:

@@ -413,7 +413,7 @@ def kind_of(
     states = None if sleeps_in is None else _power_states(host, sleeps_in, energy=energy)
     if not energy:
         return NodeGroup(1, (protocol.Processor(slots, clock_ghz),), 0.0, states)
-    watts = host.watts[pstate]
+    watts = host.watts_in(pstate)
     processor = protocol.Processor(
         cores=slots,
         clock_ghz=clock_ghz,
@@ -433,9 +433,9 @@ def _power_states(host: Host, sleeps_in: int, *, energy: bool) -> protocol.Power
     if not energy:
         return protocol.PowerStates(0.0, on_s, 0.0, off_s, 0.0)
     return protocol.PowerStates(
-        sleep_w=host.watts[sleeps_in].idle_w,
+        sleep_w=host.watts_in(sleeps_in).idle_w,
         switch_on_s=on_s,
-        switch_on_w=host.watts[state.on].all_w,
+        switch_on_w=host.watts_in(state.on).all_w,
         switch_off_s=off_s,
-        switch_off_w=host.watts[state.off].all_w,
+        switch_off_w=host.watts_in(state.off).all_w,
     )

@@ -15,7 +15,7 @@ from hpcosim_batsim.bridge.executions import Executions, SteppedEngine
 from hpcosim_batsim.bridge.front import Front
 from hpcosim_batsim.bridge.host_states import HostStates, cluster_of
 from hpcosim_batsim.bridge.jobs import JobRegistry
-from hpcosim_batsim.errors import InputError
+from hpcosim_batsim.errors import UnknownEnergyError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_batsim.inputs.tasks import HostTask, capacity_of, parts
 from hpcosim_batsim.inputs.workload_model import BatsimWorkload, used_profiles
@@ -40,6 +40,7 @@ class BatsimRun:
 
     Attributes:
         registering: the scheduler may still register jobs.
+        without_power: hosts without power, for messages; "": all have, or energy is not simulated.
         stopped: the scheduler has ended the simulation.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
@@ -59,6 +60,7 @@ class BatsimRun:
     executions: Executions
     queue: EventQueue
     registering: bool
+    without_power: str = ""
     stopped: bool = False
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     calls: dict[int, Wait] = field(default_factory=dict)
@@ -75,8 +77,6 @@ def new_run(
 ) -> BatsimRun:
     """Return a run at time 0 with the event that it begins in its queue."""
     registry = JobRegistry(workloads)
-    if options.energy:
-        _check_power(platform)
     slots = SHARED_SLOTS if options.compute_sharing else 1
     pstates = [host.pstate for host in platform.hosts]
     cluster = cluster_of(platform, pstates, slots, energy=options.energy)
@@ -98,6 +98,7 @@ def new_run(
         executions,
         EventQueue(),
         options.dynamic_jobs,
+        without_power=platform.hosts_without_power() if options.energy else "",
     )
     run.queue.add(front.begins(run))
     group = SubmitterGroup(len(workloads), front.no_more_jobs)
@@ -114,14 +115,17 @@ def set_call(run: BatsimRun, at_s: float) -> Wait:
     return wait
 
 
-def _check_power(platform: BatsimPlatform) -> None:
-    for host in platform.hosts:
-        if not host.watts:
-            raise InputError(
-                platform.path,
-                f"host {host.name}",
-                "has no wattage_per_state; --energy (-E) requires it",
-            )
+def check_energy(run: BatsimRun) -> None:
+    """Check that the energy of all hosts is known if it is simulated.
+
+    Batsim reads it when the first job of a workload is submitted, when a job starts or ends, at
+    requests to set pstates and at queries, and aborts then.
+
+    Raises:
+        UnknownEnergyError: a host has no power.
+    """
+    if run.without_power:
+        raise UnknownEnergyError(run.simulation.now_s, run.without_power)
 
 
 class BatsimOptions(Struct, frozen=True, kw_only=True):

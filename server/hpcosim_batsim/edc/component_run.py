@@ -37,6 +37,7 @@ from hpcosim_batsim.run import (
     finish,
     max_hosts,
     notice_of,
+    warn_of_power,
 )
 from hpcosim_sim.record.folder import prepare, write_together
 
@@ -156,6 +157,8 @@ def read_inputs(inputs: Inputs, *, energy: bool, report: Report) -> InputData:
         numeric_order=True,
     )
     check_jobs(workloads, platform, report)
+    if energy:
+        warn_of_power(platform, report)
     events = inputs.events
     external = None if events is None else read_generic_events(events)
     return InputData(workloads=workloads, platform=platform, external=external)
@@ -167,7 +170,7 @@ def bridge_of(
     """Return the simulation for a component that has said hello.
 
     Raises:
-        InputError: the platform has no power, and energy is requested.
+        InputError: the combination of platform, workloads and options is not supported.
     """
     features, constraints = hello.requested_simulation_features, hello.scheduling_constraints
     options = BatsimOptions(

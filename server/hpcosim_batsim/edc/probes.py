@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hpcosim_batsim.bridge.run import BatsimRun
+from hpcosim_batsim.bridge.run import BatsimRun, check_energy
 from hpcosim_batsim.edc import messages
 from hpcosim_batsim.inputs.external_events import parse_intervals
 from hpcosim_sim.record.tables import intervals
@@ -19,10 +19,12 @@ def measure_of(
 
     Raises:
         ValueError: a part of the probe is not supported.
+        UnknownEnergyError: a host has no power.
     """
     meters = run.hosts.meters
     if meters is None:
         raise ValueError("probes of power require --energy-host")
+    check_energy(run)
     resources = messages.union_of(
         "resources",
         probe.resources_type,

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from hpcosim_batsim.network import Network
 
+MAX_NAMES, MAX_NAME = 5, 60  # hosts in a message, and characters of a name
+
 
 class Watts(Struct, frozen=True):
     """Power of a host in one pstate, SimGrid's `idle:epsilon:all`.
@@ -26,6 +28,9 @@ class Watts(Struct, frozen=True):
     def at(self, load: float) -> float:
         """Return the power at a load from 0 to 1, W."""
         return self.epsilon_w + (self.all_w - self.epsilon_w) * load if load > 0 else self.idle_w
+
+
+NO_POWER = Watts(0.0, 0.0, 0.0)
 
 
 class SleepState(Struct, frozen=True):
@@ -47,7 +52,7 @@ class Host(Struct, frozen=True, kw_only=True):
 
     Attributes:
         cores: number of cores; a process uses one of them.
-        watts: power in each pstate; empty: the platform states none.
+        watts: power in each pstate; empty: the platform states none, see `watts_in`.
         sleep_states: sleep pstates by number.
         properties: properties of the platform file, `role`, and `wattage_per_state` under both
             of its names.
@@ -76,6 +81,10 @@ class Host(Struct, frozen=True, kw_only=True):
         exists = 0 <= pstate < len(self.speeds)
         return exists and pstate not in self.sleep_states and pstate not in self.transition_pstates
 
+    def watts_in(self, pstate: int) -> Watts:
+        """Return the power in a pstate. As in SimGrid, it is 0 W if the platform states none."""
+        return self.watts[pstate] if self.watts else NO_POWER
+
     def flops(self, pstate: int) -> float:
         """Return the speed of all cores in a pstate, flop/s."""
         return self.speeds[pstate] * self.cores
@@ -100,3 +109,13 @@ class BatsimPlatform(Struct, frozen=True, kw_only=True):
     storage: tuple[Host, ...] = ()
     no_network: bool = True
     network: Network = Network()
+
+    def hosts_without_power(self) -> str:
+        """Return which compute hosts have no power, for messages; "": all have."""
+        names = [host.name for host in self.hosts if not host.watts]
+        if not names:
+            return ""
+        more = "" if len(names) <= MAX_NAMES else f" and {len(names) - MAX_NAMES} more"
+        have = "host has" if len(names) == 1 else "hosts have"
+        listed = ", ".join(name[:MAX_NAME] for name in names[:MAX_NAMES])
+        return f"{len(names)} {have} no wattage_per_state: {listed}{more}"
