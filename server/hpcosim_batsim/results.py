@@ -126,12 +126,17 @@ class BatsimOutcome(Struct, kw_only=True):
     version: str
 
 
+_SWITCHED_ON = ("idle", "computing")
+
+
 def add_unavailable_states(
     states: Iterable[StateChange], availability: Unavailable
 ) -> list[StateChange]:
     """Return state changes of hosts with the state `unavailable`.
 
-    An unavailable host finishes its job; it has the state `unavailable` instead of `idle`.
+    An unavailable host has the state `unavailable` instead of `idle` and `computing`; it finishes
+    its job. As in Batsim, states are counted at starts and ends of jobs, but not when hosts become
+    unavailable or available.
     """
     if not availability:
         return list(states)
@@ -140,16 +145,17 @@ def add_unavailable_states(
     result: list[StateChange] = []
 
     def add(time_s: float, hosts: Iterable[int], *, counted: bool) -> None:
-        for state, members in _by_state(hosts, recorded, unavailable).items():
-            result.append(StateChange(time_s, members, state, counted))
+        parts = _by_state(hosts, recorded, unavailable)
+        for left, (state, members) in enumerate(parts.items(), start=1 - len(parts)):
+            result.append(StateChange(time_s, members, state, counted and not left))
 
     waiting = deque(availability)
     for change in [*states, None]:
         while waiting and (change is None or _is_first(waiting[0][0], change)):
             time_s, named, lost = waiting.popleft()
             (unavailable.update if lost else unavailable.difference_update)(named)
-            idle = [host for host in named if recorded.get(host, "idle") == "idle"]
-            add(time_s, idle, counted=True)
+            switched_on = [host for host in named if recorded.get(host, "idle") in _SWITCHED_ON]
+            add(time_s, switched_on, counted=False)
         if change is None:
             continue
         recorded.update(dict.fromkeys(change.hosts, change.state))
@@ -174,7 +180,7 @@ def _by_state(
     by_state: dict[HostState, list[int]] = {}
     for host in hosts:
         state = recorded.get(host, "idle")
-        if state == "idle" and host in unavailable:
+        if state in _SWITCHED_ON and host in unavailable:
             state = "unavailable"
         by_state.setdefault(state, []).append(host)
     return by_state

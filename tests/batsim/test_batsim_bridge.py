@@ -838,12 +838,34 @@ def test_unavailable_hosts_are_notified_and_not_allocated(
     outcome = results_of(session.bridge.run)
     assert [(one.time_s, list(one.hosts), one.state) for one in outcome.states] == [
         (0.0, [0], "computing"),
-        (3.0, [1], "unavailable"),
+        (3.0, [0, 1], "unavailable"),
         (10.0, [0], "unavailable"),
         (20.0, [0, 1], "idle"),
         (20.0, [1], "computing"),
         (30.0, [1], "idle"),
     ]
+
+
+def test_rows_of_machine_states_are_those_of_jobs(open_session: Opener, tmp_path: Path) -> None:
+    """As in Batsim, hosts that become unavailable or available add no row.
+
+    A host that is unavailable while it runs a job is not counted as computing.
+    """
+    events = (
+        '{"type": "machine_unavailable", "timestamp": 3, "resources": "0"}\n'
+        '{"type": "machine_available", "timestamp": 12, "resources": "0"}\n'
+        '{"type": "machine_unavailable", "timestamp": 13, "resources": "3"}\n'
+    )
+    session = open_session(job(1, res=2), job(2, submit_s=5), events=events).reply()
+    session.reply(execute(1, "0-1")).reply().reply(execute(2, "2"))
+    while not session.bridge.ended:
+        session.reply()
+    outcome = results_of(session.bridge.run)
+    write_outputs(tmp_path / "o", outcome)
+    rows = (tmp_path / "o_machine_states.csv").read_text().splitlines()[1:]
+    assert rows == ["0,0,0,0,2,2", "5,0,0,0,1,2", "10,0,0,0,2,1", "15,0,0,0,3,0"]
+    times = summary(outcome)
+    assert (times["time_computing"], times["time_unavailable"]) == (3.0 + 10.0 + 10.0, 9.0)
 
 
 def test_job_on_an_unavailable_host_is_rejected(open_session: Opener) -> None:
