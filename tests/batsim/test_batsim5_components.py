@@ -174,6 +174,16 @@ def test_a_configuration_file_has_options(library: Path, scene: list[str], tmp_p
     assert not (tmp_path / "wrong").exists()
 
 
+@pytest.mark.parametrize("name", ["batsim-version", "simgrid-version"])
+def test_a_configuration_file_has_no_options_that_only_print(name: str, tmp_path: Path) -> None:
+    """They are options of the command line."""
+    file = tmp_path / "batsim.toml"
+    file.write_text(f"{name} = true\n")
+    done = invoke("batsim5", "-c", str(file))
+    assert done.status == 2
+    assert f"there is no option '{name}' for a file" in done.error
+
+
 def test_traces_are_written_on_request(library: Path, scene: list[str], tmp_path: Path) -> None:
     """Files of machine states, pstates and wall-clock times have options."""
     options = ("--trace-machine-state", "--trace-pstate-changes", "--wall-times")

@@ -37,6 +37,7 @@ from hpcosim_sim.record.tables import intervals
 from support.batsim_inputs import write_platform, write_workload
 from support.batsim_outputs import write_outputs
 from support.batsim_recording import rows_of
+from support.commands import invoke
 from support.processes import SOON_S
 
 HOSTS = 4
@@ -1445,6 +1446,23 @@ def test_execution_context_is_dumped(tmp_path: Path) -> None:
     done = command(tmp_path, "-s", "tcp://localhost:1", "--dump-execution-context")
     assert done.exit_code == 0
     assert json.loads(done.stdout)["socket_endpoint"] == "tcp://localhost:1"
+
+
+@pytest.mark.parametrize("name", ["batsim", "batsim5"])
+def test_version_of_simgrid_is_printed(name: str) -> None:
+    """A script that asks for it gets the version whose models are implemented."""
+    done = invoke(name, "--simgrid-version")
+    assert (done.status, done.out) == (0, "3.32.0 (implemented by hpcosim)\n")
+
+
+@pytest.mark.parametrize("option", ["--batsim-git-commit", "--simgrid-git-commit"])
+def test_commits_are_refused(option: str) -> None:
+    """There are no commits of Batsim and SimGrid to print."""
+    done = invoke("batsim5", option)
+    assert done.status == 2
+    assert (
+        f"{option} is an option of Batsim that is not supported: hpcosim is not built" in done.err
+    )
 
 
 def test_existing_executable_is_not_overwritten(tmp_path: Path) -> None:

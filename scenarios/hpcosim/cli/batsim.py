@@ -15,6 +15,8 @@ from hpcosim_scenarios.errors import ScenariosError
 Verbosity = Literal["quiet", "network-only", "information", "debug"]
 
 VERSION = "v4.2.1 (protocol version; implemented by hpcosim)"
+SIMGRID_VERSION = "3.32.0 (implemented by hpcosim)"
+"""Version of SimGrid whose models and platform files are implemented."""
 
 # `_check_rest` reports unknown options, to name those that only Batsim supports.
 SETTINGS: dict[str, bool] = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -31,7 +33,6 @@ UNSUPPORTED: Mapping[str, str] = {
     "--redis-hostname": "jobs and profiles are sent in messages, not through Redis",
     "--redis-port": "jobs and profiles are sent in messages, not through Redis",
     "--redis-prefix": "jobs and profiles are sent in messages, not through Redis",
-    "--simgrid-version": "hpcosim does not use SimGrid",
 }
 
 # Options of Batsim 4 and 5.
@@ -57,6 +58,13 @@ SimGridConfig = Annotated[
 SimGridLog = Annotated[
     list[str] | None,
     typer.Option("--sg-log", help="No effect: hpcosim does not use SimGrid; repeatable."),
+]
+SimGridVersion = Annotated[
+    bool,
+    typer.Option(
+        "--simgrid-version",
+        help="Print the version of SimGrid whose models are implemented, and exit.",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Same as -v quiet.")]
 DumpContext = Annotated[
@@ -182,6 +190,7 @@ def batsim(
     version: Annotated[
         bool, typer.Option("--version", help="Print the protocol version and exit.")
     ] = False,
+    simgrid_version: SimGridVersion = False,
     hello_timeout_s: Annotated[
         float, typer.Option(min=0.1, help="Timeout for the scheduler's first reply, s.")
     ] = 60.0,
@@ -197,8 +206,8 @@ def batsim(
         from hpcosim_batsim.install import install_as_batsim
         from hpcosim_batsim.run import Inputs, Outputs, dump_context, run_batsim
 
-        if version:
-            typer.echo(VERSION)
+        if version or simgrid_version:
+            typer.echo(VERSION if version else SIMGRID_VERSION)
             return
         if dump:
             typer.echo(dump_context(socket, export, scheduler=not no_sched))

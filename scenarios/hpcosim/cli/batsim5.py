@@ -12,6 +12,7 @@ import typer
 
 from hpcosim.cli.batsim import (
     SETTINGS,
+    SIMGRID_VERSION,
     DumpContext,
     MasterHost,
     MaxHosts,
@@ -20,6 +21,7 @@ from hpcosim.cli.batsim import (
     Quiet,
     SimGridConfig,
     SimGridLog,
+    SimGridVersion,
     WorkloadFiles,
     check_rest,
     discard,
@@ -45,9 +47,10 @@ UNSUPPORTED: Mapping[str, str] = {
     "--gen-config": "hpcosim only reads configuration files",
     "--trace-probe-data": "the data of probes is only sent to the component",
     "--batsim-git-commit": COMMITS,
-    "--simgrid-version": COMMITS,
     "--simgrid-git-commit": COMMITS,
 }
+
+NOT_IN_FILES = ("config", "version", "simgrid_version", "dump")  # parameters of the command
 
 Pairs = list[str]
 """Type of an option with two values, see `usage.convert_plainly`; its value has pairs."""
@@ -74,7 +77,7 @@ def _read_config(context: typer.Context, path: Path | None) -> Path | None:
         }
         defaults: dict[str, Any] = {}
         for name, value in values.items():
-            if name not in options or name in ("config", "version", "dump-execution-context"):
+            if name not in options or options[name].name in NOT_IN_FILES:
                 raise ScenariosError(f"--config: {path}: there is no option {name!r} for a file")
             option = options[name]
             where = f"--config: {path}: {name}"
@@ -216,6 +219,7 @@ def batsim5(
         bool,
         typer.Option("--version", "--batsim-version", help="Print the protocol version and exit."),
     ] = False,
+    simgrid_version: SimGridVersion = False,
     wall_times: Annotated[
         bool,
         typer.Option(
@@ -237,8 +241,8 @@ def batsim5(
         from hpcosim_batsim.edc.components import context_of
         from hpcosim_batsim.run import Inputs
 
-        if version:
-            typer.echo(VERSION)
+        if version or simgrid_version:
+            typer.echo(VERSION if version else SIMGRID_VERSION)
             return
         plans = [
             *_plans("library", library_texts, interface),
