@@ -720,6 +720,97 @@ def test_computation_pstate_changes_run_times_at_once(
     assert row.energy_j == 20 * 90.0
 
 
+@pytest.mark.parametrize(
+    ("profile", "at_s", "end_s", "energy_j"),
+    [
+        ("cpu", 5.0, 5 + 5 * 2, 5 * 200 + 10 * 90),
+        ("cpu", 0.0, 20, 20 * 90),
+        ("both", 5.0, 10 + 20 + 10 + 20, 5 * 100 + 5 * 60 + 20 * 90 + 10 * 60 + 20 * 90),
+        ("both", 15.0, 10 + 15 + 10 + 20, 1000 + 5 * 200 + 10 * 90 + 10 * 60 + 20 * 90),
+        ("d10", 5.0, 10, 5 * 100 + 5 * 60),
+    ],
+)
+def test_running_job_continues_at_the_speed_of_the_pstate(
+    open_session: Opener, profile: str, at_s: float, end_s: float, energy_j: float
+) -> None:
+    """As in Batsim, half the speed doubles the time of the computation that is left."""
+    session = open_session(job(1, profile), energy=True).reply()
+    session.reply_at(at_s, (0.0, *execute(1, "1")), (at_s, *switch("1", 1)))
+    while "JOB_COMPLETED" not in session.kinds():
+        session.reply()
+    assert session.now_s == end_s
+    (row,) = results_of(session.bridge.run).jobs
+    assert row.energy_j == pytest.approx(energy_j)
+
+
+def test_running_job_can_change_its_speed_twice(open_session: Opener) -> None:
+    """4 s at 100 Mflop/s, 4 s at 50 Mflop/s, and 400 Mflop at 100 Mflop/s."""
+    session = open_session(job(1, "cpu"), energy=True).reply()
+    changes = [(4.0, *switch("0", 1)), (8.0, *switch("0", 0))]
+    session.reply_at(8.0, (0.0, *execute(1, "0")), *changes)
+    session.reply()
+    assert (session.now_s, session.kinds()) == (12.0, ["JOB_COMPLETED"])
+
+
+def test_slowest_host_after_a_change_determines_the_end(open_session: Opener) -> None:
+    """Half of the job is left when one host has half the speed; the other one draws less then."""
+    session = open_session(job(1, "cpu", res=2), energy=True).reply()
+    session.reply_at(5.0, (0.0, *execute(1, "0-1")), (5.0, *switch("1", 1)))
+    session.reply()
+    assert session.now_s == 15.0
+    (row,) = results_of(session.bridge.run).jobs
+    assert row.energy_j == pytest.approx(5 * 2 * 200 + 10 * (150 + 90))
+
+
+def test_walltime_holds_after_a_change_of_the_pstate(open_session: Opener) -> None:
+    """A job that would end at 15 s reaches its walltime; at its kill 70 % are complete."""
+    session = open_session(job(1, "cpu", walltime=12), job(2, "cpu"), energy=True).reply()
+    both = [(0.0, *execute(1, "0")), (0.0, *execute(2, "1"))]
+    kill = (9.0, "KILL_JOB", {"job_ids": ["w0!2"]})
+    session.reply_at(9.0, *both, (5.0, *switch("0-1", 1)), kill)
+    progress = session.data("JOB_KILLED")["job_progress"]["w0!2"]
+    assert progress == {"profile_name": "cpu", "progress": pytest.approx(0.7)}
+    session.reply()
+    assert session.now_s == 12.0
+    assert session.data("JOB_COMPLETED")["job_state"] == "COMPLETED_WALLTIME_REACHED"
+
+
+@pytest.mark.parametrize(("at_s", "end_s"), [(1.0, 2 + 20), (7.0, 7 + 10)])
+def test_communicating_job_continues_at_the_speed_of_the_pstate(
+    tmp_path: Path, at_s: float, end_s: float
+) -> None:
+    """2 s of latency pass first; then 10 s of computation overlap with 2 s of transfer."""
+    power = '<prop id="wattage_per_state" value="100:100:200, 60:60:90"/>'
+    hosts = [f'<host id="{name}" speed="100Mf, 50Mf">{power}</host>' for name in "abm"]
+    link = '<link id="l" bandwidth="1MBps" latency="2s"/>'
+    route = '<route src="a" dst="b"><link_ctn id="l"/></route>'
+    platform = tmp_path / "platform.xml"
+    platform.write_text(
+        '<?xml version="1.0"?>\n<platform version="4.1"><zone id="z" routing="Full">'
+        f"{''.join(hosts)}{link}{route}</zone></platform>"
+    )
+    profiles = {"c": {"type": "parallel_homogeneous", "cpu": 1e9, "com": 1e6}}
+    workload = write_workload(tmp_path, [job(1, "c", res=2)], profiles)
+    read = read_platform(platform, master="m")
+    bridge = Bridge(read_workloads([workload]), read, BatsimOptions(energy=True))
+    session = BridgeSession(bridge).reply()
+    session.reply_at(at_s, (0.0, *execute(1, "0-1")), (at_s, *switch("0", 1)))
+    session.reply()
+    assert (session.now_s, session.kinds()) == (end_s, ["JOB_COMPLETED"])
+
+
+def test_jobs_that_share_a_host_continue_at_its_speed(open_session: Opener) -> None:
+    """Two jobs have half of the host each: 20 s at full speed, 10 s of which take 20 s."""
+    jobs = [job(1, "cpu"), job(2, "cpu")]
+    session = open_session(*jobs, energy=True, compute_sharing=True).reply()
+    both = [(0.0, *execute(1, "0")), (0.0, *execute(2, "0"))]
+    session.reply_at(10.0, *both, (10.0, *switch("0", 1)))
+    session.reply()
+    assert (session.now_s, session.kinds()) == (30.0, ["JOB_COMPLETED", "JOB_COMPLETED"])
+    rows = results_of(session.bridge.run).jobs
+    assert sum(row.energy_j or 0.0 for row in rows) == pytest.approx(10 * 200 + 20 * 90)
+
+
 def test_delay_draws_idle_power_and_work_full_power(
     open_session: Opener,
 ) -> None:

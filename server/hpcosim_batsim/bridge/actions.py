@@ -7,15 +7,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import hpcosim_protocol as protocol
-from hpcosim_batsim.bridge.handlers import handle_events, start_next_phase
+from hpcosim_batsim.bridge.handlers import end_phases, handle_events, start_next_phase
 from hpcosim_batsim.bridge.host_states import PstateSwitch
 from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.run import BatsimRun, check_energy, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.tasks import (
     NOT_PLACED,
+    HostTask,
     Placed,
     progress,
+    replays,
     shares_resources,
     task_of,
 )
@@ -55,20 +57,14 @@ def start_job(
     run.hosts.check_available(hosts)
     check_energy(run)
     profile = job.profile
-    task = task_of(
-        profile,
-        run.registry.profiles_of(job),
-        run.platform,
-        processes,
-        run.hosts.pstates,
-        share_hosts=run.options.compute_sharing,
-        placed=placed,
-    )
+    task = _task_of(run, job, processes, placed)
     simulation, shares = run.simulation, shares_resources(task)
     if len(hosts) != job.source.res or not isinstance(profile, Delay):
         run_s = math.inf if shares else job.run_s(task.duration_s)
         simulation.reshape(job.number, len(hosts), run_s)
     job.state, job.hosts, job.task = "running", hosts, task
+    job.processes, job.placed = processes, placed
+    run.running[job.number] = job
     job.started_s, job.wait = simulation.now_s, run.queue.begin_wait(simulation.now_s)
     if shares:
         run.executions.start(job.number, hosts, task)
@@ -79,6 +75,19 @@ def start_job(
     for host in hosts:
         run.hosts.running[host] += 1
     run.hosts.update_meters(hosts)
+
+
+def _task_of(run: BatsimRun, job: RunJob, processes: Sequence[int], placed: Placed) -> HostTask:
+    """Return the task of a job in the present pstates of its hosts."""
+    return task_of(
+        job.profile,
+        run.registry.profiles_of(job),
+        run.platform,
+        processes,
+        run.hosts.pstates,
+        share_hosts=run.options.compute_sharing,
+        placed=placed,
+    )
 
 
 def reject_job(run: BatsimRun, job_id: str) -> None:
@@ -125,12 +134,38 @@ def _current_profile(run: BatsimRun, job: RunJob, task: dict[str, Any]) -> Batsi
 def set_pstate(
     run: BatsimRun, hosts: Sequence[int], pstate: int, *, switches: bool = True
 ) -> PstateSwitch:
-    """Set the pstate of hosts, see `HostStates.set_pstate`."""
+    """Set the pstate of hosts, see `HostStates.set_pstate`.
+
+    As in Batsim, jobs that run on them continue at the new speed.
+    """
     check_energy(run)
+    jobs: list[RunJob] = []
+    if any(run.hosts.running[host] for host in hosts):
+        changing = frozenset(hosts)
+        jobs = [job for job in run.running.values() if not changing.isdisjoint(job.hosts)]
+        for job in jobs:
+            if job.task is not None and replays(job.task):
+                what = "replays the usage of hosts, which cannot change their pstates then"
+                raise ValueError(f"job {job.full_id} {what}")
     wait = run.queue.begin_wait(run.simulation.now_s)
     switch = run.hosts.set_pstate(hosts, pstate, wait, switches=switches)
+    for job in jobs:
+        if not isinstance(job.profile, Delay):
+            _change_speed(run, job)
     handle_events(run, run.simulation.take_events(), run.simulation.now_s)
     return switch
+
+
+def _change_speed(run: BatsimRun, job: RunJob) -> None:
+    """Continue a running job at the present speeds of its hosts."""
+    assert job.task is not None
+    before, elapsed_s = job.task, run.simulation.now_s - job.started_s
+    job.task = _task_of(run, job, job.processes, job.placed)
+    if not run.executions.has(job.number):
+        end_phases(run, job)
+        run.simulation.leave_open(job.number, max(job.walltime_s - elapsed_s, 0.0))
+        run.executions.take_over(job.number, job.hosts, before, elapsed_s)
+    run.executions.change_task(job.number, job.task)
 
 
 def submit_job(run: BatsimRun, job: RunJob) -> None:

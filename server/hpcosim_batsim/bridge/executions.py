@@ -10,10 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Protocol
 
 from hpcosim_batsim.fair_bottleneck import Claim, SharedRates
-from hpcosim_batsim.inputs.tasks import HostTask, SimpleTask, parts, progress_of_part
+from hpcosim_batsim.inputs.tasks import (
+    HostTask,
+    SimpleTask,
+    part_at,
+    parts,
+    progress_of_part,
+)
 from hpcosim_protocol import Decision, Event
 from hpcosim_sim.engine import decisions
 from hpcosim_sim.engine.clock import Rank, Timer
@@ -109,6 +116,51 @@ class Executions:
         execution = self._running[job] = Execution(job, hosts, task, parts(task))
         execution.until_s = self._simulation.now_s
         self._set_timer()
+
+    def has(self, job: int) -> bool:
+        """Tell whether a job has an execution."""
+        return job in self._running
+
+    def take_over(self, job: int, hosts: Sequence[int], task: HostTask, elapsed_s: float) -> None:
+        """Continue a job whose parts had fixed durations and share nothing.
+
+        Args:
+            task: its task, without a `ReplayTask`.
+            elapsed_s: time since its start, s.
+        """
+        now_s = self._simulation.now_s
+        number, of_part_s = part_at(task, elapsed_s)
+        execution = Execution(job, hosts, task, islice(parts(task), number, None))
+        begun_s = now_s - of_part_s
+        execution.number = number - 1
+        execution.begin_next(begun_s)
+        part = execution.part
+        assert part is not None
+        if of_part_s >= part.latency_s:
+            execution.waits = False
+            work_s = part.duration_s - part.latency_s
+            execution.left = 1.0 - (of_part_s - part.latency_s) / work_s if work_s else 0.0
+            execution.since_s, execution.until_s = now_s, now_s
+        self._running[job], self._part_begun_s[job] = execution, begun_s
+
+    def change_task(self, job: int, task: HostTask) -> None:
+        """Continue a job with a task of the same parts that have other durations."""
+        execution, now_s = self._running[job], self._simulation.now_s
+        ended = [job] if execution.claims else []
+        execution.task = task
+        if execution.part is None:
+            execution.rest = parts(task)
+            return
+        execution.rest = islice(parts(task), execution.number, None)
+        part = execution.part = next(execution.rest)
+        if execution.waits:
+            self._set_timer()
+            return
+        work_s = part.duration_s - part.latency_s
+        if work_s > 0:
+            execution.set_rate(now_s, 1.0 / work_s)
+            self._set_loads(job, execution.hosts, part.loads)
+        self._update({job: _claim_of(part)} if part.shared else {}, ended)
 
     def stop(self, job: int) -> float | None:
         """Forget the execution of a job that has ended.
@@ -247,6 +299,17 @@ class SteppedEngine(Engine):
         job = self.jobs.waiting_job(job_id)
         job.spec = job.spec._replace(cores=cores, run_s=run_s)
         self.recording.cores[job.row] = cores
+
+    def leave_open(self, job_id: int, left_s: float) -> None:
+        """Let a running job run until `complete` ends it.
+
+        Args:
+            left_s: time until it reaches its requested time, s.
+        """
+        job = self.jobs.running_job(job_id)
+        job.spec = job.spec._replace(run_s=math.inf, requested_s=left_s)
+        self.end_timers.cancel(job)
+        self.end_timers.set(job)
 
     def complete(self, job_id: int) -> None:
         """End a running job successfully."""

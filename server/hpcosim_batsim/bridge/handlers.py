@@ -11,7 +11,7 @@ from hpcosim_batsim.bridge.event_queue import FIRST_WAIT, Before
 from hpcosim_batsim.bridge.jobs import FINAL, RunJob
 from hpcosim_batsim.bridge.run import BatsimRun, check_energy
 from hpcosim_batsim.inputs import external_events
-from hpcosim_batsim.inputs.tasks import elapsed_of_part_s
+from hpcosim_batsim.inputs.tasks import part_at
 from hpcosim_sim.errors import Rejection
 
 
@@ -39,9 +39,8 @@ def _on_completed(run: BatsimRun, event: protocol.JobCompleted, time_s: float) -
     job.state, job.final = "ended", FINAL[event.state]
     if event.state == "rejected":
         return
-    if run.phases.pop(job.number, None) is not None:
-        with suppress(Rejection):  # the alarm is due at this instant
-            run.simulation.carry_out(protocol.CancelAlarm(job.number))
+    del run.running[job.number]
+    end_phases(run, job)
     return_code = job.return_code
     if event.state == "completed":
         assert job.task is not None
@@ -52,7 +51,8 @@ def _on_completed(run: BatsimRun, event: protocol.JobCompleted, time_s: float) -
     if begun_s is None:
         assert job.task is not None
         now_s = run.simulation.now_s
-        begun_s = now_s - elapsed_of_part_s(job.task, now_s - job.started_s)
+        _, elapsed_s = part_at(job.task, now_s - job.started_s)
+        begun_s = now_s - elapsed_s
     run.hosts.end_job(job.number, job.hosts)
     # With energy, Batsim reads the energy of all hosts at the end of a job.
     before = Before.READ_ENERGY if run.options.energy else Before.NOTHING
@@ -101,6 +101,13 @@ def start_next_phase(run: BatsimRun, job: RunJob) -> None:
             run.simulation.carry_out(protocol.SetAlarm(begin_s + duration_s, job.number))
             return
     del run.phases[job.number]
+
+
+def end_phases(run: BatsimRun, job: RunJob) -> None:
+    """Forget the remaining phases of a job, if it has any."""
+    if run.phases.pop(job.number, None) is not None:
+        with suppress(Rejection):  # the alarm is due at this instant
+            run.simulation.carry_out(protocol.CancelAlarm(job.number))
 
 
 _HANDLERS: dict[type[protocol.Event], Callable[[BatsimRun, Any, float], None]] = {

@@ -134,6 +134,8 @@ class HostStates:
     ) -> PstateSwitch:
         """Set the pstate of hosts. A change between two computation pstates takes no time.
 
+        The caller sets the loads of hosts that run jobs again.
+
         Args:
             wait: since now.
             switches: the request counts as a switch, as all requests do in Batsim 4; in Batsim 5
@@ -156,7 +158,10 @@ class HostStates:
                 self._start_switch(host, switch, on=True)
             elif self._platform.hosts[host].computes_in(pstate):
                 self.pstates[host] = pstate
-                self._set_kind([host])
+                if self._loads[host]:
+                    self._set_shared_kind(host)
+                else:
+                    self._set_kind([host])
             else:
                 self._set_kind([host], sleeps_in=pstate)
                 self.pstates[host] = pstate
@@ -240,7 +245,7 @@ class HostStates:
             )
         if power not in ("on", "sleeping"):
             raise ValueError(f"{self.name(host)} is {power}")
-        if self.running[host]:
+        if self.running[host] and not description.computes_in(pstate):
             raise ValueError(f"{self.name(host)} runs a job")
         if power == "sleeping" and not description.computes_in(pstate):
             raise ValueError(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hpcosim_batsim.bridge.event_queue import NOT_WAITING, Wait
-from hpcosim_batsim.inputs.tasks import HostTask
+from hpcosim_batsim.inputs.tasks import HostTask, Placed
 from hpcosim_batsim.inputs.workload_json import (
     ParseProfile,
     check_sequences,
@@ -52,6 +52,7 @@ class RunJob:
         profile_workload: the workload that its profile belongs to.
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
+        processes: the host of each process, in order; placed: of parts with other processes.
         wait: since its start.
         metadata: text that the scheduler set, for the results.
     """
@@ -66,6 +67,8 @@ class RunJob:
     final: FinalState | None = None
     hosts: Sequence[int] = ()
     task: HostTask | None = None
+    processes: Sequence[int] = ()
+    placed: Placed = field(default_factory=dict)
     started_s: float = math.nan
     wait: Wait = NOT_WAITING
     kill_requested: bool = False

@@ -14,7 +14,7 @@ from hpcosim_batsim.bridge.event_queue import EventQueue, Submitter, SubmitterGr
 from hpcosim_batsim.bridge.executions import Executions, SteppedEngine
 from hpcosim_batsim.bridge.front import Front
 from hpcosim_batsim.bridge.host_states import HostStates, cluster_of
-from hpcosim_batsim.bridge.jobs import JobRegistry
+from hpcosim_batsim.bridge.jobs import JobRegistry, RunJob
 from hpcosim_batsim.errors import UnknownEnergyError
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform, Host
 from hpcosim_batsim.inputs.tasks import HostTask, capacity_of, parts
@@ -42,6 +42,7 @@ class BatsimRun:
         registering: the scheduler may still register jobs.
         without_power: hosts without power, for messages; "": all have, or energy is not simulated.
         stopped: the scheduler has ended the simulation.
+        running: the running jobs, by number.
         phases: remaining phases of each running job, by number.
         executions: running jobs whose tasks share resources.
         calls: waits for calls that the scheduler has requested, by their numbers.
@@ -62,6 +63,7 @@ class BatsimRun:
     registering: bool
     without_power: str = ""
     stopped: bool = False
+    running: dict[int, RunJob] = field(default_factory=dict)
     phases: dict[int, Iterator[tuple[float, Loads]]] = field(default_factory=dict)
     calls: dict[int, Wait] = field(default_factory=dict)
     submitters: dict[str, Submitter] = field(default_factory=dict)

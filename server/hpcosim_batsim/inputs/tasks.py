@@ -439,12 +439,25 @@ def progress(task: HostTask, elapsed_s: float) -> dict[str, Any]:
     }
 
 
-def elapsed_of_part_s(task: HostTask, elapsed_s: float) -> float:
-    """Return for how long the current simple task has run `elapsed_s` after the start, s."""
+def part_at(task: HostTask, elapsed_s: float) -> tuple[int, float]:
+    """Return the number of the current part `elapsed_s` after the start, and its elapsed time, s.
+
+    Parts are those of `parts`; those of a `ReplayTask` count as one.
+    """
+    number = 0
     while isinstance(task, SequentialTask):
-        _, index, elapsed_s = _position(task, min(elapsed_s, task.duration_s))
+        times, index, elapsed_s = _position(task, min(elapsed_s, task.duration_s))
+        counts = [_count_of_parts(each) for each in task.tasks]
+        number += times * sum(counts) + sum(counts[:index])
         task = task.tasks[index]
-    return elapsed_s
+    return number, elapsed_s
+
+
+def replays(task: HostTask) -> bool:
+    """Tell whether a part of a task replays the usage of hosts."""
+    if isinstance(task, SequentialTask):
+        return any(replays(each) for each in task.tasks)
+    return isinstance(task, ReplayTask)
 
 
 def progress_of_part(task: HostTask, part: int, share: float) -> dict[str, Any]:
