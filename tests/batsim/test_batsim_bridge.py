@@ -550,6 +550,66 @@ def test_mapping_assigns_executors_to_hosts(open_session: Opener) -> None:
     assert (session.now_s, session.data("JOB_COMPLETED")["alloc"]) == (20.0, "1-2")
 
 
+@pytest.mark.parametrize(
+    ("more", "end_s", "energy_j"),
+    [
+        ({}, 10.0, 10 * 150 + 10 * 200),
+        ({"smpi_ranks_to_hosts_mapping": [1, 0]}, 20.0, 20 * 150 + 5 * 200 + 15 * 100),
+    ],
+)
+def test_usage_traces_are_replayed(
+    tmp_path: Path, more: dict[str, Any], end_s: float, energy_j: float
+) -> None:
+    """1 Gflop on each of two of four cores, and 500 Mflop on each of four cores.
+
+    The cores of the first host have 100 Mflop/s, those of the second one 50 Mflop/s.
+    """
+    (tmp_path / "traces.txt").write_text("first\nsecond\n")
+    (tmp_path / "first").write_text("0 m_usage 0.5 1e9\n")
+    (tmp_path / "second").write_text("1 m_usage 1.0 5e8\n")
+    power = '<prop id="wattage_per_state" value="100:100:200"/>'
+    speeds = {"a": "100Mf", "b": "50Mf", "master_host": "1Gf"}
+    hosts = [f'<host id="{name}" speed="{speeds[name]}" core="4">{power}</host>' for name in speeds]
+    (tmp_path / "platform.xml").write_text(
+        '<?xml version="1.0"?>\n<platform version="4.1"><zone id="z" routing="None">'
+        f"{''.join(hosts)}</zone></platform>"
+    )
+    profiles = {"replay": {"type": "usage_trace", "trace": "traces.txt"}}
+    workload = write_workload(tmp_path, [job(1, "replay", res=2, **more)], profiles)
+    platform = read_platform(tmp_path / "platform.xml")
+    bridge = Bridge(read_workloads([workload]), platform, BatsimOptions(energy=True))
+    session = BridgeSession(bridge).reply().reply(execute(1, "0-1"))
+    assert (session.now_s, session.kinds()) == (end_s, ["JOB_COMPLETED"])
+    (row,) = results_of(bridge.run).jobs
+    assert row.energy_j == pytest.approx(energy_j)
+
+
+def test_mapping_of_another_number_of_processes_is_an_error(tmp_path: Path) -> None:
+    """The job maps one process, and the trace has two."""
+    (tmp_path / "traces.txt").write_text("first\nsecond\n")
+    (tmp_path / "first").write_text("0 m_usage 0.5 1e9\n")
+    (tmp_path / "second").write_text("1 m_usage 1.0 5e8\n")
+    profiles = {"replay": {"type": "usage_trace", "trace": "traces.txt"}}
+    mapped = job(1, "replay", res=2, smpi_ranks_to_hosts_mapping=[1])
+    workloads = read_workloads([write_workload(tmp_path, [mapped], profiles)])
+    platform = read_platform(write_platform(tmp_path, HOSTS))
+    session = BridgeSession(Bridge(workloads, platform, BatsimOptions())).reply()
+    with pytest.raises(BadReplyError, match="has 2 processes, smpi_ranks_to_hosts_mapping of the"):
+        session.reply(execute(1, "0-1"))
+
+
+def test_host_that_replays_usage_keeps_its_pstate(tmp_path: Path) -> None:
+    """A pstate change of its host is an error that names the job."""
+    (tmp_path / "traces.txt").write_text("first\n")
+    (tmp_path / "first").write_text("0 m_usage 0.5 1e9\n")
+    profiles = {"replay": {"type": "usage_trace", "trace": "traces.txt"}}
+    workloads = read_workloads([write_workload(tmp_path, [job(1, "replay")], profiles)])
+    platform = read_platform(write_platform(tmp_path, HOSTS, energy=True))
+    session = BridgeSession(Bridge(workloads, platform, BatsimOptions(energy=True))).reply()
+    with pytest.raises(BadReplyError, match="job w0!1 replays the usage of hosts"):
+        session.reply(execute(1, "0"), switch("0", 1))
+
+
 def test_rejected_job_has_no_message(open_session: Opener) -> None:
     """A rejection has no reply; the simulation ends, and the job is in the results."""
     session = open_session(job(1)).reply().reply(("REJECT_JOB", {"job_id": "w0!1"}))

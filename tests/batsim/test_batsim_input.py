@@ -25,7 +25,6 @@ from hpcosim_batsim.inputs.tasks import (
     task_of,
 )
 from hpcosim_batsim.inputs.workload_json import (
-    MAX_TASKS,
     check_sequences,
     check_sizes,
     in_order,
@@ -35,6 +34,7 @@ from hpcosim_batsim.inputs.workload_json import (
     read_workloads,
 )
 from hpcosim_batsim.inputs.workload_model import (
+    MAX_TASKS,
     BatsimJob,
     BatsimProfile,
     BatsimWorkload,
@@ -191,6 +191,10 @@ def test_file_that_is_not_a_workload(tmp_path: Path, changes: dict[str, Any], sa
         ({"profile": None}, "jobs[0].profile: is missing"),
         ({"profile": 3}, "jobs[0].profile: must be a string, not the number 3"),
         ({"profile": "e"}, "jobs[0].profile: there is no profile 'e'"),
+        (
+            {"smpi_ranks_to_hosts_mapping": [0, 1]},
+            "jobs[0].smpi_ranks_to_hosts_mapping[1]: expected a host of the allocation from 0 to 0",
+        ),
     ],
 )
 def test_a_bad_job_is_refused(tmp_path: Path, fields: dict[str, Any], says: str) -> None:
@@ -245,7 +249,7 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
             {"type": "smpi", "trace": "t"},
             "profiles.p.type: profile type 'smpi': hpcosim does not support the",
         ),
-        ({"type": "usage_trace"}, "profiles.p.type: profile type 'usage_trace': hpcosim does not"),
+        ({"type": "usage_trace"}, "profiles.p.trace: is missing"),
         ({"type": "send"}, "profiles.p.type: profile type 'send': hpcosim does not support"),
         ({"type": "recv"}, "profiles.p.type: profile type 'recv': hpcosim does not support"),
         ({"type": "data_staging"}, "profiles.p.type: profile type 'data_staging': hpcosim does"),

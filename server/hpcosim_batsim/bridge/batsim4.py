@@ -26,7 +26,8 @@ from hpcosim_batsim.inputs.external_events import (
     ExternalEvent,
     parse_intervals,
 )
-from hpcosim_batsim.inputs.workload_model import ParallelHomogeneous
+from hpcosim_batsim.inputs.tasks import Placed
+from hpcosim_batsim.inputs.workload_model import Composed, ParallelHomogeneous, UsageReplay
 
 
 class Batsim4:
@@ -119,7 +120,29 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
         raise ValueError(
             f"job {job.full_id} requests {res} hosts, got an allocation of {len(processes)}"
         )
-    start_job(run, job, hosts, processes)
+    start_job(run, job, hosts, processes, _replayed(run, job, processes))
+
+
+def _replayed(run: BatsimRun, job: RunJob, hosts: Sequence[int]) -> Placed:
+    """Return the host of each process of the usage traces that a job replays."""
+    profiles, ranks = run.registry.profiles_of(job), job.source.ranks
+    placed: dict[str, Sequence[int]] = {}
+    names = [job.profile.name]
+    seen = set(names)
+    while names:
+        profile = profiles[names.pop()]
+        if isinstance(profile, Composed):
+            new = set(profile.sequence) - seen
+            seen |= new
+            names += new
+        elif isinstance(profile, UsageReplay):
+            count = len(profile.phases)
+            if ranks and len(ranks) != count:
+                what = f"{count} processes, smpi_ranks_to_hosts_mapping of the job {len(ranks)}"
+                raise ValueError(f"profile {profile.name} has {what}")
+            places = ranks or [process % len(hosts) for process in range(count)]
+            placed[profile.name] = [hosts[place] for place in places]
+    return placed
 
 
 def _reject(run: BatsimRun, decision: replies.BatsimRejectJob) -> None:

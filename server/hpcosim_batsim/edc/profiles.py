@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-from hpcosim_batsim.edc.usage_traces import usage_replay
 from hpcosim_batsim.errors import UnsupportedProfileError
 from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value
+from hpcosim_batsim.inputs.usage_traces import usage_replay
 from hpcosim_batsim.inputs.workload_json import ParseProfile, parse_profile
 
+USAGE = "FractionalComputation"
 TOTAL = "DefinedAmountsSpreadUniformly"
 STRATEGIES = ("DefinedAmountsUsedForEachValue", TOTAL)
 
@@ -65,7 +66,11 @@ def _parse(fields: Fields, name: str, workload: str) -> model.BatsimProfile:
         raise UnsupportedProfileError(error.path, error.where, error.what)
     extra_data(fields)
     if kind == "TraceReplayProfile":
-        return usage_replay(fields, name)
+        if (trace := fields.text("trace_type")) != USAGE:
+            what = f"trace type {trace!r}: hpcosim only supports {USAGE}, no MPI traces"
+            error = fields.error("trace_type", what)
+            raise UnsupportedProfileError(error.path, error.where, error.what)
+        return usage_replay(fields, name, "filename")
     raw = {**fields.raw, "type": _TYPES[kind][0]}
     if kind == "ParallelTaskProfile":
         _complete_amounts(fields, raw)

@@ -19,10 +19,11 @@ from hpcosim_batsim.errors import InputError, UnsupportedProfileError
 from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.json_fields import Fields, kind_of_value, read_json
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
+from hpcosim_batsim.inputs.usage_traces import usage_replay
 from hpcosim_workloads.table import MAX_TIME_S
 
 MAX_DEPTH = 100  # nesting of composed profiles
-MAX_TASKS = 100_000  # tasks of a composed profile
+RANKS = "smpi_ranks_to_hosts_mapping"
 
 # Profile types of Batsim 4.2.1 that are not supported, and the missing feature.
 _UNSUPPORTED: Mapping[str, str] = {
@@ -31,7 +32,6 @@ _UNSUPPORTED: Mapping[str, str] = {
     "send": "messages between jobs and scheduler",
     "recv": "messages between jobs and scheduler",
     "smpi": "the replay of MPI traces",
-    "usage_trace": "the replay of usage traces",
 }
 # Profile types of Batsim 5, and their names in Batsim 4.2.1.
 _RENAMED: Mapping[str, str] = {
@@ -39,7 +39,14 @@ _RENAMED: Mapping[str, str] = {
     "ptask_homogeneous": "parallel_homogeneous",
     "sequential_composition": "composed",
 }
-_TYPES = ("delay", "parallel", "parallel_homogeneous", "parallel_homogeneous_total", "composed")
+_TYPES = (
+    "delay",
+    "parallel",
+    "parallel_homogeneous",
+    "parallel_homogeneous_total",
+    "composed",
+    "usage_trace",
+)
 
 
 ParseProfile = Callable[[str, Any, str, str], model.BatsimProfile]
@@ -121,6 +128,7 @@ def parse_job(raw: Any, workload: str, path: str = "", where: str = "job") -> mo
         res=fields.integer("res", 1),
         profile=fields.text("profile").removeprefix(f"{workload}!"),
         walltime_s=_walltime_s(fields),
+        ranks=_ranks(fields),
         raw={**fields.raw, "id": f"{workload}!{name}"},
     )
 
@@ -158,6 +166,16 @@ def _walltime_s(fields: Fields) -> float | None:
             f"is {walltime_s:g}; it must be above 0, up to {MAX_TIME_S:g} s, or -1 for none",
         )
     return walltime_s
+
+
+def _ranks(fields: Fields) -> tuple[int, ...]:
+    ranks = fields.array(RANKS) if RANKS in fields.raw else []
+    hosts = range(fields.integer("res", 1))
+    for place, host in enumerate(ranks):
+        if isinstance(host, bool) or not isinstance(host, int) or host not in hosts:
+            what = f"expected a host of the allocation from 0 to {hosts[-1]}, got {host!r:.40}"
+            raise fields.error(f"{RANKS}[{place}]", what)
+    return tuple(ranks)
 
 
 def _check_jobs(
@@ -202,6 +220,10 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> model
         return _parallel(fields, common)
     if kind == "composed":
         return _composed(fields, common)
+    if kind == "usage_trace":
+        if not fields.path:
+            raise fields.error("type", "a scheduler cannot register a usage_trace, as in Batsim")
+        return usage_replay(fields, name, "trace")
     error = fields.error("type", _unknown_type(kind))
     raise UnsupportedProfileError(error.path, error.where, error.what)
 
@@ -264,9 +286,9 @@ def _count_tasks(
         if len(inside) > MAX_DEPTH:
             raise InputError(path, where, f"is nested more than {MAX_DEPTH} profiles deep")
         count += _count_tasks(known[name], known, path, inside, sizes)
-    if count > MAX_TASKS:
+    if count > model.MAX_TASKS:
         where = f"profiles.{profile.name}.seq"
-        raise InputError(path, where, f"has {count} tasks; it must have at most {MAX_TASKS}")
+        raise InputError(path, where, f"has {count} tasks; it must have at most {model.MAX_TASKS}")
     sizes[profile.name] = count
     return count
 

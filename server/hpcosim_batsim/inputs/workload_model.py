@@ -9,6 +9,8 @@ from typing import Any
 from msgspec import Struct
 
 Json = Mapping[str, Any]
+MAX_TASKS = 100_000  # tasks of a composed profile, and phases of a process in a usage trace
+
 NO_FIELDS: Json = MappingProxyType({})
 
 
@@ -61,7 +63,7 @@ class ParallelHomogeneous(Struct, frozen=True, kw_only=True):
 
 
 class UsageReplay(Struct, frozen=True, kw_only=True):
-    """Profile `TraceReplayProfile` of Batsim 5 with the type `FractionalComputation`.
+    """Profile `usage_trace`, in Batsim 5 `TraceReplayProfile` of the type `FractionalComputation`.
 
     Attributes:
         phases: phases of each process: fraction of the cores of its host in use, 0 to 1, and
@@ -94,6 +96,8 @@ class BatsimJob(Struct, frozen=True, kw_only=True):
         submit_s: submission time, s; a job with a negative one is submitted at 0.
         res: number of requested hosts.
         walltime_s: maximum run time, s; None: unlimited.
+        ranks: place in the allocation of the host of each process of a replayed trace; empty: the
+            processes take the hosts in turn.
         raw: the JSON object, including unknown fields; its `id` is the full id.
     """
 
@@ -103,6 +107,7 @@ class BatsimJob(Struct, frozen=True, kw_only=True):
     res: int
     profile: str
     walltime_s: float | None = None
+    ranks: tuple[int, ...] = ()
     raw: Json = NO_FIELDS
 
     @property

@@ -10,30 +10,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpcosim_batsim.errors import InputError, UnsupportedProfileError
+from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.json_fields import MAX_MAGNITUDE, Fields
-from hpcosim_batsim.inputs.workload_json import MAX_TASKS
-from hpcosim_batsim.inputs.workload_model import UsageReplay
+from hpcosim_batsim.inputs.workload_model import MAX_TASKS, UsageReplay
 from hpcosim_protocol.files import read_regular
 
-USAGE = "FractionalComputation"
 
+def usage_replay(fields: Fields, name: str, field: str) -> UsageReplay:
+    """Return a profile that replays usage traces.
 
-def usage_replay(fields: Fields, name: str) -> UsageReplay:
-    """Return a profile `TraceReplayProfile`, with the traces that it names.
+    Args:
+        field: the field of the profile with the path of the list, relative to the workload.
 
     Raises:
         InputError: a file cannot be read, or a line is invalid; names the line.
-        UnsupportedProfileError: the type of the trace is not supported.
     """
-    kind = fields.text("trace_type")
-    if kind != USAGE:
-        error = fields.error(
-            "trace_type", f"trace type {kind!r}: hpcosim only supports {USAGE}, no MPI traces"
-        )
-        raise UnsupportedProfileError(error.path, error.where, error.what)
     ret = fields.integer("ret", 0) if "ret" in fields.raw else 0
-    listing = Path(fields.path).parent / fields.text("filename")
+    listing = Path(fields.path).parent / fields.text(field)
     files = [line.strip() for line in _lines(listing) if line.strip()]
     if not files:
         raise InputError(str(listing), "", "is empty; expected a line with the name of each trace")
