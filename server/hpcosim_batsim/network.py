@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from hpcosim_batsim.shortest_paths import Paths, dijkstra_paths, floyd_paths
+
 Links = tuple[int, ...]
 """Links of a route in order, by their index in `Network.links`."""
-ZoneKind = Literal["full", "star", "none"]
+ZoneKind = Literal["full", "star", "none", "floyd", "dijkstra"]
 
 
 class Group(Struct, frozen=True, eq=False):
@@ -89,6 +91,7 @@ class Network:
         }
         self.own = frozenset(self._find_own())
         self._places: dict[str, Place] = {}
+        self._paths: dict[str, Paths] = {}  # by zone
         self._groups: dict[tuple[str, Links, Links, float, float], Group] = {}
         self._between: dict[tuple[Group, Group], Path] = {}
 
@@ -98,7 +101,7 @@ class Network:
         if zone == other:
             return self._local(self._zones[zone], source, target)
         above, first, second = self._fork(zone, other)
-        entry = self._zones[above].pairs.get((first, second))
+        entry = self._entry(self._zones[above], first, second)
         if entry is None:
             raise ValueError(f"zone {above} has no route from zone {first} to zone {second}")
         links = entry.links
@@ -134,13 +137,45 @@ class Network:
         """Return the route between two members of a zone that are not zones."""
         if zone.kind == "none":
             return ()
-        if zone.kind == "full":
-            default = RouteEntry((len(self.links) - 1,) if source == target else ())
-            return zone.pairs.get((source, target), default).links
+        if zone.kind != "star":
+            entry = self._entry(zone, source, target)
+            if entry is None and source == target:
+                return (len(self.links) - 1,)
+            if entry is None and zone.kind != "full":
+                raise ValueError(f"zone {zone.name} has no route from {source} to {target}")
+            return () if entry is None else entry.links
         first, second = zone.attachments[source], zone.attachments[target]
         if source == target and first.loopback is not None:
             return first.loopback
         return tuple(dict.fromkeys(first.up + second.down))  # a link that both have is used once
+
+    def _entry(self, zone: Zone, first: str, second: str) -> RouteEntry | None:
+        """Return the route between two members of a zone; None: there is none."""
+        entry = zone.pairs.get((first, second))
+        if zone.kind not in ("floyd", "dijkstra") or first == second:
+            return entry
+        path = self._paths_of(zone)(first, second)
+        if not path:
+            return None
+        hops = [zone.pairs[pair] for pair in path]
+        links = hops[0].links
+        for before, after in pairwise(hops):
+            if before.enters != after.leaves:
+                if zone.kind == "dijkstra":
+                    ways = f"at {before.enters} and {after.leaves}"
+                    raise ValueError(f"zone {zone.name}: a path enters and leaves a zone {ways}")
+                links += self.route(before.enters, after.leaves)
+            links += after.links
+        return RouteEntry(links, hops[0].leaves, hops[-1].enters)
+
+    def _paths_of(self, zone: Zone) -> Paths:
+        paths = self._paths.get(zone.name)
+        if paths is None:
+            lengths = {pair: len(entry.links) for pair, entry in zone.pairs.items()}
+            is_floyd = zone.kind == "floyd"
+            paths = floyd_paths(zone.members, lengths) if is_floyd else dijkstra_paths(lengths)
+            self._paths[zone.name] = paths
+        return paths
 
     def _fork(self, zone: str, other: str) -> tuple[str, str, str]:
         """Return the innermost zone that contains two zones, and its members on the way to each."""
@@ -246,13 +281,17 @@ class Zone(Struct, frozen=True):
 
     Attributes:
         parent: the zone that contains it; "": none does.
-        kind: `full`: a route for each pair of members. `star`: members are attached to a centre.
-            `none`: messages take no time.
+        kind: `full`: a route for each pair of members. `floyd`, `dijkstra`: the shortest path over
+            the routes, see `shortest_paths`; as in SimGrid, a path of `dijkstra` leaves each zone
+            where it has entered it. `star`: members are attached to a centre. `none`: messages take
+            no time.
+        members: hosts, routers and zones in it, in the order of the file.
     """
 
     name: str
     parent: str
     kind: ZoneKind
+    members: tuple[str, ...] = ()
     pairs: Mapping[tuple[str, str], RouteEntry] = MappingProxyType({})
     attachments: Mapping[str, Attachment] = MappingProxyType({})
 

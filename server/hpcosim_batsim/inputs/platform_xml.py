@@ -41,7 +41,14 @@ _BYPASSES = {"bypassRoute", "bypassZoneRoute", "bypassASroute"}
 NETWORK = _ROUTES | _BYPASSES | {"link", "backbone", "host_link", "link_ctn", "router"}
 """Elements that exist only in a platform with a network."""
 
-_KINDS: dict[str, ZoneKind] = {"Full": "full", "Cluster": "star", "None": "none"}
+_KINDS: dict[str, ZoneKind] = {
+    "Full": "full",
+    "Floyd": "floyd",
+    "Dijkstra": "dijkstra",
+    "DijkstraCache": "dijkstra",
+    "Cluster": "star",
+    "None": "none",
+}
 
 MAX_HOSTS = 1_000_000
 MASTER = "master_host"
@@ -497,6 +504,7 @@ class _Members(Struct):
     name: str
     parent: str
     kind: ZoneKind
+    members: list[str] = field(default_factory=list)
     attachments: dict[str, Attachment] = field(default_factory=dict)
     centre: Links = ()
 
@@ -515,8 +523,7 @@ class _NetworkReader:
         for zone, element in self._routes:
             self._read_route(element, pairs.setdefault(zone, {}))
         zones = {
-            name: Zone(zone.name, zone.parent, zone.kind, pairs.get(name, {}), zone.attachments)
-            for name, zone in self._zones.items()
+            name: replace(zone, pairs=pairs.get(name, {})) for name, zone in self._zones.items()
         }
         unsupported = self._unsupported or self._table.unsupported
         return Network(self._table.links, zones, self._zone_of, unsupported)
@@ -533,6 +540,7 @@ class _NetworkReader:
                 self._read_cabinet(child, zone)
             elif tag in ("host", "router"):
                 self._zone_of[child.required("id")] = zone.name
+                zone.members.append(child.required("id"))
             elif tag in _ROUTES:
                 self._routes.append((zone.name, child))
             elif tag in ("link", "backbone"):
@@ -552,6 +560,7 @@ class _NetworkReader:
             self._note(element, f"a zone with the routing {routing!r}")
         name = element.attributes.get("id", f"line {element.line}")
         zone = _Members(name, above.name, _KINDS.get(routing, "none"))
+        above.members.append(name)
         self.read_members(element, zone)
         if zone.kind == "star":
             members = [member for member, place in self._zone_of.items() if place == name]
@@ -563,6 +572,7 @@ class _NetworkReader:
     def _read_cluster(self, element: Element, above: _Members) -> None:
         name = element.attributes.get("id", f"line {element.line}")
         zone = _Members(name, above.name, "star")
+        above.members.append(name)
         if why := unsupported_cluster(element):
             self._unsupported = self._unsupported or why
             zone.attachments = {host: Attachment((), ()) for host in hosts_of(element)}
@@ -584,7 +594,11 @@ class _NetworkReader:
         if zone.name in self._zones:
             raise element.error(f"a second zone has the name {zone.name}; names must be unique")
         self._zones[zone.name] = Zone(
-            zone.name, zone.parent, zone.kind, attachments=zone.attachments
+            zone.name,
+            zone.parent,
+            zone.kind,
+            tuple(zone.members),
+            attachments=zone.attachments,
         )
 
     def _read_route(self, element: Element, pairs: dict[tuple[str, str], RouteEntry]) -> None:
