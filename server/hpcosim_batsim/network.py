@@ -10,7 +10,7 @@ Without a route between two zones, functions raise `ValueError`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -21,7 +21,7 @@ from hpcosim_batsim.shortest_paths import Paths, dijkstra_paths, floyd_paths
 
 Links = tuple[int, ...]
 """Links of a route in order, by their index in `Network.links`."""
-ZoneKind = Literal["full", "star", "none", "floyd", "dijkstra"]
+ZoneKind = Literal["full", "star", "none", "floyd", "dijkstra", "topology"]
 
 
 class Group(Struct, frozen=True, eq=False):
@@ -137,6 +137,9 @@ class Network:
         """Return the route between two members of a zone that are not zones."""
         if zone.kind == "none":
             return ()
+        if zone.kind == "topology":
+            assert zone.route is not None
+            return zone.route(source, target)
         if zone.kind != "star":
             entry = self._entry(zone, source, target)
             if entry is None and source == target:
@@ -284,8 +287,9 @@ class Zone(Struct, frozen=True):
         kind: `full`: a route for each pair of members. `floyd`, `dijkstra`: the shortest path over
             the routes, see `shortest_paths`; as in SimGrid, a path of `dijkstra` leaves each zone
             where it has entered it. `star`: members are attached to a centre. `none`: messages take
-            no time.
+            no time. `topology`: routes between hosts follow a rule.
         members: hosts, routers and zones in it, in the order of the file.
+        route: returns the route between two hosts of a topology.
     """
 
     name: str
@@ -294,6 +298,7 @@ class Zone(Struct, frozen=True):
     members: tuple[str, ...] = ()
     pairs: Mapping[tuple[str, str], RouteEntry] = MappingProxyType({})
     attachments: Mapping[str, Attachment] = MappingProxyType({})
+    route: Callable[[str, str], Links] | None = None
 
 
 LOOPBACK = Link("__loopback__", 1e10, 0.0, fatpipe=True)

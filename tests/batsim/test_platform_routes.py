@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.inputs.platform_xml import read_platform
 from hpcosim_batsim.inputs.tasks import task_of
 from hpcosim_batsim.inputs.workload_model import Parallel
@@ -77,6 +80,88 @@ def test_members_without_a_path_are_an_error(tmp_path: Path, routing: str) -> No
     network = network_of(tmp_path, graph(routing, "abcd", "ab:x", "cd:y"))
     with pytest.raises(ValueError, match="zone z has no route from a to d"):
         network.route("a", "d")
+
+
+FILE = Path(__file__).parent / "simgrid_routes.json"
+CLUSTERS = json.loads(FILE.read_text())["clusters"]
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, ids=[cluster["name"] for cluster in CLUSTERS])
+def test_routes_of_clusters_are_those_of_simgrid(tmp_path: Path, cluster: dict[str, Any]) -> None:
+    """All routes between hosts, see `simgrid_routes.json`; links are numbered by first use."""
+    network = network_of(tmp_path, cluster["zone"])
+    number: dict[int, int] = {}
+    for source, expected in zip(cluster["hosts"], cluster["routes"], strict=True):
+        routes = []
+        for target in cluster["hosts"]:
+            links = network.route(source, target)
+            numbers = [str(number.setdefault(link, len(number))) for link in links]
+            routes.append(",".join(numbers) or "-")
+        assert " ".join(routes) == expected, source
+
+
+def cluster_of(hosts: int, topology: str, parameters: str, more: str = "") -> str:
+    """Return a cluster with the hosts `h0`, `h1` and so on."""
+    return (
+        f'<cluster id="c" prefix="h" suffix="" radical="0-{hosts - 1}" speed="1Gf" bw="100MBps" '
+        f'lat="1ms" topology="{topology}" topo_parameters="{parameters}"{more}/>'
+    )
+
+
+def test_torus_routes_one_dimension_after_the_other(tmp_path: Path) -> None:
+    """From (0, 0) to (3, 1) of a torus of 4 x 2 hosts: one step back, then one step forward."""
+    network = network_of(tmp_path, cluster_of(8, "TORUS", "4,2"))
+    assert names(network, "h0", "h7") == ["c_link_from_3_to_0_DOWN", "c_link_from_3_to_7_UP"]
+
+
+def test_fat_tree_routes_by_the_target(tmp_path: Path) -> None:
+    """Hosts 0 and 1 share a switch; the way to host 3 goes over the second upper switch."""
+    network = network_of(tmp_path, cluster_of(4, "FAT_TREE", "2;2,2;1,2;1,1"))
+    assert names(network, "h0", "h1") == [
+        "c_link_from_0_0_by_0_0_UP",
+        "c_link_from_0_1_by_0_0_DOWN",
+    ]
+    assert names(network, "h0", "h3") == [
+        "c_link_from_0_0_by_0_0_UP",
+        "c_link_from_1_0_by_1_0_UP",
+        "c_link_from_1_1_by_1_0_DOWN",
+        "c_link_from_0_3_by_0_0_DOWN",
+    ]
+
+
+def test_dragonfly_routes_over_the_blade_of_the_group(tmp_path: Path) -> None:
+    """Blade 1 of group 0 has the link to group 1, which has three strands."""
+    network = network_of(tmp_path, cluster_of(4, "DRAGONFLY", "2,3;1,1;2,1;1"))
+    links = ["c_local_link_0_UP", "c_green_link_0_0_0_0_0_1_UP", "c_blue_link_0_0_1_1_0_0_UP"]
+    route = network.route("h0", "h2")
+    assert [network.links[link].name for link in route] == [*links, "c_local_link_2_DOWN"]
+    assert [network.links[link].bytes_per_s / 100e6 for link in route] == [1, 1, 3, 1]
+
+
+@pytest.mark.parametrize(
+    ("topology", "parameters", "wrong"),
+    [
+        ("TORUS", "2,x", "topo_parameters: expected numbers separated by commas, got '2,x'"),
+        ("TORUS", "2,0", "topo_parameters: expected numbers above 0, got '2,0'"),
+        ("TORUS", "3,2", "topo_parameters: has 6 hosts, but the radical has 4"),
+        ("FAT_TREE", "2;2,2", "topo_parameters: expected 'LEVELS;CHILDREN;PARENTS;CABLES'"),
+        ("FAT_TREE", "2;4;1,1;1,1", "topo_parameters: expected 2 numbers above 0, got '4'"),
+        ("DRAGONFLY", "2,1;2;1,1;1", "topo_parameters: expected 2 numbers above 0, got '2'"),
+    ],
+)
+def test_bad_topology_is_named(tmp_path: Path, topology: str, parameters: str, wrong: str) -> None:
+    """The error names the line and what was expected."""
+    with pytest.raises(InputError, match="line 2") as caught:
+        network_of(tmp_path, cluster_of(4, topology, parameters))
+    assert wrong in str(caught.value)
+
+
+def test_dragonfly_without_a_blade_for_each_group_has_no_route(tmp_path: Path) -> None:
+    """SimGrid reads beyond its routers there."""
+    network = network_of(tmp_path, cluster_of(4, "DRAGONFLY", "2,1;1,1;1,1;2"))
+    assert len(network.route("h0", "h1")) == 2
+    with pytest.raises(ValueError, match="2 groups of a dragonfly need 2 blades, got 1"):
+        network.route("h0", "h2")
 
 
 def three_zones(routing: str, leaves: str) -> str:

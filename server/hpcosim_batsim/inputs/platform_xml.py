@@ -8,7 +8,7 @@ are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
@@ -27,6 +27,7 @@ from hpcosim_batsim.network import (
     Zone,
     ZoneKind,
 )
+from hpcosim_batsim.topologies import Cable, Parts, TopologyError, dragonfly, fat_tree, torus
 
 POWER, OLD_POWER = "wattage_per_state", "watt_per_state"
 _CHANGING = ("availability_file", "speed_file", "state_file")
@@ -49,6 +50,8 @@ _KINDS: dict[str, ZoneKind] = {
     "Cluster": "star",
     "None": "none",
 }
+
+_TOPOLOGIES = ("TORUS", "FAT_TREE", "DRAGONFLY")
 
 MAX_HOSTS = 1_000_000
 MASTER = "master_host"
@@ -312,7 +315,7 @@ def router_of(cluster: Element) -> str:
 def unsupported_cluster(cluster: Element) -> str:
     """Return why messages in a cluster cannot be simulated; "": they can."""
     topology = cluster.attributes.get("topology", "FLAT")
-    if topology != "FLAT":
+    if topology not in ("FLAT", *_TOPOLOGIES):
         return f"line {cluster.line}: a cluster with the topology {topology}"
     return "" if "bw" in cluster.attributes else f"line {cluster.line}: a cluster without bw"
 
@@ -347,6 +350,52 @@ def attach_cluster(cluster: Element, table: LinkTable) -> dict[str, Attachment]:
             None if loop is None else (loop,),
         )
     return found
+
+
+def topology_of(
+    cluster: Element, table: LinkTable, fat_tree_hosts: int
+) -> Callable[[str, str], Links]:
+    """Add the links of a cluster with a topology and return its routes between hosts.
+
+    Args:
+        fat_tree_hosts: number of hosts of the fat trees before, which SimGrid counts together.
+    """
+    attributes, name = cluster.attributes, cluster.attributes.get("id", "")
+    hosts = {host: number for number, host in enumerate(hosts_of(cluster))}
+    split = attributes.get("sharing_policy", "SPLITDUPLEX") in SPLIT
+    bytes_per_s, latency_s = bandwidth(cluster, "bw"), latency(cluster, "lat")
+    limit = bandwidth(cluster, "limiter_link") if "limiter_link" in attributes else None
+
+    def cable(part: str, strands: int) -> Cable:
+        link = Link(f"{name}_{part}", bytes_per_s * strands, latency_s)
+        ends = table.add(link, split=split)
+        return Cable(ends.up, ends.down)
+
+    def limiter(part: str) -> Links:
+        return () if limit is None else (table.add(Link(f"{name}_{part}", limit)).up,)
+
+    kind, parameters = attributes["topology"], cluster.required("topo_parameters")
+    parts = Parts(cable, limiter)
+    try:
+        if kind == "FAT_TREE":
+            route = fat_tree(parameters, len(hosts), parts, fat_tree_hosts)
+        else:
+            route = (torus if kind == "TORUS" else dragonfly)(parameters, len(hosts), parts)
+    except TopologyError as error:
+        raise cluster.error(f"topo_parameters: {error}") from None
+    loops: dict[str, Links] = {}
+    if "loopback_bw" in attributes:
+        loop_s, loop = latency(cluster, "loopback_lat"), bandwidth(cluster, "loopback_bw")
+        for host in hosts:
+            link = Link(f"{name}_link_{host}_loopback", loop, loop_s, fatpipe=True)
+            loops[host] = (table.add(link).up,)
+
+    def route_of(source: str, target: str) -> Links:
+        if source == target and source in loops:
+            return loops[source]
+        return route(hosts[source], hosts[target])
+
+    return route_of
 
 
 def attach_cabinet(cabinet: Element, table: LinkTable) -> dict[str, Attachment]:
@@ -507,6 +556,7 @@ class _Members(Struct):
     members: list[str] = field(default_factory=list)
     attachments: dict[str, Attachment] = field(default_factory=dict)
     centre: Links = ()
+    route: Callable[[str, str], Links] | None = None
 
 
 class _NetworkReader:
@@ -516,6 +566,7 @@ class _NetworkReader:
         self._zone_of: dict[str, str] = {}
         self._routes: list[tuple[str, Element]] = []
         self._unsupported = ""
+        self._fat_tree_hosts = 0
 
     def network(self) -> Network:
         """Return the network after all members are read."""
@@ -573,12 +624,19 @@ class _NetworkReader:
         name = element.attributes.get("id", f"line {element.line}")
         zone = _Members(name, above.name, "star")
         above.members.append(name)
+        hosts = list(hosts_of(element))
+        members: Iterable[str] = hosts
         if why := unsupported_cluster(element):
             self._unsupported = self._unsupported or why
-            zone.attachments = {host: Attachment((), ()) for host in hosts_of(element)}
+            zone.attachments = {host: Attachment((), ()) for host in hosts}
+        elif element.attributes.get("topology", "FLAT") == "FLAT":
+            members = zone.attachments = attach_cluster(element, self._table)
         else:
-            zone.attachments = attach_cluster(element, self._table)
-        self._zone_of |= dict.fromkeys(zone.attachments, name)
+            zone.kind = "topology"
+            zone.route = topology_of(element, self._table, self._fat_tree_hosts)
+            is_fat_tree = element.attributes["topology"] == "FAT_TREE"
+            self._fat_tree_hosts += len(hosts) if is_fat_tree else 0
+        self._zone_of |= dict.fromkeys(members, name)
         self._add_zone(element, zone)
 
     def _read_cabinet(self, element: Element, zone: _Members) -> None:
@@ -599,6 +657,7 @@ class _NetworkReader:
             zone.kind,
             tuple(zone.members),
             attachments=zone.attachments,
+            route=zone.route,
         )
 
     def _read_route(self, element: Element, pairs: dict[tuple[str, str], RouteEntry]) -> None:
