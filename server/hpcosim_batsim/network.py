@@ -354,10 +354,20 @@ def uniform_traffic(network: Network, hosts: Sequence[str], size: float) -> Traf
 
 def matrix_traffic(network: Network, hosts: Sequence[str], sizes: Sequence[float]) -> Traffic:
     """Return the traffic of a task with a communication matrix."""
-    meter, count = _Meter(network), len(hosts)
-    for pair, size in enumerate(sizes):
+    count = len(hosts)
+    pairs = ((hosts[pair // count], hosts[pair % count]) for pair in range(count * count))
+    return traffic_of(network, ((*pair, size) for pair, size in zip(pairs, sizes, strict=True)))
+
+
+def traffic_of(network: Network, messages: Iterable[tuple[str, str, float]]) -> Traffic:
+    """Return the traffic of messages.
+
+    Args:
+        messages: source, target and size, bytes, of each.
+    """
+    meter = _Meter(network)
+    for source, target, size in messages:
         if size > 0:
-            source, target = hosts[pair // count], hosts[pair % count]
             if source == target:
                 meter.add_message(network.route(source, target), size, 1)
                 continue

@@ -1085,7 +1085,11 @@ def test_bad_external_event_is_named(tmp_path: Path, line: str, wrong: str) -> N
         (execute(1, "4"), "there is no host 4; expected 0 to 3"),
         (execute(2, "1 1"), "has a host twice"),
         (execute(1, "0", mapping={"0": "7"}), "expected positions in alloc from 0 to 0"),
-        (execute(1, "0", storage_mapping={"a": 1}), "storage_mapping and additional_io_job"),
+        (execute(1, "0", additional_io_job={}), "additional_io_job is not supported"),
+        (
+            execute(1, "0", storage_mapping={"a": 1}),
+            "storage_mapping: a: 1 is no storage host; there is none",
+        ),
         (("REJECT_JOB", {"job_id": "w0!3"}), "job w0!3 is not submitted yet"),
         (("CALL_ME_LATER", {"timestamp": 0.0}), "CALL_ME_LATER: "),
         (("KILL_JOB", {"job_ids": ["w0!1"]}), "job w0!1 has not started"),

@@ -252,8 +252,19 @@ def test_two_jobs_of_one_name_are_refused(tmp_path: Path) -> None:
         ({"type": "usage_trace"}, "profiles.p.trace: is missing"),
         ({"type": "send"}, "profiles.p.type: profile type 'send': hpcosim does not support"),
         ({"type": "recv"}, "profiles.p.type: profile type 'recv': hpcosim does not support"),
-        ({"type": "data_staging"}, "profiles.p.type: profile type 'data_staging': hpcosim does"),
-        ({"type": "parallel_homogeneous_pfs"}, "profiles.p.type: profile type 'parallel_homo"),
+        ({"type": "data_staging"}, "profiles.p.nb_bytes: is missing"),
+        (
+            {"type": "data_staging", "nb_bytes": -1, "from": "a", "to": "b"},
+            "profiles.p.nb_bytes: is -1; it must be >= 0",
+        ),
+        (
+            {"type": "parallel_homogeneous_pfs"},
+            "profiles.p.bytes_to_read: is missing, and `bytes_to_write` too",
+        ),
+        (
+            {"type": "parallel_homogeneous_pfs", "bytes_to_read": 1, "storage": 2},
+            "profiles.p.storage: must be a string",
+        ),
         (
             {"type": "ptask"},
             "profiles.p.type: 'ptask' is a type of Batsim 5; its name",

@@ -13,9 +13,11 @@ from hpcosim_batsim.bridge.jobs import CANCELLED, RunJob
 from hpcosim_batsim.bridge.run import BatsimRun, check_energy, phases
 from hpcosim_batsim.errors import BadReplyError, InputError
 from hpcosim_batsim.inputs.tasks import (
+    NO_STORAGE,
     NOT_PLACED,
     HostTask,
     Placed,
+    Storage,
     progress,
     replays,
     shares_resources,
@@ -47,23 +49,25 @@ def start_job(
     hosts: Sequence[int],
     processes: Sequence[int],
     placed: Placed = NOT_PLACED,
+    storage: Storage = NO_STORAGE,
 ) -> None:
     """Start a waiting job.
 
     Args:
         processes: the host of each process, in order; a host may have several processes or none.
         placed: the same of parts of its profile that have other processes.
+        storage: its storage hosts.
     """
     run.hosts.check_available(hosts)
     check_energy(run)
     profile = job.profile
-    task = _task_of(run, job, processes, placed)
+    job.processes, job.placed, job.storage = processes, placed, storage
+    task = _task_of(run, job)
     simulation, shares = run.simulation, shares_resources(task)
     if len(hosts) != job.source.res or not isinstance(profile, Delay):
         run_s = math.inf if shares else job.run_s(task.duration_s)
         simulation.reshape(job.number, len(hosts), run_s)
     job.state, job.hosts, job.task = "running", hosts, task
-    job.processes, job.placed = processes, placed
     run.running[job.number] = job
     job.started_s, job.wait = simulation.now_s, run.queue.begin_wait(simulation.now_s)
     if shares:
@@ -77,16 +81,17 @@ def start_job(
     run.hosts.update_meters(hosts)
 
 
-def _task_of(run: BatsimRun, job: RunJob, processes: Sequence[int], placed: Placed) -> HostTask:
+def _task_of(run: BatsimRun, job: RunJob) -> HostTask:
     """Return the task of a job in the present pstates of its hosts."""
     return task_of(
         job.profile,
         run.registry.profiles_of(job),
         run.platform,
-        processes,
+        job.processes,
         run.hosts.pstates,
         share_hosts=run.options.compute_sharing,
-        placed=placed,
+        placed=job.placed,
+        storage=job.storage,
     )
 
 
@@ -160,7 +165,7 @@ def _change_speed(run: BatsimRun, job: RunJob) -> None:
     """Continue a running job at the present speeds of its hosts."""
     assert job.task is not None
     before, elapsed_s = job.task, run.simulation.now_s - job.started_s
-    job.task = _task_of(run, job, job.processes, job.placed)
+    job.task = _task_of(run, job)
     if not run.executions.has(job.number):
         end_phases(run, job)
         run.simulation.leave_open(job.number, max(job.walltime_s - elapsed_s, 0.0))

@@ -110,8 +110,8 @@ class Batsim4:
 
 def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
     job = waiting_job(run, decision.job_id)
-    if decision.storage_mapping or decision.additional_io_job is not None:
-        raise ValueError("storage_mapping and additional_io_job are not supported")
+    if decision.additional_io_job is not None:
+        raise ValueError("additional_io_job is not supported")
     hosts = parse_intervals(decision.alloc, len(run.platform.hosts))
     processes = hosts if decision.mapping is None else _mapped(decision.mapping, hosts)
     res, profile = job.source.res, job.profile
@@ -120,7 +120,20 @@ def _execute(run: BatsimRun, decision: replies.ExecuteJob) -> None:
         raise ValueError(
             f"job {job.full_id} requests {res} hosts, got an allocation of {len(processes)}"
         )
-    start_job(run, job, hosts, processes, _replayed(run, job, processes))
+    storage = {
+        label: _storage_host(run, label, number)
+        for label, number in (decision.storage_mapping or {}).items()
+    }
+    start_job(run, job, hosts, processes, _replayed(run, job, processes), storage)
+
+
+def _storage_host(run: BatsimRun, label: str, number: int) -> str:
+    """Return the name of a storage host; they have the numbers after those of compute hosts."""
+    first, storage = len(run.platform.hosts), run.platform.storage
+    if not first <= number < first + len(storage):
+        expected = f"expected {first} to {first + len(storage) - 1}" if storage else "there is none"
+        raise ValueError(f"storage_mapping: {label}: {number} is no storage host; {expected}")
+    return storage[number - first].name
 
 
 def _replayed(run: BatsimRun, job: RunJob, hosts: Sequence[int]) -> Placed:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from hpcosim_batsim.bridge.event_queue import NOT_WAITING, Wait
-from hpcosim_batsim.inputs.tasks import HostTask, Placed
+from hpcosim_batsim.inputs.tasks import HostTask, Placed, Storage
 from hpcosim_batsim.inputs.workload_json import (
     ParseProfile,
     check_sequences,
@@ -53,6 +53,7 @@ class RunJob:
         final: its final state; None: it has not ended.
         task: its task on these hosts; None: it has not started.
         processes: the host of each process, in order; placed: of parts with other processes.
+        storage: its storage hosts.
         wait: since its start.
         metadata: text that the scheduler set, for the results.
     """
@@ -69,6 +70,7 @@ class RunJob:
     task: HostTask | None = None
     processes: Sequence[int] = ()
     placed: Placed = field(default_factory=dict)
+    storage: Storage = field(default_factory=dict)
     started_s: float = math.nan
     wait: Wait = NOT_WAITING
     kill_requested: bool = False

@@ -31,7 +31,7 @@ class ExecuteJob(_Data):
         job_id: full id of the job.
         alloc: hosts, as intervals.
         mapping: position in `alloc` of each executor; default: one executor per host.
-        storage_mapping: not supported.
+        storage_mapping: number of the storage host for each label of the job's profile.
         additional_io_job: not supported.
     """
 

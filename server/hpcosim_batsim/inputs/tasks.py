@@ -24,7 +24,13 @@ from hpcosim_batsim.errors import InputError
 from hpcosim_batsim.fair_bottleneck import Amount
 from hpcosim_batsim.inputs import workload_model as model
 from hpcosim_batsim.inputs.platform_model import BatsimPlatform
-from hpcosim_batsim.network import Network, Traffic, matrix_traffic, uniform_traffic
+from hpcosim_batsim.network import (
+    Network,
+    Traffic,
+    matrix_traffic,
+    traffic_of,
+    uniform_traffic,
+)
 
 NOTHING_SHARED: Mapping[int, Amount] = MappingProxyType({})
 
@@ -33,7 +39,13 @@ Placed = Mapping[str, Sequence[int]]
 
 NOT_PLACED: Placed = MappingProxyType({})
 
+Storage = Mapping[str, str]
+"""Name of the storage host for each label."""
+
+NO_STORAGE: Storage = MappingProxyType({})
+
 ParallelProfile = model.Parallel | model.ParallelHomogeneous
+StorageProfile = model.StorageTransfer | model.DataStaging
 
 SAME_TIME_S = 1e-9  # phases of hosts that end within this time end together
 
@@ -95,6 +107,7 @@ def task_of(
     *,
     share_hosts: bool = False,
     placed: Placed = NOT_PLACED,
+    storage: Storage = NO_STORAGE,
 ) -> HostTask:
     """Return the task of a job on its hosts.
 
@@ -102,6 +115,7 @@ def task_of(
         hosts: number of the host of each process, in order; a host may have several processes.
         share_hosts: whether a host may run several jobs.
         placed: profiles that run on other hosts than those.
+        storage: storage hosts; default: the only one of the platform for `StorageTransfer`.
     """
     hosts = placed.get(profile.name, hosts)
     if isinstance(profile, model.Composed):
@@ -114,12 +128,15 @@ def task_of(
                 pstates,
                 share_hosts=share_hosts,
                 placed=placed,
+                storage=storage,
             )
             for name in profile.sequence
         )
         return _sequence(profile, tasks)
     if isinstance(profile, model.Delay):
         return SimpleTask(profile.name, profile.delay_s, {}, ret=profile.ret)
+    if isinstance(profile, StorageProfile):
+        return _storage_task(profile, platform, hosts, storage, share_hosts=share_hosts)
     size = _size_of(profile)
     if size is not None and size != len(hosts):
         raise InputError("", f"profile {profile.name}", f"is for {size} hosts, got {len(hosts)}")
@@ -171,23 +188,27 @@ def check_profiles(workload: model.BatsimWorkload, platform: BatsimPlatform) -> 
 def communicating_profile(workloads: Iterable[model.BatsimWorkload]) -> str:
     """Return the location of the first profile that communicates between hosts; "": none does."""
     for workload in workloads:
-        seen: set[str] = set()
+        seen: dict[bool, set[str]] = {True: set(), False: set()}  # by whether a job has one host
         for job in workload.jobs:
-            if job.res > 1 and _has_communication(job.profile, workload.profiles, seen):
+            alone = job.res == 1
+            if _has_communication(job.profile, workload.profiles, seen[alone], alone=alone):
                 return f"{workload.path}: profile {job.profile}"
     return ""
 
 
 def _has_communication(
-    name: str, profiles: Mapping[str, model.BatsimProfile], seen: set[str]
+    name: str, profiles: Mapping[str, model.BatsimProfile], seen: set[str], *, alone: bool
 ) -> bool:
     if name in seen:
         return False
     seen.add(name)
     profile = profiles[name]
     if isinstance(profile, model.Composed):
-        return any(_has_communication(each, profiles, seen) for each in profile.sequence)
-    return isinstance(profile, ParallelProfile) and communicates(profile)
+        parts_of = profile.sequence
+        return any(_has_communication(each, profiles, seen, alone=alone) for each in parts_of)
+    if isinstance(profile, StorageProfile):
+        return True
+    return not alone and isinstance(profile, ParallelProfile) and communicates(profile)
 
 
 def _check_profile(
@@ -205,6 +226,11 @@ def _check_profile(
             f"profile {profile.name}",
             f"is for {len(profile.cpu_flop)} hosts, but the job requests {res}",
         )
+    elif isinstance(profile, StorageProfile):
+        if not platform.storage:
+            what = f"needs a storage host; {platform.path} has none"
+            raise InputError("", f"profile {profile.name}", what)
+        check_network(profile, platform)
     elif res > 1 and isinstance(profile, ParallelProfile) and communicates(profile):
         check_network(profile, platform)
 
@@ -237,6 +263,51 @@ def _parallel_task(
     }
     duration_s = demand.latency_s + demand.alone_s
     return SimpleTask(profile.name, duration_s, loads, demand.latency_s, demand.shared, profile.ret)
+
+
+def _storage_task(
+    profile: StorageProfile,
+    platform: BatsimPlatform,
+    hosts: Sequence[int],
+    storage: Storage,
+    *,
+    share_hosts: bool,
+) -> SimpleTask:
+    """Return the task of transfers from and to storage hosts."""
+    where = f"profile {profile.name}"
+    if isinstance(profile, model.DataStaging):
+        labels = [profile.source, profile.target]
+    else:
+        labels = [profile.storage]
+        if not storage and len(platform.storage) == 1:
+            storage = {profile.storage: platform.storage[0].name}
+    if missing := [label for label in labels if label not in storage]:
+        known = ", ".join(map(repr, storage)) or "no label"
+        what = f"needs a storage host for {missing[0]!r}; storage_mapping has {known}"
+        raise InputError("", where, what)
+    messages: list[tuple[str, str, float]] = []
+    if isinstance(profile, model.DataStaging):
+        messages.append((storage[profile.source], storage[profile.target], profile.size_bytes))
+    else:
+        name = storage[profile.storage]
+        for host in hosts:
+            messages.append((name, platform.hosts[host].name, profile.read_bytes))
+            messages.append((platform.hosts[host].name, name, profile.write_bytes))
+    if platform.no_network:
+        return SimpleTask(profile.name, 0.0, {}, ret=profile.ret)
+    check_network(profile, platform)
+    try:
+        traffic = traffic_of(platform.network, messages)
+    except ValueError as error:
+        raise InputError(platform.path, where, str(error)) from None
+    shared = _shared_links(platform.network, traffic, share_hosts=share_hosts)
+    for name in {storage[label] for label in labels}:  # other jobs use their links, too
+        place = platform.network.place(name)
+        for link in {*place.up, *place.down} & traffic.link_bytes.keys():
+            size = traffic.link_bytes[link]
+            shared[link] = Amount(size, size)
+    duration_s = traffic.latency_s + _transfer_s(traffic, platform.network)
+    return SimpleTask(profile.name, duration_s, {}, traffic.latency_s, shared, profile.ret)
 
 
 def _replay(
@@ -342,7 +413,7 @@ def communicates(profile: ParallelProfile) -> bool:
     return profile.com_bytes > 0
 
 
-def check_network(profile: ParallelProfile, platform: BatsimPlatform) -> None:
+def check_network(profile: ParallelProfile | StorageProfile, platform: BatsimPlatform) -> None:
     """Check that the network of a platform supports a profile that communicates."""
     why = platform.network.unsupported
     if why and not platform.no_network:

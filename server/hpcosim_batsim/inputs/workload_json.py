@@ -27,8 +27,6 @@ RANKS = "smpi_ranks_to_hosts_mapping"
 
 # Profile types of Batsim 4.2.1 that are not supported, and the missing feature.
 _UNSUPPORTED: Mapping[str, str] = {
-    "parallel_homogeneous_pfs": "a parallel file system",
-    "data_staging": "storage",
     "send": "messages between jobs and scheduler",
     "recv": "messages between jobs and scheduler",
     "smpi": "the replay of MPI traces",
@@ -46,6 +44,8 @@ _TYPES = (
     "parallel_homogeneous_total",
     "composed",
     "usage_trace",
+    "parallel_homogeneous_pfs",
+    "data_staging",
 )
 
 
@@ -220,6 +220,11 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> model
         return _parallel(fields, common)
     if kind == "composed":
         return _composed(fields, common)
+    if kind == "parallel_homogeneous_pfs":
+        return _storage_transfer(fields, common)
+    if kind == "data_staging":
+        size, source, target = fields.amount("nb_bytes"), fields.text("from"), fields.text("to")
+        return model.DataStaging(**common, size_bytes=size, source=source, target=target)
     if kind == "usage_trace":
         if not fields.path:
             raise fields.error("type", "a scheduler cannot register a usage_trace, as in Batsim")
@@ -250,6 +255,20 @@ def _parallel(fields: Fields, common: Mapping[str, Any]) -> model.Parallel:
             "per pair of hosts, or none",
         )
     return model.Parallel(**common, cpu_flop=cpu_flop, com_bytes=com_bytes)
+
+
+def _storage_transfer(fields: Fields, common: Mapping[str, Any]) -> model.StorageTransfer:
+    sizes = ["bytes_to_read", "bytes_to_write"]
+    if not any(name in fields.raw for name in sizes):
+        raise fields.error(sizes[0], "is missing, and `bytes_to_write` too; expected one of them")
+    read_bytes, write_bytes = (fields.amount(name) if name in fields.raw else 0.0 for name in sizes)
+    label = next((name for name in ("storage", "host") if name in fields.raw), None)
+    return model.StorageTransfer(
+        **common,
+        read_bytes=read_bytes,
+        write_bytes=write_bytes,
+        storage="pfs" if label is None else fields.text(label),
+    )
 
 
 def _composed(fields: Fields, common: Mapping[str, Any]) -> model.Composed:

@@ -76,6 +76,39 @@ class UsageReplay(Struct, frozen=True, kw_only=True):
     phases: tuple[tuple[tuple[float, float], ...], ...]
 
 
+class StorageTransfer(Struct, frozen=True, kw_only=True):
+    """Profile `parallel_homogeneous_pfs`: every host reads from a storage host and writes to it.
+
+    Attributes:
+        read_bytes: bytes from the storage host to each process.
+        write_bytes: bytes from each process to the storage host.
+        storage: label of the storage host in `storage_mapping`.
+    """
+
+    name: str
+    ret: int = 0
+    raw: Json = NO_FIELDS
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    storage: str = "pfs"
+
+
+class DataStaging(Struct, frozen=True, kw_only=True):
+    """Profile `data_staging`: a message between two storage hosts; hosts of the job are idle.
+
+    Attributes:
+        source: label of the storage host that sends, in `storage_mapping`.
+        target: label of the storage host that receives.
+    """
+
+    name: str
+    ret: int = 0
+    raw: Json = NO_FIELDS
+    size_bytes: float
+    source: str
+    target: str
+
+
 class Composed(Struct, frozen=True, kw_only=True):
     """Profile `composed`: a sequence of profiles."""
 
@@ -86,7 +119,9 @@ class Composed(Struct, frozen=True, kw_only=True):
     repeat: int = 1
 
 
-BatsimProfile = Delay | Parallel | ParallelHomogeneous | UsageReplay | Composed
+BatsimProfile = (
+    Delay | Parallel | ParallelHomogeneous | UsageReplay | StorageTransfer | DataStaging | Composed
+)
 
 
 class BatsimJob(Struct, frozen=True, kw_only=True):
