@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+MAX_CABLES = 1_000_000
+
 Links = tuple[int, ...]
 
 Route = Callable[[int, int], Links]
@@ -46,7 +48,7 @@ def torus(parameters: str, hosts: int, parts: Parts) -> Route:
         parameters: sizes of the dimensions, such as `3,2,2`.
     """
     sizes = _numbers(parameters)
-    _check_hosts(math.prod(sizes), hosts)
+    _check_size(math.prod(sizes), hosts, hosts * len(sizes))
     strides = [math.prod(sizes[:place]) for place in range(len(sizes))]
     dimensions = list(zip(sizes, strides, strict=True))
 
@@ -104,7 +106,11 @@ def fat_tree(parameters: str, hosts: int, parts: Parts, first: int = 0) -> Route
         raise TopologyError("expected 'LEVELS;CHILDREN;PARENTS;CABLES'")
     (levels,) = _numbers(fields[0], 1)
     children, parents, strands = (_numbers(field, levels) for field in fields[1:])
-    _check_hosts(math.prod(children), hosts)
+    counts = [
+        math.prod(parents[:level]) * math.prod(children[level:]) for level in range(levels + 1)
+    ]
+    per_level = zip(counts[:-1], parents, strands, strict=True)
+    _check_size(math.prod(children), hosts, sum(map(math.prod, per_level)))
 
     def label(level: int, position: int) -> tuple[int, ...]:
         digits = []
@@ -117,8 +123,7 @@ def fat_tree(parameters: str, hosts: int, parts: Parts, first: int = 0) -> Route
     cables: dict[tuple[_Switch, _Switch, int], Cable] = {}
     limiters: dict[_Switch, Links] = {}
     for level in range(levels + 1):
-        count = math.prod(parents[:level]) * math.prod(children[level:])
-        for position in range(count):
+        for position in range(counts[level]):
             node = _Switch(level, label(level, position))
             limiters[node] = parts.limiter(f"limiter_{level}_{position}")
             for digit in range(parents[level]) if level < levels else ():
@@ -184,7 +189,9 @@ def dragonfly(parameters: str, hosts: int, parts: Parts) -> Route:
         raise TopologyError("expected 'GROUPS,CABLES;CHASSIS,CABLES;BLADES,CABLES;HOSTS'")
     (groups, blue), (racks, black), (blades, green) = (_numbers(field, 2) for field in fields[:3])
     (nodes,) = _numbers(fields[3], 1)
-    _check_hosts(groups * racks * blades * nodes, hosts)
+    beside = blades - 1 + racks - 1  # of a router
+    cables = hosts + groups * racks * blades * beside // 2 + groups * (groups - 1) // 2
+    _check_size(groups * racks * blades * nodes, hosts, cables)
 
     def router_of(host: int) -> _Router:
         group, rest = divmod(host // nodes, racks * blades)
@@ -251,6 +258,8 @@ def _numbers(text: str, count: int | None = None) -> Sequence[int]:
     return numbers
 
 
-def _check_hosts(needed: int, hosts: int) -> None:
+def _check_size(needed: int, hosts: int, cables: int) -> None:
     if needed != hosts:
         raise TopologyError(f"has {needed} hosts, but the radical has {hosts}")
+    if cables > MAX_CABLES:
+        raise TopologyError(f"has {cables} cables; expected at most {MAX_CABLES}")

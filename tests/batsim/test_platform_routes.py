@@ -146,6 +146,7 @@ def test_dragonfly_routes_over_the_blade_of_the_group(tmp_path: Path) -> None:
         ("TORUS", "3,2", "topo_parameters: has 6 hosts, but the radical has 4"),
         ("FAT_TREE", "2;2,2", "topo_parameters: expected 'LEVELS;CHILDREN;PARENTS;CABLES'"),
         ("FAT_TREE", "2;4;1,1;1,1", "topo_parameters: expected 2 numbers above 0, got '4'"),
+        ("FAT_TREE", "1;4;1000;1000", "topo_parameters: has 4000000 cables; expected at most"),
         ("DRAGONFLY", "2,1;2;1,1;1", "topo_parameters: expected 2 numbers above 0, got '2'"),
     ],
 )
@@ -162,6 +163,13 @@ def test_dragonfly_without_a_blade_for_each_group_has_no_route(tmp_path: Path) -
     assert len(network.route("h0", "h1")) == 2
     with pytest.raises(ValueError, match="2 groups of a dragonfly need 2 blades, got 1"):
         network.route("h0", "h2")
+
+
+def test_floyd_with_too_many_members_is_noted(tmp_path: Path) -> None:
+    """Only jobs that communicate need its routes."""
+    hosts = "".join(f'<host id="h{number}" speed="1Gf"/>' for number in range(2001))
+    network = network_of(tmp_path, f'<zone id="z" routing="Floyd">{hosts}</zone>')
+    assert network.unsupported == "line 2: a zone with the routing Floyd and over 2000 members"
 
 
 def three_zones(routing: str, leaves: str) -> str:

@@ -54,6 +54,7 @@ _KINDS: dict[str, ZoneKind] = {
 _TOPOLOGIES = ("TORUS", "FAT_TREE", "DRAGONFLY")
 
 MAX_HOSTS = 1_000_000
+MAX_FLOYD_MEMBERS = 2000  # the time for their paths grows with the third power
 MASTER = "master_host"
 NO_ROLES: Mapping[str, str] = MappingProxyType({})
 _IGNORED = {"config", "prop", "disk", "storage_type", "storage", "mount", "random"}
@@ -613,6 +614,10 @@ class _NetworkReader:
         zone = _Members(name, above.name, _KINDS.get(routing, "none"))
         above.members.append(name)
         self.read_members(element, zone)
+        if zone.kind == "floyd" and len(zone.members) > MAX_FLOYD_MEMBERS:
+            self._note(
+                element, f"a zone with the routing Floyd and over {MAX_FLOYD_MEMBERS} members"
+            )
         if zone.kind == "star":
             members = [member for member, place in self._zone_of.items() if place == name]
             for member in members:
