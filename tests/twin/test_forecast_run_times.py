@@ -34,7 +34,7 @@ def test_a_draw_is_longer_than_the_time_that_has_passed(
 ) -> None:
     """A job that runs is never drawn to have ended already."""
     times = DrawnRunTimes(learned(history), np.random.default_rng(seed))
-    assert times.of(job("ann", requested_s), elapsed_s) > elapsed_s
+    assert times.of([(job("ann", requested_s), elapsed_s)])[0] > elapsed_s
 
 
 def drawn(
@@ -43,7 +43,9 @@ def drawn(
     """Return draws of 500 simulations."""
     model = learned(history)
     return [
-        DrawnRunTimes(model, np.random.default_rng(seed)).of(job(user, requested_s), elapsed_s)
+        DrawnRunTimes(model, np.random.default_rng(seed)).of([(job(user, requested_s), elapsed_s)])[
+            0
+        ]
         for seed in range(500)
     ]
 
@@ -84,7 +86,7 @@ def test_a_short_history_leaves_more_open_than_a_long_one() -> None:
         medians = []
         for seed in range(40):
             times = DrawnRunTimes(model, np.random.default_rng(seed))
-            draws = [min(times.of(job("ann", 100.0), 0.0), 100.0) for _ in range(40)]
+            draws = np.minimum(times.of([(job("ann", 100.0), 0.0)] * 40), 100.0)
             medians.append(float(np.mean(draws)))
         return float(np.std(medians))
 

@@ -181,23 +181,34 @@ class DrawnRunTimes:
         self._run_times, self._generator = run_times, generator
         self._known: dict[JobKind, TimeDistribution] = {}
 
-    def of(self, job: JobSpec, elapsed_s: float) -> float:
-        """Return a run time of a job, s.
+    def of(self, jobs: Iterable[tuple[JobSpec, float]]) -> list[float]:
+        """Return a run time of each job, s.
 
         Args:
-            elapsed_s: time for which it has run, s.
+            jobs: with the time for which each has run, s.
 
         Returns:
-            A run time > `elapsed_s`; infinity: it runs until it is ended at its limit.
+            Run times above the time that has passed; infinity: a job runs until it is ended at its
+            limit.
         """
-        key = self._run_times.key(job.user, job.account, job.requested_s, job.cores)
-        found = self._known.get(key)
+        rows: dict[tuple[JobKind, float], list[int]] = {}
+        for row, (job, elapsed_s) in enumerate(jobs):
+            kind = self._run_times.key(job.user, job.account, job.requested_s, job.cores)
+            rows.setdefault((kind, elapsed_s), []).append(row)
+        found = np.zeros(sum(map(len, rows.values())))
+        for (kind, elapsed_s), of_kind in rows.items():
+            left = self._distribution(kind).after(elapsed_s)
+            run_s = left.drawn_s(self._generator, len(of_kind))
+            is_ended = run_s >= kind.requested_s
+            found[of_kind] = np.where(is_ended, math.inf, np.maximum(run_s, elapsed_s + SHORTEST_S))
+        return found.tolist()
+
+    def _distribution(self, kind: JobKind) -> TimeDistribution:
+        found = self._known.get(kind)
         if found is None:
-            found = self._known[key] = self._run_times.distribution(*key).resampled(self._generator)
-        run_s = float(found.after(elapsed_s).drawn_s(self._generator, 1)[0])
-        if run_s >= job.requested_s:
-            return math.inf
-        return max(run_s, elapsed_s + SHORTEST_S)
+            found = self._run_times.distribution(*kind).resampled(self._generator)
+            self._known[kind] = found
+        return found
 
 
 class ForecastError(HpcosimError):

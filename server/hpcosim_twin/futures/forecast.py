@@ -222,16 +222,21 @@ def _drawn(
     generator = np.random.default_rng(seed)
     state, run_times = knowledge.state, DrawnRunTimes(knowledge.run_times, generator)
     future = knowledge.submissions.drawn(knowledge.horizon_s, generator)
-    asked, of_policy = [], generator
-    if knowledge.asked is not None:  # draws of the policy do not depend on the job
-        asked, of_policy = [knowledge.asked], np.random.default_rng(generator.integers(1 << 62))
-    run_s = {
-        job.spec.job_id: run_times.of(
-            job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
-        )
-        for job in (*state.jobs, *future, *asked)
-    }
+    run_s, of_policy = drawn_run_times(run_times, [*state.jobs, *future], state.now_s), generator
+    if knowledge.asked is not None:  # other draws do not depend on the job
+        of_policy = np.random.default_rng(generator.integers(1 << 62))
+        run_s |= drawn_run_times(run_times, [knowledge.asked], state.now_s)
     return starts_of(state, run_s, of_policy, future, knowledge.asked), run_s
+
+
+def drawn_run_times(
+    run_times: DrawnRunTimes, jobs: Sequence[QueuedJob], now_s: float
+) -> dict[int, float]:
+    """Return a run time of each job, by number, s; see `DrawnRunTimes.of`."""
+    passed_s = (0.0 if job.started_s is None else now_s - job.started_s for job in jobs)
+    specs = [job.spec for job in jobs]
+    found = run_times.of(zip(specs, passed_s, strict=True))
+    return dict(zip((spec.job_id for spec in specs), found, strict=True))
 
 
 BATCHES = 4
