@@ -96,6 +96,7 @@ def state_at(states: State, place: int) -> State:
         _said_at(states.said, place),
         _processors_at(states.processors, place),
         _power_at(states.power, place),
+        None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from hpcosim_compiled import eligibility
 from hpcosim_compiled.cluster import end_next, end_switch, next_end_s
 from hpcosim_compiled.compiler import compiled, entry
 from hpcosim_compiled.conservative import conservative
@@ -58,11 +59,12 @@ def advance_with(
 
     At an instant jobs end, then jobs are submitted, then the policy decides, as in the reference.
     Like there, a job that is rejected at its submission does not wake the policy, but the begin of
-    the simulation and the end of the submissions do. Where a decision has switched a node, the
-    next instant is the same.
+    the simulation and the end of the submissions do. Where a decision has switched a node, or made
+    a job eligible, the next instant is the same.
     """
     g = state.g[0]
     result = GOES_ON
+    eligibility.begin(state, state.eligibility)
     for _ in range(instants):
         if g.over == g.jobs or g.watched == 0:
             result = FINISHED
@@ -74,7 +76,7 @@ def advance_with(
             g.is_woken = next_instant(state, by_rank)
         if not g.is_woken:
             continue
-        if g.running > 0:
+        if g.running > 0 or eligibility.expects(state.eligibility):
             g.busy_s = g.now_s
         if g.now_s > min(g.busy_s + g.idle_s, g.until_s):
             result = FINISHED
@@ -86,6 +88,7 @@ def advance_with(
         see_if_on_first(state.power)
         decide(state, policy)
         manage(state, state.power)
+        g.is_woken = eligibility.note_changes(state, state.eligibility)
     return result
 
 
@@ -114,18 +117,20 @@ def next_instant(state: State, by_rank: bool) -> bool:
     now_s = next_end_s(state, state.processors)
     if g.submitted < g.jobs:
         now_s = min(now_s, jobs[g.submitted].submit_s)
-    g.now_s = now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
+    now_s = min(now_s, g.alarm_s, next_power_s(state, state.power))
+    g.now_s = now_s = min(now_s, eligibility.next_eligible_s(state.eligibility))
     if now_s == np.inf:  # nothing happens any more
         return True
     is_woken = g.alarm_s <= now_s or g.submitted == 0
     while next_end_s(state, state.processors) <= now_s:
         is_woken = (end_next(state, state.processors) and g.wakes & ENDS != 0) or is_woken
+        is_woken = eligibility.note_changes(state, state.eligibility) or is_woken
     is_woken = _end_switches(state, state.power) or is_woken
     while g.submitted < g.jobs and jobs[g.submitted].submit_s <= now_s:
         is_last = g.submitted + 1 == g.jobs
         is_woken = (_submit(state, by_rank) and g.wakes & SUBMISSIONS != 0) or is_woken
         is_woken = (is_last and g.wakes == EVERY_EVENT) or is_woken
-    return is_woken
+    return eligibility.pass_time(state, state.eligibility) or is_woken
 
 
 @compiled
@@ -160,8 +165,11 @@ def _submit(state: State, by_rank: bool) -> bool:
         state.ended_idle[g.ended_idle] = row
         g.ended_idle += 1
         g.over += 1
+        eligibility.reject(state, state.eligibility, row)
         return False
     g.placements |= 1 << jobs[row].placement
+    if not eligibility.submit(state, state.eligibility, row):
+        return True
     add(state, row)
     if by_rank:
         push_by_rank(state, row)

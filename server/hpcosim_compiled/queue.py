@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hpcosim_client.demand import PARTS_PER_MB, UNLIMITED
 from hpcosim_client.job import Allocation
 from hpcosim_compiled.compiler import is_warm, load_part
+from hpcosim_compiled.eligibility import depends_on_itself, eligibility_of, waits_for_more
 from hpcosim_compiled.loop import ADVANCE, FINISHED, FULL
 from hpcosim_compiled.policies import (
     family_of,
@@ -39,13 +40,16 @@ from hpcosim_compiled.state import RUNNING, Ints, State, initial_state, records,
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.heuristics.list_scheduling import FIXED
 from hpcosim_schedulers.slurm.settings import SiteSettings
-from hpcosim_workloads.table import JobTable
+from hpcosim_workloads.table import JobSpec, JobTable
 
 Floats = NDArray[np.float64]
 
 
 PARTS = ("lists", "easy", "conservative", "look-ahead")
 """Parts of the engine that may begin with a queue, beside those of `slurm`."""
+
+STATELESS = ("lists", "easy")
+"""Those whose policies keep no plan of jobs that may have to wait again."""
 
 
 class UnsupportedQueueError(Exception):
@@ -64,8 +68,8 @@ class Queue:
     """A queue at an instant.
 
     Attributes:
-        jobs: the jobs that run, those that wait and may start, in submission order, and models of
-            jobs that may be submitted later.
+        jobs: the jobs that run, those that wait, in submission order, and models of jobs that may
+            be submitted later; without holds, begin times, dependencies and limits of arrays.
         running: the jobs that run, the first ones of `jobs`, in the order in which the scheduler
             learns of them.
         waiting: number of jobs that wait.
@@ -138,6 +142,7 @@ class QueueEngine:
         if not feasible[: queue.present].all():
             raise UnsupportedQueueError("waiting jobs that can never run")
         self._site: Site | None = None
+        self._scheduler, self._adds_user = scheduler, np.zeros(queue.present, np.bool_)
         if site is None:
             policy = policy_code(scheduler)
             assert policy is not None
@@ -148,7 +153,7 @@ class QueueEngine:
 
             advance = advance_slurm
             part = "slurm with rules" if has_rules(site) else "slurm"
-            self._site = _site_of(queue, site, feasible)
+            self._site, self._adds_user = _site_of(queue, site, feasible)
         self._advance, self._part = advance, part
         empty = initial_state(
             queue.platform,
@@ -160,17 +165,29 @@ class QueueEngine:
         )
         self._begin = _state_of(queue, empty)
         self._chance = np.random.default_rng(0)
-        self._is_loaded = False
+        self._loaded: set[str] = set()
 
     def supports(self, submitted: Submitted) -> bool:
         """Return whether all jobs that wait at the instant can ever run."""
         joining = submitted.joining(self.queue.now_s)
         return bool(self._begin.jobs.feasible[submitted.model[:joining]].all())
 
-    @property
-    def is_warm(self) -> bool:
-        """Whether its code need not be compiled."""
-        return is_warm(self._part)
+    def unsupported(self, conditions: Sequence[JobSpec]) -> str:
+        """Return what it does not support of conditions, see `starts`; empty: nothing."""
+        if self._site is None and family_of(self._scheduler) not in STATELESS:
+            return f"conditions of jobs with the scheduler {self._scheduler}"
+        if any(waits_for_more(conditions[row].request) for row in np.flatnonzero(self._adds_user)):
+            return "fair-share of users all of whose jobs wait for more than resources"
+        if any(depends_on_itself(spec) for spec in conditions):
+            return "jobs that depend on themselves"
+        return ""
+
+    def is_warm(self, *, conditions: bool) -> bool:
+        """Return whether its code, for jobs with or without conditions, need not be compiled."""
+        return is_warm(self._part_with(conditions=conditions))
+
+    def _part_with(self, *, conditions: bool) -> str:
+        return f"{self._part} with conditions" if conditions else self._part
 
     def starts(
         self,
@@ -179,6 +196,7 @@ class QueueEngine:
         submitted: Submitted,
         ending: Ending,
         site: SiteSettings | None = None,
+        conditions: Sequence[JobSpec] = (),
     ) -> Floats:
         """Return when the present and the submitted jobs start, s; NaN: they do not.
 
@@ -189,15 +207,18 @@ class QueueEngine:
                 do not end before now.
             watched: bool[jobs], whether the start of a job is of interest.
             site: settings of `slurm` with the start of its controller.
+            conditions: the present and the submitted jobs with their holds, begin times,
+                dependencies and limits of arrays; empty: they have none.
         """
-        state = self._state(run_s, watched, submitted, ending)
+        state = self._state(run_s, watched, submitted, ending, conditions)
         advance = self._advance
         if self._site is not None:
             assert site is not None
             advance = partial(advance, policy=_site_with(self._site, self.queue, submitted, site))
-        if not self._is_loaded:
-            load_part(self._part, lambda: advance(state, instants=0))
-            self._is_loaded = True
+        part = self._part_with(conditions=bool(conditions))
+        if part not in self._loaded:
+            load_part(part, lambda: advance(state, instants=0))
+            self._loaded.add(part)
         while (result := advance(state, instants=INSTANTS)) != FINISHED:
             if result == FULL:
                 state = with_room(state, self._chance, self._chance)
@@ -205,7 +226,12 @@ class QueueEngine:
         return starts
 
     def _state(
-        self, run_s: Floats, watched: NDArray[np.bool_], submitted: Submitted, ending: Ending
+        self,
+        run_s: Floats,
+        watched: NDArray[np.bool_],
+        submitted: Submitted,
+        ending: Ending,
+        conditions: Sequence[JobSpec],
     ) -> State:
         begin, present, running = self._begin, self.queue.present, len(self.queue.running)
         count, joining = present + len(submitted.model), submitted.joining(self.queue.now_s)
@@ -239,7 +265,11 @@ class QueueEngine:
         ends_s = jobs.start_s[:running] + np.minimum(run_s[:running], jobs.limit_s[:running])
         order = np.lexsort((period, ends_s))
         state.ends.at_s[:running], state.ends.number[:running] = ends_s[order], period[order]
-        return state
+        if not conditions:
+            return state
+        g.first = g.last = g.queued = 0  # `eligibility.begin` puts jobs into the queue
+        twice = {name: _resized(getattr(state, name), 2 * count) for name in ("queue", "sizes")}
+        return state._replace(eligibility=eligibility_of(conditions, present + joining), **twice)
 
 
 OF_JOBS = ("due", "queue", "sizes", "keyed", "periods", "ended_idle", "rows", "keys")
@@ -319,8 +349,15 @@ def _unsupported(queue: Queue, scheduler: str, site: SiteSettings | None) -> str
 # The policy `slurm`.
 
 
-def _site_of(queue: Queue, settings: SiteSettings, feasible: NDArray[np.bool_]) -> Site:
-    """Return the state of the policy at its first call, apart from when its controller started."""
+def _site_of(
+    queue: Queue, settings: SiteSettings, feasible: NDArray[np.bool_]
+) -> tuple[Site, NDArray[np.bool_]]:
+    """Return the state of the policy at its first call, apart from when its controller started.
+
+    Returns:
+        The state, and bool[present jobs], whether a waiting job is the first of an unknown user, so
+        that the fair-share of others changes with it.
+    """
     found = initial_site(queue.platform, queue.jobs, settings, feasible, queue.drained)
     site, running = found.site, len(queue.running)
     by_share = settings.priority.type == "multifactor" and settings.priority.weight_fair_share > 0
@@ -342,7 +379,10 @@ def _site_of(queue: Queue, settings: SiteSettings, feasible: NDArray[np.bool_]) 
     s.free_cores = queue.free[:nodes].sum()
     s.changes = s.adopted = running
     site.lists[STARTED, :running] = np.arange(running)
-    return site
+    known = np.maximum.accumulate(np.append(site.s.known, found.known[: queue.present]))
+    adds_user = by_share & (np.diff(known) > 0)
+    adds_user[:running] = False
+    return site, adds_user
 
 
 def _hold(site: Site, row: int, allocation: Allocation) -> None:

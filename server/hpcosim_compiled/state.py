@@ -286,6 +286,100 @@ HELD = np.dtype([("node", "i8"), ("cores", "i8"), ("after", "i8")])
 """Cores of a node in a reservation, and the next entry of the reservation; -1: none."""
 
 
+ELIGIBLE = np.dtype(
+    [
+        ("has_begun", "?"),  # whether the jobs that are present at the begin are noted
+        ("wakes", "?"),  # whether a waiting job changed or ended since the last call of the policy
+        ("has_left", "?"),  # whether one left the queue without a start since the policy looked
+        ("next_s", "f8"),  # first entry of `Eligibility.timers`; infinity: there is none
+        ("timers", "i8"),  # entries of `Eligibility.timers`
+        ("timers_set", "i8"),  # up to now
+        ("changes", "i8"),  # entries of `State.changes` that are noted
+        ("ended", "i8"),  # entries of `State.ended_idle` that are noted
+        ("impossible", "i8"),  # entries of `Eligibility.impossible`
+        ("settled", "i8"),  # those that are cancelled
+        ("arrivals", "i8"),  # entries of `Eligibility.arrivals`
+        ("blocked", "i8"),  # entries of `Eligibility.blocked`
+        ("given_up", "i8"),  # waiting jobs that the policy has given up
+    ],
+    align=True,
+)
+
+GATE = np.dtype(
+    [
+        ("blocked", "i8"),  # sum of the causes, see `hpcosim_sim.engine.jobs`; 0: it is eligible
+        ("begin_s", "f8"),  # -infinity: none
+        ("array", "i8"),  # entry of `Eligibility.arrays`; -1: none
+        ("first", "i8"),  # its entries of `Eligibility.conditions`
+        ("conditions", "i8"),
+        ("first_link", "i8"),  # first entry of `Eligibility.links` that names it; -1: none
+        ("any", "?"),  # whether one met condition suffices
+        ("held", "?"),  # whether somebody holds it
+        ("waits", "?"),  # whether it ages only from when it is eligible
+        ("timed", "?"),  # whether the passing of time may make it eligible
+        ("undecided", "?"),  # whether its dependencies are not met
+        ("entered", "?"),  # whether it was submitted and not rejected
+        ("over", "?"),  # whether its end is noted
+        ("given_up", "?"),
+        ("arrives", "?"),  # whether it joined the queue since the policy looked
+    ],
+    align=True,
+)
+"""Why a job is not eligible."""
+
+CONDITION = np.dtype(
+    [
+        ("row", "i8"),
+        ("kind", "i8"),  # index into the kinds of dependencies
+        ("delay_s", "f8"),
+        ("first_link", "i8"),  # its entries of `Eligibility.links`
+        ("links", "i8"),
+        ("unmet", "i8"),
+        ("met_s", "f8"),
+    ]
+)
+"""A dependency; see `hpcosim_sim.engine.eligibility.PendingDependency`."""
+
+LINK = np.dtype([("condition", "i8"), ("other", "i8"), ("after", "i8"), ("unmet", "i8")])
+"""A job that a dependency names (-1: unknown), the next link that names it, and whether it may
+still meet the condition."""
+
+TASKS = np.dtype([("limit", "i8"), ("first", "i8"), ("last", "i8")])
+"""Maximum number of running tasks of an array, and its entries of `Eligibility.tasks`."""
+
+ELIGIBLE_AT = np.dtype([("at_s", "f8"), ("number", "i8"), ("row", "i8"), ("begins", "i8")])
+"""A begin time or the end of a delay, and the order of equal times."""
+
+
+class Eligibility(NamedTuple):
+    """Which waiting jobs may start, for `eligibility`.
+
+    Attributes:
+        g: one record `ELIGIBLE`.
+        jobs: a `GATE` for each job.
+        conditions, links: the dependencies.
+        arrays, tasks: limited arrays, and the rows of their tasks by index; those before the first
+            of an array are over.
+        timers: the `ELIGIBLE_AT` that are set, in no order.
+        arrivals: rows of the jobs that joined the queue.
+        blocked: rows in the order in which they became ineligible; some are eligible again.
+        impossible: rows of the jobs whose dependencies can never be met.
+        present: rows of the jobs that are present at the begin, in submission order.
+    """
+
+    g: Records
+    jobs: Records
+    conditions: Records
+    links: Records
+    arrays: Records
+    tasks: Ints
+    timers: Records
+    arrivals: Ints
+    blocked: Ints
+    impossible: Ints
+    present: Ints
+
+
 class NodesAhead(NamedTuple):
     """The free cores of every node in future, for `node_profile`.
 
@@ -407,8 +501,9 @@ class State(NamedTuple):
         said: explanations of the policy.
         processors: the processors of nodes.
         power: the power states of nodes.
+        eligibility: which waiting jobs may start; None: all may.
 
-    The last four are None where a simulation needs none of them. Numba compiles the engine for
+    The last five are None where a simulation needs none of them. Numba compiles the engine for
     that without all that concerns them, so that they cost nothing. For that, `is None` is asked of
     an argument of a function.
     """
@@ -435,9 +530,10 @@ class State(NamedTuple):
     said: Said | None
     processors: Processors | None
     power: Power | None
+    eligibility: Eligibility | None
 
 
-OPTIONAL = ("ahead", "said", "processors", "power")
+OPTIONAL = ("ahead", "said", "processors", "power", "eligibility")
 """Attributes of a state that may be None."""
 
 

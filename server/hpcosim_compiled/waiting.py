@@ -45,6 +45,21 @@ def add(state: State, row: int) -> None:
 
 
 @compiled
+def insert(state: State, row: int) -> None:
+    """Add a job to the queue in submission order, which is that of the rows of waiting jobs."""
+    add(state, row)
+    g, queue, sizes = state.g[0], state.queue, state.sizes
+    place = state.jobs[row].place
+    while place > g.first and (sizes[place - 1] == GONE or queue[place - 1] > row):
+        queue[place], sizes[place] = queue[place - 1], sizes[place - 1]
+        if sizes[place] != GONE:
+            state.jobs[queue[place]].place = place
+        place -= 1
+    queue[place], sizes[place] = row, state.jobs[row].cores
+    state.jobs[row].place = place
+
+
+@compiled
 def remove(state: State, row: int) -> None:
     """Remove a job from the queue."""
     g, sizes = state.g[0], state.sizes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client import Policy
-from hpcosim_protocol import JobRequest
+from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
@@ -61,8 +62,12 @@ class Future(NamedTuple):
     asked: QueuedJob
 
 
-def random_future(seed: int) -> Future | None:
-    """Return a future of a site in the middle of a run; None: no job waits then."""
+def random_future(seed: int, *, conditions: bool = False) -> Future | None:
+    """Return a future of a site in the middle of a run; None: no job waits then.
+
+    Args:
+        conditions: whether jobs have begin times, dependencies, holds and limited arrays.
+    """
     random = Random(seed)
     scenario = _scenario(random)
     with tempfile.TemporaryDirectory() as folder:
@@ -91,6 +96,12 @@ def random_future(seed: int) -> Future | None:
         drawn_s = random.choice((spec.run_s, spec.run_s * random.random(), np.inf))
         run_s[spec.job_id] = max(drawn_s, least_s + 0.5)
     future = [QueuedJob(spec) for spec in jobs.rows() if spec.submit_s > now_s]
+    if conditions:
+        every = with_conditions(random, [*queued, *future], now_s)
+        queued, future = every[: len(queued)], every[len(queued) :]
+        if future and random.random() < 0.3:  # they are known already, such as of another clock
+            queued, future = [*queued, *future[:2]], future[2:]
+        state = replace(state, jobs=queued)
     first = next(jobs.rows())
     last = max(spec.job_id for spec in jobs.rows()) + 1
     run_s[last] = 100.0
@@ -105,6 +116,51 @@ def _held(random: Random, job: QueuedJob) -> QueuedJob:
     if random.random() < 0.2:
         request = msgspec.structs.replace(request, name="named", requeue=True)
     return job._replace(spec=job.spec._replace(request=request))
+
+
+KINDS = ("after", "afterany", "afterok", "afternotok", "singleton")
+
+
+def with_conditions(random: Random, jobs: list[QueuedJob], now_s: float) -> list[QueuedJob]:
+    """Return jobs that wait for times, other jobs or nobody's release, and tasks of arrays."""
+    numbers = [*(job.spec.job_id for job in jobs), 5000, 5001]
+    often, first = random.choice((0.1, 0.5)), jobs[0].spec.job_id
+    limits = {first: random.choice((0, 1, 2, 5)), 7000: random.choice((1, 2))}
+
+    def dependency(own: int) -> Dependency:
+        kind = random.choice(KINDS)
+        named = random.sample(numbers, random.choice((1, 1, 2, 3)))
+        others = tuple(each for each in named if each != own) or (5000,)
+        return Dependency(
+            kind, () if kind == "singleton" else others, random.choice((0.0, 0.0, 60.0, 500.0))
+        )
+
+    def request(own: int, *, runs: bool) -> dict[str, Any]:
+        name, begin_s = random.choice("xyz"), now_s + random.randint(-2000, 4000)
+        match random.choice((4, 6)) if runs else random.randrange(6):
+            case 0:
+                return {"name": name, "begin_s": begin_s}
+            case 1:
+                return {"name": name, "hold": True}
+            case 2 | 3:
+                count, any_met = random.choice((1, 1, 2)), random.random() < 0.4
+                depends = tuple(dependency(own) for _ in range(count))
+                return {"name": name, "dependencies": depends, "any_dependency": any_met}
+            case 4:
+                array = random.choice((first, 7000))
+                index = random.randint(0, 20)
+                return {"array_id": array, "array_index": index, "array_limit": limits[array]}
+            case 6:
+                return {"name": name}
+        return {"name": name, "dependencies": (dependency(own),), "begin_s": begin_s}
+
+    found = []
+    for job in jobs:
+        own, runs = job.spec.request or JobRequest(), job.started_s is not None
+        if random.random() < often:
+            own = msgspec.structs.replace(own, **request(job.spec.job_id, runs=runs))
+        found.append(job._replace(spec=job.spec._replace(request=own)))
+    return found
 
 
 def _scenario(random: Random) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("numba", reason="the compiled engine needs the extra fast")
 from benchmarks.slurm_forecasts import state_at, usage_at
 
 from hpcosim_compiled.queue import UnsupportedQueueError
-from hpcosim_protocol import JobRequest
+from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
@@ -21,7 +22,7 @@ from hpcosim_twin.futures.compiled import CompiledFutures, queue_engine, starts_
 from hpcosim_twin.futures.reference import simulated_starts
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import GOLDEN_SLURM, run_of_events
-from support.queues import Future, random_future, state_in
+from support.queues import Future, random_future, state_in, with_conditions
 from support.simulating import cluster_of, jobs_of, simulate
 
 
@@ -129,15 +130,91 @@ def test_a_job_may_ask_an_empty_cluster() -> None:
     assert 1 in starts_of(slurm_queue(), {1: 5.0}, np.random.default_rng(0), asked=asked)
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [JobRequest(begin_s=90.0), JobRequest(array_id=1, array_limit=1)],
-)
-def test_what_the_engine_does_not_support_is_simulated_by_the_reference(
-    request_: JobRequest,
+@pytest.mark.slow
+@pytest.mark.parametrize("with_asked", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_jobs_with_conditions_start_as_on_the_reference(seed: int, with_asked: bool) -> None:
+    """Begin times, dependencies, holds and limited arrays, on random sites."""
+    future = random_future(seed, conditions=True)
+    if future is None:
+        return
+    with suppress(UnsupportedQueueError):
+        assert_equal(future, with_asked=with_asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["fcfs", "easy", "wfp3", "easy-wfp3"])
+@pytest.mark.parametrize("seed", range(3))
+def test_schedulers_of_the_catalogue_start_jobs_with_conditions_as_on_the_reference(
+    name: str, seed: int
 ) -> None:
-    """Begin times and limited arrays."""
-    state = slurm_queue(QueuedJob(spec(1, request=request_)))
+    """Jobs join the queue amid others, and leave it while they wait."""
+    random = np.random.default_rng(seed)
+    jobs = jobs_of(
+        *(
+            (float(at), float(random.integers(5, 200)), int(random.integers(1, 9)))
+            for at in range(60)
+        )
+    )
+    state = state_in(simulate(cluster_of(8), jobs, name), jobs, 40.5, NamedScheduler(name))
+    later = [QueuedJob(each) for each in jobs.rows() if each.submit_s > 40.5]
+    every = with_conditions(Random(seed), [*state.jobs, *later], 40.5)
+    state, later = replace(state, jobs=every[: len(state.jobs)]), every[len(state.jobs) :]
+    run_s = {each.job_id: each.run_s + 60.0 for each in jobs.rows()}
+    assert len(assert_equal(Future(state, run_s, later, later[0]))) > 5
+
+
+def test_a_job_starts_at_its_begin_time() -> None:
+    """The passes of Slurm's schedulers may add some seconds."""
+    state = slurm_queue(QueuedJob(spec(1, request=JobRequest(begin_s=500.0))))
+    starts = assert_equal(Future(state, {1: 9.0}, [], QueuedJob(spec(2))))
+    assert 500.0 <= starts[1] < 600.0
+
+
+def test_a_job_starts_after_the_end_of_another() -> None:
+    """`afterok` of a job that completes."""
+    depends = JobRequest(dependencies=(Dependency("afterok", (1,)),))
+    state = slurm_queue(QueuedJob(spec(1), 10.0, (0,), (1,)), QueuedJob(spec(2, request=depends)))
+    starts = assert_equal(Future(state, {1: 90.0, 2: 9.0}, [], QueuedJob(spec(3))))
+    assert starts[2] >= 100.0
+
+
+def test_a_job_never_starts_after_the_failure_of_another() -> None:
+    """`afterok` of a job that runs until its limit."""
+    depends = JobRequest(dependencies=(Dependency("afterok", (1,)),))
+    state = slurm_queue(QueuedJob(spec(1), 10.0, (0,), (1,)), QueuedJob(spec(2, request=depends)))
+    assert assert_equal(Future(state, {1: np.inf, 2: 9.0}, [], QueuedJob(spec(3)))) == {}
+
+
+def test_tasks_of_a_limited_array_run_one_after_the_other() -> None:
+    """The running task counts, and there is room for all."""
+    of_array = [JobRequest(array_id=1, array_index=at, array_limit=1) for at in range(3)]
+    first, *others = (QueuedJob(spec(1 + at, request=each)) for at, each in enumerate(of_array))
+    state = slurm_queue(first._replace(started_s=10.0, nodes=(0,), cores=(1,)), *others)
+    starts = assert_equal(Future(state, {1: 60.0, 2: 60.0, 3: 60.0}, [], QueuedJob(spec(4))))
+    assert starts[2] >= 70.0
+    assert starts[3] >= starts[2] + 60.0
+
+
+def test_a_job_that_waits_for_a_held_job_starts_when_nothing_else_can_happen() -> None:
+    """Then the held job is cancelled, as by the reference."""
+    depends = JobRequest(dependencies=(Dependency("afterany", (1,)),))
+    held = QueuedJob(spec(1, request=JobRequest(hold=True)))
+    state = slurm_queue(held, QueuedJob(spec(2, request=depends)), QueuedJob(spec(3)))
+    starts = assert_equal(Future(state, dict.fromkeys((1, 2, 3), 60.0), [], held))
+    assert starts[2] >= starts[3] + 60.0
+
+
+def test_a_waiting_job_may_be_submitted_later() -> None:
+    """As where the clock of the cluster is ahead."""
+    state = slurm_queue(QueuedJob(spec(1)), QueuedJob(spec(2, 75.0)))
+    starts = assert_equal(Future(state, {1: 9.0, 2: 9.0}, [], QueuedJob(spec(3))))
+    assert starts[2] >= 75.0
+
+
+def test_what_the_engine_does_not_support_is_simulated_by_the_reference() -> None:
+    """Numbers of switches."""
+    state = slurm_queue(QueuedJob(spec(1, request=JobRequest(switches=1))))
     assert queue_engine(state) is None
     assert 1 in starts_of(state, {1: 5.0}, np.random.default_rng(0))
 

@@ -120,6 +120,15 @@ def count_submission(own: Site, rules: Rules | None, row: int) -> None:
 
 
 @compiled
+def forget_submission(own: Site, rules: Rules | None, row: int) -> None:
+    """Count a job no more that was cancelled while it waited."""
+    if rules is not None:
+        owner = rules.owners[row]
+        for at in range(owner.first_group, owner.first_group + owner.groups):
+            rules.groups[rules.numbers[at]].waiting -= 1
+
+
+@compiled
 def charge(state: State, own: Site, rules: Rules | None, row: int) -> None:
     """Count a job that started, the last of the running ones."""
     if rules is None:

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from hpcosim_compiled import eligibility
 from hpcosim_compiled.compiler import compiled, compiled_apart, entry
 from hpcosim_compiled.loop import advance_with
 from hpcosim_compiled.slurm.charges import calculate_usage, share_of
-from hpcosim_compiled.slurm.limits import discharge, refusal
+from hpcosim_compiled.slurm.limits import discharge, forget_submission, refusal
 from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.passes import adopt, run_backfill, run_main
 from hpcosim_compiled.slurm.places import give_back
@@ -25,11 +26,21 @@ from hpcosim_compiled.slurm.timers import (
     skip_backfill,
     skip_main,
 )
-from hpcosim_compiled.state import CANCELLED, REJECTED, TIMEOUT, WAITING, State
+from hpcosim_compiled.state import (
+    CANCELLED,
+    REJECTED,
+    TIMEOUT,
+    WAITING,
+    Eligibility,
+    State,
+)
 from hpcosim_compiled.waiting import remove
 from hpcosim_schedulers.slurm.multifactor import HIGHEST
 from hpcosim_schedulers.slurm.policy import EPILOG_S
 from hpcosim_schedulers.slurm.timers import ROUNDING_S
+
+NONE, CAME, WAKES = range(3)
+"""Jobs that joined the queue: none; some; some after which the main scheduler runs."""
 
 
 @entry
@@ -40,12 +51,16 @@ def advance_slurm(state: State, policy: Site, instants: int) -> int:
 
 @compiled_apart
 def _decide(state: State, own: Site) -> None:
-    """Call the policy, and again at the same instant after it ended jobs."""
+    """Call the policy, and again at the same instant after it ended jobs or made some eligible."""
     goes_on = True
     while goes_on:
         over = state.g[0].over
         _call(state, own)
-        goes_on = state.g[0].over > over and state.g[0].over < state.g[0].jobs
+        wakes = eligibility.note_changes(state, state.eligibility)
+        wakes = wakes or state.g[0].over > over
+        goes_on = wakes and state.g[0].over < state.g[0].jobs
+        if goes_on and (state.g[0].running > 0 or eligibility.expects(state.eligibility)):
+            state.g[0].busy_s = state.g[0].now_s
 
 
 @compiled
@@ -95,25 +110,22 @@ def _note_changes(state: State, own: Site, calculated: bool) -> None:
             if state.jobs[row].state == TIMEOUT:
                 s.immediate_s = now_s + EPILOG_S
     s.changes = g.changes
-    for row in range(s.submitted, g.submitted):
-        if state.jobs[row].state == WAITING:
-            wakes = True
-            _arrive(state, own, row)
-    s.submitted = g.submitted
+    came = _note_submissions(state, own, state.eligibility)
+    wakes = wakes or came == WAKES
     if calculated and s.multifactor and (s.weight_age > 0.0 or _weighs_shares(own, own.rules)):
         last_s = s.first_s + s.calculations * s.calculation_s
         for place in range(s.queued):
             row = own.lists[ORDER, place]
             before = own.jobs[row].value
-            value = _priority(own, own.rules, row, state.jobs[row].submit_s, last_s)
+            value = _priority(own, own.rules, row, last_s)
             own.jobs[row].value = max(value, before) if s.only_up else value
         for place in range(s.queued):
             _rise(own, place)
-    if wakes:
+    if came != NONE or wakes:
         s.stale = s.unplanned = True
         s.changed = second_of(own, now_s)
-        if s.requested_s == np.inf:
-            s.requested_s = now_s
+    if wakes and s.requested_s == np.inf:
+        s.requested_s = now_s
     if s.calculations != s.noted:
         s.noted = s.calculations
         _note_order(own)
@@ -154,7 +166,7 @@ def _note_order(own: Site) -> None:
 def _set_alarm(state: State, own: Site) -> None:
     s, g, now_s = own.s[0], state.g[0], state.g[0].now_s
     next_s = next_look_s(own)
-    if s.queued > 0 and not _give_up(state, own):
+    if s.queued > 0 and not _give_up(state, own, state.eligibility):
         next_s = min(next_s, s.immediate_s, main_due_s(own, now_s))
         next_s = min(next_s, s.first_s + (s.calculations + 1) * s.calculation_s)
         if s.backfills and (s.unplanned or any_beyond_limit(own, second_of(own, now_s))):
@@ -165,7 +177,7 @@ def _set_alarm(state: State, own: Site) -> None:
 
 
 @compiled
-def _give_up(state: State, own: Site) -> bool:
+def _give_up(state: State, own: Site, eligible: Eligibility | None) -> bool:
     """Return whether no waiting job can ever start; end them if nothing else can happen.
 
     See `limits.Limits.give_up`.
@@ -173,20 +185,24 @@ def _give_up(state: State, own: Site) -> bool:
     s, g = own.s[0], state.g[0]
     if s.never < s.queued or s.running > 0:
         return False
-    if g.submitted == g.jobs:
+    if eligible is not None:
+        for place in range(s.queued):
+            eligibility.give_up(eligible, own.lists[ORDER, place])
+    elif g.submitted == g.jobs:
         for row in range(g.jobs):
             if state.jobs[row].state == WAITING:
                 own.jobs[row].refused = own.jobs[row].never
-                _end_waiting(state, row, CANCELLED)
+                _end_waiting(state, None, row, CANCELLED)
         s.queued = s.never = 0
     return True
 
 
 @compiled
-def _end_waiting(state: State, row: int, final: int) -> None:
-    """End a job of the queue."""
+def _end_waiting(state: State, eligible: Eligibility | None, row: int, final: int) -> None:
+    """End a waiting job."""
     g = state.g[0]
-    remove(state, row)
+    if eligibility.may_start(eligible, row):
+        remove(state, row)
     state.jobs[row].end_s, state.jobs[row].state = g.now_s, final
     state.ended_idle[g.ended_idle] = row
     g.ended_idle += 1
@@ -197,14 +213,102 @@ def _end_waiting(state: State, row: int, final: int) -> None:
 
 
 @compiled
-def _arrive(state: State, own: Site, row: int) -> None:
+def _note_submissions(state: State, own: Site, eligible: Eligibility | None) -> int:
+    """Note the jobs that were submitted or became eligible; return `NONE`, `CAME` or `WAKES`."""
+    if eligible is not None:
+        return _note_eligible(state, own, eligible)
+    came = NONE
+    for row in range(own.s[0].submitted, state.g[0].submitted):
+        if state.jobs[row].state == WAITING:
+            came = WAKES
+            own.jobs[row].since_s = state.jobs[row].submit_s
+            _arrive(state, own, None, row)
+    own.s[0].submitted = state.g[0].submitted
+    return came
+
+
+@compiled_apart
+def _note_eligible(state: State, own: Site, eligible: Eligibility) -> int:
+    s, g, came, last = own.s[0], state.g[0], NONE, eligibility.last_blocked(state, eligible)
+    if last >= 0 and state.jobs[last].submit_s >= g.now_s - ROUNDING_S:
+        came = WAKES
+    if eligible.g[0].has_left:
+        _forget_left(state, own, eligible)
+    for at in range(s.arrivals, eligible.g[0].arrivals):
+        row = eligible.arrivals[at]
+        gate, job = eligible.jobs[row], own.jobs[row]
+        if not gate.arrives or state.jobs[row].state != WAITING:
+            continue
+        gate.arrives = False
+        came = max(came, CAME if gate.timed else WAKES)
+        if math.isnan(job.since_s) or job.left < s.noted:
+            job.since_s = g.now_s if gate.waits and not s.accrues else state.jobs[row].submit_s
+        _arrive(state, own, eligible, row)
+    s.arrivals = eligible.g[0].arrivals
+    _admit_blocked(state, own, eligible)
+    s.submitted = g.submitted
+    return came
+
+
+@compiled_apart
+def _forget_left(state: State, own: Site, eligible: Eligibility) -> None:
+    """Take the jobs out of the order that are over or not eligible any more."""
+    s, kept = own.s[0], 0
+    for place in range(s.queued):
+        row = own.lists[ORDER, place]
+        is_eligible = eligible.jobs[row].blocked == 0 and not eligible.jobs[row].arrives
+        if state.jobs[row].state == WAITING and is_eligible:
+            own.lists[ORDER, kept] = row
+            kept += 1
+        else:
+            s.never -= own.jobs[row].never >= 0
+            own.jobs[row].left = s.noted
+    s.queued = kept
+    for at in range(s.ended, state.g[0].ended_idle):
+        row = state.ended_idle[at]
+        if own.jobs[row].admitted:
+            forget_submission(own, own.rules, row)
+    s.ended = state.g[0].ended_idle
+    eligible.g[0].has_left = False
+
+
+@compiled_apart
+def _admit_blocked(state: State, own: Site, eligible: Eligibility) -> None:
+    """Reject or count the submitted jobs that are not eligible, by number."""
+    rows, count = state.rows, 0
+    for row in range(own.s[0].submitted, state.g[0].submitted):
+        if state.jobs[row].state != WAITING or own.jobs[row].admitted:
+            continue
+        at = count
+        while at > 0 and own.jobs[rows[at - 1]].job_id > own.jobs[row].job_id:
+            rows[at] = rows[at - 1]
+            at -= 1
+        rows[at] = row
+        count += 1
+    for at in range(count):
+        _admit_job(state, own, eligible, rows[at])
+
+
+@compiled
+def _admit_job(state: State, own: Site, eligible: Eligibility | None, row: int) -> bool:
+    """Reject a submitted job, or count it; return whether it goes on waiting."""
+    job = own.jobs[row]
+    _know(own, own.rules, row)
+    job.refused = refusal(state, own, own.rules, row)
+    if job.refused >= 0:
+        _end_waiting(state, eligible, row, REJECTED)
+        return False
+    job.admitted = True
+    return True
+
+
+@compiled
+def _arrive(state: State, own: Site, eligible: Eligibility | None, row: int) -> None:
     """Put a job into the order, or reject it; see `policy.Admission`."""
     s, job = own.s[0], own.jobs[row]
     _know(own, own.rules, row)
-    job.value = _priority(own, own.rules, row, state.jobs[row].submit_s, state.g[0].now_s)
-    job.refused = refusal(state, own, own.rules, row)
-    if job.refused >= 0:
-        _end_waiting(state, row, REJECTED)
+    job.value = _priority(own, own.rules, row, state.g[0].now_s)
+    if not job.admitted and not _admit_job(state, own, eligible, row):
         return
     s.never += job.never >= 0
     own.lists[ORDER, s.queued] = row
@@ -216,14 +320,14 @@ def _arrive(state: State, own: Site, row: int) -> None:
 def _know(own: Site, rules: Rules | None, row: int) -> None:
     """Note the associations that exist once a job has been submitted."""
     if rules is not None:
-        own.s[0].known = rules.owners[row].known
+        own.s[0].known = max(own.s[0].known, rules.owners[row].known)
 
 
 @compiled
-def _priority(own: Site, rules: Rules | None, row: int, since_s: float, at_s: float) -> float:
+def _priority(own: Site, rules: Rules | None, row: int, at_s: float) -> float:
     """Return the priority of a job at a time; see `multifactor.WaitingTable.calculate`."""
     s, job = own.s[0], own.jobs[row]
-    age = min(max((at_s - since_s) / s.max_age_s, 0.0), 1.0)
+    age = min(max((at_s - job.since_s) / s.max_age_s, 0.0), 1.0)
     value = job.constant + s.weight_age * age + _share(own, rules, row)
     if not math.isnan(job.fixed):
         return job.fixed

@@ -71,6 +71,9 @@ GLOBAL = np.dtype(
         ("waiting", "i8"),
         ("changes", "i8"),  # entries of `State.changes` that it has seen
         ("submitted", "i8"),  # jobs that it has seen
+        ("arrivals", "i8"),  # entries of `Eligibility.arrivals` that it has seen
+        ("ended", "i8"),  # entries of `State.ended_idle` that it has seen
+        ("accrues", "?"),  # whether jobs age before they are eligible, `accrue_always`
         ("never", "i8"),  # waiting jobs that can never start
         ("queued", "i8"),  # entries of the list `ORDER`
         ("ordered", "i8"),  # entries of `BEFORE`
@@ -112,6 +115,9 @@ JOB = np.dtype(
         ("constant", "f8"),  # factors of the priority that do not change
         ("fixed", "f8"),  # priority that an administrator set; NaN: none
         ("value", "f8"),  # priority before it is rounded
+        ("since_s", "f8"),  # when it began to age; NaN: it has never been in the queue
+        ("left", "i8"),  # calculations before it left the queue without a start
+        ("admitted", "?"),  # whether it was not rejected at its submission
         ("tier", "i8"),  # greatest of its partitions
         ("end", "i8"),  # by its limit, seconds of the clock
         ("look_s", "f8"),  # when a check may end it; infinity: it does not run, or was ended

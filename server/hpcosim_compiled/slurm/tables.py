@@ -423,7 +423,7 @@ def _jobs_and_candidates(
     """Return the records of all jobs, and of their candidates, those of a job together."""
     own = _together([each.own for each in kinds], JOB)
     jobs = own[of_row].view(np.recarray) if kinds else records(JOB, len(table))
-    jobs.job_id, jobs.look_s = table.job_id, np.inf
+    jobs.job_id, jobs.look_s, jobs.since_s = table.job_id, np.inf, np.nan
     jobs.first = np.cumsum(jobs.candidates) - jobs.candidates
     of_kinds = _together([found for each in kinds for found in each.candidates], CANDIDATE)
     first_of_kind = np.cumsum(own.candidates) - own.candidates
@@ -458,6 +458,7 @@ def _globals(tables: _Tables, jobs: Records) -> Records:
     s.calculation_s = site.priority.calc_period_s
     s.multifactor = site.priority.type == "multifactor"
     s.only_up = "incr_only" in site.priority.flags
+    s.accrues = "accrue_always" in site.priority.flags
     s.weight_age, s.max_age_s = site.priority.weight_age, site.priority.max_age_s
     s.stale = s.unplanned = True
     s.one_each = (jobs.candidates == 1).all() and not tables.closed

@@ -21,7 +21,7 @@ from hpcosim_twin.futures.reference import HORIZON_S, idle_s, relive, simulated_
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 if TYPE_CHECKING:
-    from hpcosim_compiled.queue import Queue, QueueEngine
+    from hpcosim_compiled.queue import QueueEngine
 
 MANY_JOBS = 300
 """Waiting jobs from which on the compiled engine is worth being compiled, for a minute."""
@@ -36,7 +36,7 @@ def starts_of(
 ) -> dict[int, float]:
     """Return when the waiting jobs start, s, as `simulated_starts` does, on the engine that can."""
     engine = queue_engine(state)
-    if engine is not None and (engine.is_warm or len(state.waiting) >= MANY_JOBS):
+    if engine is not None and (engine.is_warm(asked) or len(state.waiting) >= MANY_JOBS):
         found = engine.starts(run_s, generator, future, asked)
         if found is not None:
             return found
@@ -76,7 +76,7 @@ def _new_engine(state: QueueState) -> CompiledFutures | None:
 def compile_engine(state: QueueState, asked: QueuedJob | None = None) -> None:
     """Compile the engine for a queue of any length, unless that was done before."""
     engine = queue_engine(state)
-    if engine is not None and not engine.is_warm:
+    if engine is not None and not engine.is_warm(asked):
         jobs = state.jobs if asked is None else (*state.jobs, asked)
         run_s = dict.fromkeys((job.spec.job_id for job in jobs), math.inf)
         engine.starts(run_s, np.random.default_rng(0), (), asked)
@@ -97,25 +97,29 @@ class CompiledFutures:
         from hpcosim_compiled.queue import UnsupportedQueueError
 
         self._state = state
-        waiting = [job.spec for job in state.waiting if not _is_held(job.spec)]
-        if len(waiting) < len(state.waiting) and _counts_waiting_jobs(state):
-            raise UnsupportedQueueError("held jobs beside limits on the number of waiting jobs")
-        if any(_waits_for_more(spec) for spec in waiting):
-            raise UnsupportedQueueError("begin times, dependencies and limited arrays")
-        if any(spec.submit_s > state.now_s for spec in waiting):
-            raise UnsupportedQueueError("waiting jobs that are not submitted")
-        self._waiting = sorted(waiting, key=lambda spec: (spec.submit_s, spec.job_id))
+        waiting = _without_held(state)
+        self._waiting = [spec for spec in waiting if spec.submit_s <= state.now_s]
+        self._later = waiting[len(self._waiting) :]
+        self._lacks_held = len(waiting) < len(state.waiting)
+        self._has_conditions = _any_conditions(waiting, [job.spec for job in state.jobs])
         self._view, self._running = _running_jobs(state)
+        specs = {job.spec.job_id: job.spec for job in state.jobs}
         numbers = [*self._running, *(spec.job_id for spec in self._waiting)]
+        self._present = [specs[number] for number in numbers]
         self._numbers = np.array(numbers, np.int64)
-        self._started_s = np.array([job.start_s for job in self._view.running.values()])
         self._models: dict[tuple[Any, ...], int] = {}
         self._add_models([*state.past, *(job.spec for job in state.jobs)])
+        if self._has_conditions and (missing := self._engine.unsupported(self._present)):
+            raise UnsupportedQueueError(missing)
 
-    @property
-    def is_warm(self) -> bool:
-        """Whether the engine need not be compiled."""
-        return self._engine.is_warm
+    def is_warm(self, asked: QueuedJob | None = None) -> bool:
+        """Return whether the engine need not be compiled.
+
+        Args:
+            asked: a further job; None: there is none.
+        """
+        conditions = self._has_conditions or (asked is not None and _waits_for_more(asked.spec))
+        return self._engine.is_warm(conditions=conditions)
 
     def starts(
         self,
@@ -130,11 +134,15 @@ class CompiledFutures:
         """
         from hpcosim_compiled.queue import Ending, Submitted, UnsupportedQueueError
 
-        now_s, queue = self._state.now_s, self._queue
-        added = [job.spec for job in future] + ([] if asked is None else [asked.spec])
-        added.sort(key=lambda spec: (spec.submit_s, spec.job_id))
-        if any(spec.request is not None and _waits_for_more(spec) for spec in added):
-            return None
+        now_s = self._state.now_s
+        added = [*self._later, *(job.spec for job in future)]
+        added = sorted(added if asked is None else [*added, asked.spec], key=_order)
+        conditions: list[JobSpec] = []
+        if self._has_conditions or any(_waits_for_more(spec) for spec in added):
+            conditions = [*self._present, *added]
+            depend = any(spec.request is not None and spec.request.dependencies for spec in added)
+            if (depend and self._lacks_held) or self._engine.unsupported(conditions):
+                return None
         ends_s = [job.start_s + run_s[number] for number, job in self._view.running.items()]
         is_first = added and self._waiting and _order(added[0]) < _order(self._waiting[-1])
         if is_first or min(ends_s, default=np.inf) <= now_s:
@@ -148,21 +156,21 @@ class CompiledFutures:
             np.array([spec.job_id for spec in added], np.int64),
             np.array([spec.submit_s for spec in added], np.float64),
         )
-        if not self._waiting and not submitted.joining(now_s):
+        if not self._waiting and not self._later and not submitted.joining(now_s):
             return None
         if not self._engine.supports(submitted):
             return None
         numbers = np.append(self._numbers, submitted.job_id)
         times_s = np.array([run_s[number] for number in numbers.tolist()], np.float64)
         if asked is None:
-            watched = np.zeros(len(numbers), np.bool_)
-            watched[len(queue.running) : queue.present] = True
+            waiting = [*self._waiting, *self._later]
+            watched = np.isin(numbers, [spec.job_id for spec in waiting if not _is_held(spec)])
         else:
             watched = numbers == asked.spec.job_id
         policy = self._state.new_policy
         site = policy.drawn(generator) if isinstance(policy, SlurmAt) else None
         ending = Ending(now_s + HORIZON_S, idle_s(self._state))
-        starts_s = self._engine.starts(times_s, watched, submitted, ending, site)
+        starts_s = self._engine.starts(times_s, watched, submitted, ending, site, conditions)
         is_found = watched & ~np.isnan(starts_s)
         found = zip(numbers[is_found].tolist(), starts_s[is_found].tolist(), strict=True)
         return dict(found)
@@ -202,7 +210,6 @@ class CompiledFutures:
         elif isinstance(policy, SlurmAt):
             site = policy.site
         self._engine: QueueEngine = QueueEngine(queue, name, site)
-        self._queue: Queue = queue
         self._specs = models
         self._models = {key: len(present) + row for row, key in enumerate(models)}
 
@@ -228,24 +235,38 @@ def _running_jobs(state: QueueState) -> tuple[View, dict[int, JobSpec]]:
     return view, {number: specs[number] for number in order}
 
 
+def _waits_for_more(spec: JobSpec) -> bool:
+    """Return whether a job may wait for more than resources."""
+    from hpcosim_compiled.eligibility import waits_for_more
+
+    return waits_for_more(spec.request)
+
+
 def _is_held(spec: JobSpec) -> bool:
     return spec.request is not None and spec.request.hold
 
 
-def _waits_for_more(spec: JobSpec) -> bool:
-    """Return whether a job waits for what the compiled engine does not know."""
-    request = spec.request
-    if request is None:
-        return False
-    return bool(
-        request.hold or request.begin_s is not None or request.dependencies or request.array_limit
+def _any_conditions(waiting: Iterable[JobSpec], jobs: Iterable[JobSpec]) -> bool:
+    """Return whether a waiting job waits for more than resources, or for tasks of its array."""
+    requests = [spec.request for spec in jobs if spec.request is not None]
+    limited = {request.array_id for request in requests if request.array_limit} - {None}
+    return any(
+        _waits_for_more(spec) or (spec.request is not None and spec.request.array_id in limited)
+        for spec in waiting
     )
 
 
-def _counts_waiting_jobs(state: QueueState) -> bool:
-    """Return whether the site may limit the number of waiting jobs."""
+def _without_held(state: QueueState) -> list[JobSpec]:
+    """Return the waiting jobs in submission order, without held ones that concern no others.
+
+    They do if others wait for more than resources, or if the site may limit the number of jobs.
+    """
+    waiting = sorted((job.spec for job in state.waiting), key=_order)
+    others = [spec for spec in waiting if not _is_held(spec)]
     policy = state.new_policy
-    return isinstance(policy, SlurmAt) and not {"limits", "safe"}.isdisjoint(policy.site.enforce)
+    counts = isinstance(policy, SlurmAt) and not {"limits", "safe"}.isdisjoint(policy.site.enforce)
+    every = (job.spec for job in state.jobs)
+    return waiting if counts or _any_conditions(others, every) else others
 
 
 def _plain(spec: JobSpec) -> JobSpec:
