@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from hpcosim_schedulers.slurm.settings import parse_site
 from hpcosim_twin.cluster.observation import EndedJob
 from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.futures.forecast import forecast_starts
-from hpcosim_twin.futures.reference import simulated_starts
+from hpcosim_twin.futures.reference import simulated_outcome, simulated_starts
 from hpcosim_workloads.table import JobSpec
 
 NODES, CORES = 64, 32
@@ -44,7 +45,8 @@ def run(smoke: bool) -> dict[str, float]:
         name = f"{waiting} waiting jobs"
         figures[f"{name}, a future: reference / compiled"] = reference_s / compiled_s
         figures[f"{name}, a future, compiled, s"] = compiled_s
-    state, _ = queue(20 if smoke else 200)
+    state, run_s = queue(20 if smoke else 200)
+    figures |= _of_outcomes(state, run_s)
     futures = 3 if smoke else 200
     answer_s = _cpu_s(lambda: forecast_starts(state, history(), futures, seed=0))
     figures[f"{len(state.waiting)} waiting jobs, {futures} futures, an answer, s"] = answer_s
@@ -52,6 +54,28 @@ def run(smoke: bool) -> dict[str, float]:
         state, _ = queue(10_000)
         figures["10,000 waiting jobs, tables, s"] = _cpu_s(lambda: CompiledFutures(state))
     return figures
+
+
+def _of_outcomes(state: QueueState, run_s: dict[int, float]) -> dict[str, float]:
+    """Return CPU times of what a change does in a future: some nodes get no more jobs."""
+    from hpcosim_twin.futures.compiled import CompiledFutures
+
+    states = [state, replace(state, unavailable=tuple(range(4)))]
+    engines, chance = [CompiledFutures(each) for each in states], np.random.default_rng
+
+    def compiled() -> object:
+        return [each.outcome(run_s, chance(0), (), 7200.0) for each in engines]
+
+    def reference() -> object:
+        return [simulated_outcome(each, run_s, chance(0), (), 7200.0) for each in states]
+
+    compiled()  # loads its code
+    compiled_s, reference_s = _cpu_s(compiled), _cpu_s(reference)
+    name = f"{len(state.waiting)} waiting jobs, a change"
+    return {
+        f"{name}, a future: reference / compiled": reference_s / compiled_s,
+        f"{name}, a future, compiled, s": compiled_s,
+    }
 
 
 def queue(waiting: int, seed: int = 0) -> tuple[QueueState, dict[int, float]]:

@@ -628,7 +628,7 @@ def _arrays(jobs: Sequence[JobSpec], order: Sequence[int]) -> tuple[np.recarray,
             limits.setdefault(request.array_id, request.array_limit)
             members.setdefault(request.array_id, []).append((request.array_index, place, row))
     limited = [number for number, limit in limits.items() if limit]
-    arrays, tasks = records(TASKS, len(limited)), []
+    arrays, tasks = records(TASKS, len(limited)), list[int]()
     for array, number in zip(arrays, limited, strict=True):
         array.limit, array.first = limits[number], len(tasks)
         tasks += [row for _, _, row in sorted(members[number])]

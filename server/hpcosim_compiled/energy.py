@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from hpcosim_compiled.compiler import compiled
 from hpcosim_compiled.state import (
     ON,
@@ -76,3 +78,28 @@ def sum_power(kind: Any, power: Power | None, number: int) -> None:
             off = power.kinds[PER_KIND * number + state]
             resting_w += off.power_w * off.nodes
     kind.power_w = kind.computing_w + resting_w
+
+
+def energy_between_j(state: State, from_s: float, until_s: float) -> float:
+    """Return the energy of all nodes in a part of a simulation in which they are always on, J.
+
+    Args:
+        state: the simulation, which has passed the part.
+    """
+    periods, kinds = state.periods[: state.g.periods[0]], state.kinds
+    of = np.repeat(np.arange(len(periods)), periods.places)
+    first = np.cumsum(periods.places) - periods.places
+    places = state.places[periods.first_place[of] + np.arange(len(of)) - first[of]]
+    jobs, kind_of = state.jobs[periods.row], state.nodes.kind
+    begin_s = np.clip(jobs.start_s, from_s, until_s)[of]
+    end_s = np.clip(np.where(np.isnan(jobs.end_s), until_s, jobs.end_s), from_s, until_s)[of]
+    energy_j = kinds.dynamic_w[kind_of[places.node]] @ (places.tasks * (end_s - begin_s))
+    # A node computes from a begin to an end of its jobs while more have begun than ended.
+    nodes, times_s = np.tile(places.node, 2), np.append(begin_s, end_s)
+    order = np.lexsort((times_s, nodes))
+    running = np.cumsum(np.repeat((1, -1), len(of))[order])[:-1]
+    computing_s = np.diff(times_s[order]) * (running > 0)
+    computing_s = np.bincount(kind_of[nodes[order[:-1]]], computing_s, len(kinds))
+    node_s = np.bincount(kind_of, minlength=len(kinds)) * (until_s - from_s)
+    energy_j += kinds.static_w @ computing_s + kinds.idle_w @ (node_s - computing_s)
+    return float(energy_j)

@@ -66,7 +66,7 @@ def advance_with(
     result = GOES_ON
     eligibility.begin(state, state.eligibility)
     for _ in range(instants):
-        if g.over == g.jobs or g.watched == 0:
+        if g.over == g.jobs or (g.watched == 0 and g.now_s >= g.least_s):
             result = FINISHED
             break
         if is_short(state, state.power):
@@ -77,7 +77,7 @@ def advance_with(
         if not g.is_woken:
             continue
         if g.running > 0 or eligibility.expects(state.eligibility):
-            g.busy_s = g.now_s
+            g.busy_s = max(g.now_s, g.least_s)
         if g.now_s > min(g.busy_s + g.idle_s, g.until_s):
             result = FINISHED
             break

@@ -111,19 +111,21 @@ class Submitted(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """When a simulation ends, at the latest.
+    """When a simulation ends.
 
     Attributes:
         until_s: time after which nothing is of interest, s.
         idle_s: time without running jobs after which jobs that wait never start, s.
+        least_s: time before which it does not end if jobs are left, s.
     """
 
     until_s: float
     idle_s: float
+    least_s: float
 
 
 class QueueEngine:
-    """Simulates what becomes of a queue. The energy of nodes is not computed.
+    """Simulates what becomes of a queue. `energy.energy_between_j` computes the energy of nodes.
 
     Args:
         scheduler: `slurm`, or a scheduler of the catalogue with a plan by counts of cores.
@@ -176,7 +178,8 @@ class QueueEngine:
         """Return what it does not support of conditions, see `starts`; empty: nothing."""
         if self._site is None and family_of(self._scheduler) not in STATELESS:
             return f"conditions of jobs with the scheduler {self._scheduler}"
-        if any(waits_for_more(conditions[row].request) for row in np.flatnonzero(self._adds_user)):
+        new = np.flatnonzero(self._adds_user).tolist()
+        if any(waits_for_more(conditions[row].request) for row in new):
             return "fair-share of users all of whose jobs wait for more than resources"
         if any(depends_on_itself(spec) for spec in conditions):
             return "jobs that depend on themselves"
@@ -189,7 +192,7 @@ class QueueEngine:
     def _part_with(self, *, conditions: bool) -> str:
         return f"{self._part} with conditions" if conditions else self._part
 
-    def starts(
+    def simulated(
         self,
         run_s: Floats,
         watched: NDArray[np.bool_],
@@ -197,10 +200,10 @@ class QueueEngine:
         ending: Ending,
         site: SiteSettings | None = None,
         conditions: Sequence[JobSpec] = (),
-    ) -> Floats:
-        """Return when the present and the submitted jobs start, s; NaN: they do not.
+    ) -> State:
+        """Return the state in which all jobs have started whose starts are of interest.
 
-        The simulation ends when all jobs have started whose starts are of interest.
+        Its jobs are the present and the submitted ones.
 
         Args:
             run_s: float64[jobs], run times; infinity: until the scheduler ends them. Running jobs
@@ -222,8 +225,7 @@ class QueueEngine:
         while (result := advance(state, instants=INSTANTS)) != FINISHED:
             if result == FULL:
                 state = with_room(state, self._chance, self._chance)
-        starts: Floats = state.jobs.start_s
-        return starts
+        return state
 
     def _state(
         self,
@@ -245,7 +247,8 @@ class QueueEngine:
         g.queued += joining
         g.submitted += joining
         g.jobs, g.watched = count, watched.sum()
-        g.until_s, g.idle_s = ending
+        g.until_s, g.idle_s, g.least_s = ending
+        g.busy_s = max(self.queue.now_s, ending.least_s)
         state = begin._replace(
             g=g,
             jobs=jobs,

@@ -274,6 +274,7 @@ GLOBAL = np.dtype(
         ("unused", "i8"),  # first of those that are free again; -1: none
         ("is_woken", "?"),  # whether the policy is still to decide at this instant
         ("watched", "i8"),  # jobs whose starts the simulation is for, before they start; -1: all
+        ("least_s", "f8"),  # time before which it does not end
         ("until_s", "f8"),  # time after which it ends in any case
         ("idle_s", "f8"),  # time without running jobs after which it ends
         ("busy_s", "f8"),  # when jobs ran last, as far as the policy was woken
@@ -627,6 +628,7 @@ def initial_state(
     needs_all = bool(g.shares[0] or names_nodes or explains or manager is not None)
     g.now_s = g.changed_s = start_s
     g.alarm_s = g.until_s = g.idle_s = np.inf
+    g.least_s = -np.inf
     g.watched = -1
     g.reference_ops_per_s = 0.0 if reference_ghz is None else reference_ghz * 1e9
     g.jobs, g.cores = count, capacity.sum()

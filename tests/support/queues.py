@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.random import Generator
 
 from hpcosim_client import Policy
 from hpcosim_protocol import Dependency, JobRequest
+from hpcosim_protocol.requests import DependencyKind
 from hpcosim_scenarios.running.library import Library
 from hpcosim_schedulers.slurm.policy import slurm
 from hpcosim_schedulers.slurm.settings import parse_site
@@ -118,7 +119,7 @@ def _held(random: Random, job: QueuedJob) -> QueuedJob:
     return job._replace(spec=job.spec._replace(request=request))
 
 
-KINDS = ("after", "afterany", "afterok", "afternotok", "singleton")
+KINDS = get_args(DependencyKind)
 
 
 def with_conditions(random: Random, jobs: list[QueuedJob], now_s: float) -> list[QueuedJob]:

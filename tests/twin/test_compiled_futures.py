@@ -15,11 +15,17 @@ from benchmarks.slurm_forecasts import state_at, usage_at
 
 from hpcosim_compiled.queue import UnsupportedQueueError
 from hpcosim_protocol import Dependency, JobRequest
+from hpcosim_schedulers import make_policy
 from hpcosim_schedulers.slurm.settings import SiteSettings
 from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
-from hpcosim_twin.futures.compiled import CompiledFutures, queue_engine, starts_of
-from hpcosim_twin.futures.reference import simulated_starts
+from hpcosim_twin.futures.compiled import (
+    CompiledFutures,
+    outcomes_of,
+    queue_engine,
+    starts_of,
+)
+from hpcosim_twin.futures.reference import simulated_outcome, simulated_starts
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import GOLDEN_SLURM, run_of_events
 from support.queues import Future, random_future, state_in, with_conditions
@@ -217,6 +223,47 @@ def test_what_the_engine_does_not_support_is_simulated_by_the_reference() -> Non
     state = slurm_queue(QueuedJob(spec(1, request=JobRequest(switches=1))))
     assert queue_engine(state) is None
     assert 1 in starts_of(state, {1: 5.0}, np.random.default_rng(0))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("duration_s", [600.0, 40_000.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_outcomes_are_those_of_the_reference(seed: int, duration_s: float) -> None:
+    """Starts are equal, and energies but for the order of sums."""
+    future = random_future(seed, conditions=bool(seed % 2))
+    if future is None:
+        return
+    until_s = future.state.now_s + duration_s
+    later = [job for job in future.future if job.spec.submit_s <= until_s]
+    of_both = [(future.run_s, np.random.default_rng(7), later, duration_s) for _ in range(2)]
+    expected = simulated_outcome(future.state, *of_both[0])
+    with suppress(UnsupportedQueueError):
+        found = CompiledFutures(future.state).outcome(*of_both[1])
+        if found is not None:
+            assert found.start_s == expected.start_s
+            assert found.energy_j == pytest.approx(expected.energy_j, rel=1e-9)
+
+
+def test_the_energy_of_an_idle_cluster_is_that_of_its_nodes() -> None:
+    """After the end of its job."""
+    state = slurm_queue(QueuedJob(spec(1), 10.0, (0,), (1,)))
+    found = CompiledFutures(state).outcome({1: 60.0}, np.random.default_rng(7), [], 1000.0)
+    expected = simulated_outcome(state, {1: 60.0}, np.random.default_rng(7), [], 1000.0)
+    assert found is not None
+    assert found.start_s == {}
+    assert found.energy_j == pytest.approx(expected.energy_j, rel=1e-12)
+
+
+def test_both_outcomes_of_a_change_are_of_one_engine() -> None:
+    """Of the reference if it alone supports one of them."""
+    state = slurm_queue(QueuedJob(spec(1, cores=4)), QueuedJob(spec(2, cores=3)))
+    other = replace(state, new_policy=lambda _: make_policy("easy"))
+    run_s = {1: 60.0, 2: 60.0}
+    expected = [
+        simulated_outcome(each, run_s, np.random.default_rng(5), [], 500.0)
+        for each in (state, other)
+    ]
+    assert outcomes_of((state, other), run_s, 5, [], 500.0) == expected
 
 
 def test_a_running_job_that_does_not_fit_is_an_error() -> None:

@@ -60,7 +60,7 @@ def _decide(state: State, own: Site) -> None:
         wakes = wakes or state.g[0].over > over
         goes_on = wakes and state.g[0].over < state.g[0].jobs
         if goes_on and (state.g[0].running > 0 or eligibility.expects(state.eligibility)):
-            state.g[0].busy_s = state.g[0].now_s
+            state.g[0].busy_s = max(state.g[0].now_s, state.g[0].least_s)
 
 
 @compiled

@@ -16,7 +16,7 @@ from hpcosim_client import PolicyError
 from hpcosim_client.arrays import Floats
 from hpcosim_experiments.executors import ParallelMap
 from hpcosim_experiments.statistics.bootstrap import Bootstrap, estimate, paired_difference
-from hpcosim_protocol import JobRequest, Platform
+from hpcosim_protocol import Platform
 from hpcosim_protocol.errors import HostListError
 from hpcosim_protocol.hosts import NodeNames, expand
 from hpcosim_scenarios.errors import ScenarioError
@@ -24,7 +24,6 @@ from hpcosim_scenarios.model.overrides import apply
 from hpcosim_schedulers.catalogue.power import Beside, check_together
 from hpcosim_schedulers.catalogue.schedulers import scheduler_names
 from hpcosim_schedulers.power.settings import PATHS, AlwaysOn, parse_power
-from hpcosim_sim.record.economics import J_PER_KWH, Rates
 from hpcosim_twin.cluster.observation import (
     DrawnRunTimes,
     ForecastError,
@@ -40,10 +39,9 @@ from hpcosim_twin.cluster.queue_state import (
     QueueState,
     adopted,
 )
-from hpcosim_twin.futures.forecast import Submissions, one_after_another
-from hpcosim_twin.futures.reference import simulated, starts_in
-from hpcosim_workloads.series import Series
-from hpcosim_workloads.table import JobSpec
+from hpcosim_twin.futures.compiled import outcomes_of
+from hpcosim_twin.futures.forecast import Submissions, map_in_batches
+from hpcosim_twin.futures.reference import Outcome
 
 DAY_S = 86_400.0
 MOST_ADDED = 100_000
@@ -233,9 +231,7 @@ def effect_of(
         (present.state, other), learned(seen.history), Submissions(present.state), duration_s
     )
     seeds = np.random.SeedSequence(seed).spawn(futures)
-    pairs: list[tuple[_Outcome, _Outcome]] = (parallel or one_after_another)(
-        partial(_pair, plan), seeds
-    )
+    pairs = map_in_batches(parallel, partial(_pair, plan), seeds)
     accounts = sorted({name for pair in pairs for name in pair[0].account.values()})
     groups = [ALL, *accounts] if len(accounts) > 1 else [ALL]
     level = 1.0 - (1.0 - CONFIDENCE) / (len(groups) + 1)
@@ -296,7 +292,7 @@ class _Plan(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What one simulation shows.
+    """What one simulation shows of jobs that wait or are submitted in the time.
 
     Attributes:
         account: account of each job, by number.
@@ -320,59 +316,15 @@ def _pair(plan: _Plan, seed: np.random.SeedSequence) -> tuple[_Outcome, _Outcome
         for job in (*state.jobs, *future)
     }
     of_policy = int(generator.integers(1 << 62))
-    now, other = (_outcome(each, run_s, future, of_policy, plan.duration_s) for each in plan.states)
+    found = outcomes_of(plan.states, run_s, of_policy, future, plan.duration_s)
+    now, other = map(partial(_with_waits, future), plan.states, found)
     return now, other
 
 
-def _outcome(
-    state: QueueState,
-    run_s: Mapping[int, float],
-    future: Sequence[QueuedJob],
-    of_policy: int,
-    duration_s: float,
-) -> _Outcome:
-    """Return the outcome of one simulation."""
-    until_s = state.now_s + duration_s
-    watched = {job.spec.job_id: job.spec for job in (*state.waiting, *future)}
-    last = _end_of_time(state, list(watched.values()), until_s)
-    simulation = simulated(
-        state,
-        [*future, last],
-        {**run_s, last.spec.job_id: 0.0},
-        np.random.default_rng(of_policy),
-        watched,
-        until_s,
-        _rates(state.now_s, until_s),
-    )
-    starts = starts_in(simulation, watched)
-    return _Outcome(
-        {number: job.account for number, job in watched.items()},
-        {number: start_s - watched[number].submit_s for number, start_s in starts.items()},
-        sum(simulation.record().state_cost.values()) * J_PER_KWH,
-    )
-
-
-def _end_of_time(state: QueueState, watched: Sequence[JobSpec], until_s: float) -> QueuedJob:
-    """Return a held job that is submitted at the end, so that a simulation does not end before."""
-    numbers = (*(job.spec.job_id for job in state.jobs), *(job.job_id for job in watched))
-    return QueuedJob(
-        JobSpec(
-            job_id=1 + max(numbers, default=0),
-            submit_s=until_s,
-            run_s=0.0,
-            requested_s=1.0,
-            cores=1,
-            placement="cores",
-            partition=state.platform.partitions[0].name if state.platform.partitions else "",
-            request=JobRequest(hold=True),
-        )
-    )
-
-
-def _rates(from_s: float, until_s: float) -> Rates:
-    """Return a price of 1 per kWh in a time and of 0 outside, so that the cost is its energy."""
-    times_s = np.array([min(from_s, 0.0) - 1.0, from_s, until_s])
-    return Rates(price_per_kwh=Series(times_s, np.array([0.0, 1.0, 0.0])))
+def _with_waits(future: Sequence[QueuedJob], state: QueueState, found: Outcome) -> _Outcome:
+    jobs = {job.spec.job_id: job.spec for job in (*state.waiting, *future)}
+    waits_s = {number: start_s - jobs[number].submit_s for number, start_s in found.start_s.items()}
+    return _Outcome({n: job.account for n, job in jobs.items()}, waits_s, found.energy_j)
 
 
 def _waits(

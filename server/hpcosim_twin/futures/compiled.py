@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,21 @@ from hpcosim_protocol import JobRequest
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Simulation
 from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
-from hpcosim_twin.futures.reference import HORIZON_S, idle_s, relive, simulated_starts, table_of
+from hpcosim_twin.futures.reference import (
+    HORIZON_S,
+    Outcome,
+    end_of_time,
+    idle_s,
+    relive,
+    simulated_outcome,
+    simulated_starts,
+    table_of,
+)
 from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 if TYPE_CHECKING:
     from hpcosim_compiled.queue import QueueEngine
+    from hpcosim_compiled.state import State
 
 MANY_JOBS = 300
 """Waiting jobs from which on the compiled engine is worth being compiled, for a minute."""
@@ -36,28 +47,78 @@ def starts_of(
 ) -> dict[int, float]:
     """Return when the waiting jobs start, s, as `simulated_starts` does, on the engine that can."""
     engine = queue_engine(state)
-    if engine is not None and (engine.is_warm(asked) or len(state.waiting) >= MANY_JOBS):
+    if engine is not None and _is_worthwhile(engine, state, asked):
         found = engine.starts(run_s, generator, future, asked)
         if found is not None:
             return found
     return simulated_starts(state, run_s, generator, future, asked)
 
 
+def outcomes_of(
+    states: Sequence[QueueState],
+    run_s: Mapping[int, float],
+    seed: int,
+    future: Sequence[QueuedJob],
+    duration_s: float,
+) -> list[Outcome]:
+    """Return the outcomes of several queues, as `simulated_outcome` does, on one engine.
+
+    Energies differ between engines in the last digits, which is no effect of a change.
+
+    Args:
+        seed: seed of what is drawn of each scheduler.
+    """
+    found = _compiled_outcomes(states, run_s, seed, future, duration_s)
+    if found is not None:
+        return found
+    return [
+        simulated_outcome(state, run_s, np.random.default_rng(seed), future, duration_s)
+        for state in states
+    ]
+
+
+def _compiled_outcomes(
+    states: Sequence[QueueState],
+    run_s: Mapping[int, float],
+    seed: int,
+    future: Sequence[QueuedJob],
+    duration_s: float,
+) -> list[Outcome] | None:
+    """Return the outcomes of queues; None: a queue is not supported, or not worth compiling."""
+    found = []
+    for state in states:
+        engine = queue_engine(state)
+        last = end_of_time(state, future, state.now_s + duration_s)
+        if engine is None or not _is_worthwhile(engine, state, last):
+            return None
+        outcome = engine.outcome(run_s, np.random.default_rng(seed), future, duration_s)
+        if outcome is None:
+            return None
+        found.append(outcome)
+    return found
+
+
+def _is_worthwhile(engine: CompiledFutures, state: QueueState, further: QueuedJob | None) -> bool:
+    return engine.is_warm(further) or len(state.waiting) >= MANY_JOBS
+
+
 def queue_engine(state: QueueState) -> CompiledFutures | None:
     """Return what simulates futures of a queue; None: the compiled engine does not support it.
 
-    That of the last queue is kept.
+    Those of the last two queues are kept: now, and after a change.
 
     Raises:
         ForecastError: the jobs that run do not fit the cluster.
     """
-    global _last
-    if _last is None or _last[0] is not state:
-        _last = (state, _new_engine(state))
-    return _last[1]
+    for last, engine in _last:
+        if last is state:
+            return engine
+    engine = _new_engine(state)
+    _last.append((state, engine))
+    return engine
 
 
-_last: tuple[QueueState, CompiledFutures | None] | None = None
+_last: deque[tuple[QueueState, CompiledFutures | None]] = deque(maxlen=2)
 
 
 def _new_engine(state: QueueState) -> CompiledFutures | None:
@@ -112,13 +173,13 @@ class CompiledFutures:
         if self._has_conditions and (missing := self._engine.unsupported(self._present)):
             raise UnsupportedQueueError(missing)
 
-    def is_warm(self, asked: QueuedJob | None = None) -> bool:
+    def is_warm(self, further: QueuedJob | None = None) -> bool:
         """Return whether the engine need not be compiled.
 
         Args:
-            asked: a further job; None: there is none.
+            further: a further job; None: there is none.
         """
-        conditions = self._has_conditions or (asked is not None and _waits_for_more(asked.spec))
+        conditions = self._has_conditions or (further is not None and _waits_for_more(further.spec))
         return self._engine.is_warm(conditions=conditions)
 
     def starts(
@@ -132,11 +193,49 @@ class CompiledFutures:
 
         Then, nothing is drawn.
         """
+        added = [job.spec for job in (*future, *([] if asked is None else [asked]))]
+        watched = [*self._waiting, *self._later] if asked is None else [asked.spec]
+        found = self._simulated(run_s, generator, added, watched, self._state.now_s)
+        return None if found is None else found[0]
+
+    def outcome(
+        self,
+        run_s: Mapping[int, float],
+        generator: Generator,
+        future: Sequence[QueuedJob],
+        duration_s: float,
+    ) -> Outcome | None:
+        """Return what `simulated_outcome` does; None: only the reference can.
+
+        Then, nothing is drawn.
+        """
+        from hpcosim_compiled.energy import energy_between_j
+
+        now_s, specs = self._state.now_s, [job.spec for job in future]
+        last = end_of_time(self._state, future, now_s + duration_s).spec
+        run_s, watched = {**run_s, last.job_id: 0.0}, [*self._waiting, *self._later, *specs]
+        found = self._simulated(run_s, generator, [*specs, last], watched, now_s + duration_s)
+        if found is None:
+            return None
+        return Outcome(found[0], energy_between_j(found[1], now_s, now_s + duration_s))
+
+    def _simulated(
+        self,
+        run_s: Mapping[int, float],
+        generator: Generator,
+        added: Sequence[JobSpec],
+        watched: Sequence[JobSpec],
+        least_s: float,
+    ) -> tuple[dict[int, float], State] | None:
+        """Return the starts of watched jobs, and the state at the end; None: it is unsupported.
+
+        Args:
+            least_s: time before which the simulation does not end, s.
+        """
         from hpcosim_compiled.queue import Ending, Submitted, UnsupportedQueueError
 
         now_s = self._state.now_s
-        added = [*self._later, *(job.spec for job in future)]
-        added = sorted(added if asked is None else [*added, asked.spec], key=_order)
+        added = sorted([*self._later, *added], key=_order)
         conditions: list[JobSpec] = []
         if self._has_conditions or any(_waits_for_more(spec) for spec in added):
             conditions = [*self._present, *added]
@@ -156,24 +255,19 @@ class CompiledFutures:
             np.array([spec.job_id for spec in added], np.int64),
             np.array([spec.submit_s for spec in added], np.float64),
         )
-        if not self._waiting and not self._later and not submitted.joining(now_s):
-            return None
         if not self._engine.supports(submitted):
             return None
         numbers = np.append(self._numbers, submitted.job_id)
         times_s = np.array([run_s[number] for number in numbers.tolist()], np.float64)
-        if asked is None:
-            waiting = [*self._waiting, *self._later]
-            watched = np.isin(numbers, [spec.job_id for spec in waiting if not _is_held(spec)])
-        else:
-            watched = numbers == asked.spec.job_id
+        is_watched = np.isin(numbers, [spec.job_id for spec in watched if not _is_held(spec)])
         policy = self._state.new_policy
         site = policy.drawn(generator) if isinstance(policy, SlurmAt) else None
-        ending = Ending(now_s + HORIZON_S, idle_s(self._state))
-        starts_s = self._engine.starts(times_s, watched, submitted, ending, site, conditions)
-        is_found = watched & ~np.isnan(starts_s)
+        ending = Ending(least_s + HORIZON_S, idle_s(self._state), least_s)
+        state = self._engine.simulated(times_s, is_watched, submitted, ending, site, conditions)
+        starts_s = state.jobs.start_s
+        is_found = is_watched & ~np.isnan(starts_s)
         found = zip(numbers[is_found].tolist(), starts_s[is_found].tolist(), strict=True)
-        return dict(found)
+        return dict(found), state
 
     def _rows_of(self, specs: Sequence[JobSpec]) -> list[int]:
         """Return the rows of the models of jobs, which are added if they are missing."""

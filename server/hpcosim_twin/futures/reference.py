@@ -5,20 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.random import Generator
 
 from hpcosim_client import play
-from hpcosim_protocol import Decision, EventKind, JobStarted
+from hpcosim_protocol import Decision, EventKind, JobRequest, JobStarted
 from hpcosim_sim.engine.job_runs import change_node
 from hpcosim_sim.engine.simulation import Batch, Rules, Simulation
 from hpcosim_sim.errors import SimulationStuck
-from hpcosim_sim.record.economics import UNKNOWN, Rates
+from hpcosim_sim.record.economics import J_PER_KWH, UNKNOWN, Rates
 from hpcosim_slurm.worlds.live_engine import start_on
 from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, ends_jobs
-from hpcosim_workloads.table import NAMED, PLACEMENTS, JobTable, coded, job_table
+from hpcosim_workloads.series import Series
+from hpcosim_workloads.table import NAMED, PLACEMENTS, JobSpec, JobTable, coded, job_table
 
 PLAIN = ("job_id", "submit_s", "requested_s", "cores", "memory_mb", "deadline_s")
 
@@ -60,6 +62,67 @@ def simulated_starts(
     watched = [job.spec.job_id for job in (state.waiting if asked is None else [asked])]
     simulation = simulated(state, added, run_s, generator, watched, state.now_s)
     return starts_in(simulation, watched)
+
+
+class Outcome(NamedTuple):
+    """What a simulation shows of a time from the instant on.
+
+    Attributes:
+        start_s: start of each job that starts, by number, s; of the jobs that wait and of those
+            that are submitted in the time.
+        energy_j: energy of all nodes in the time, J.
+    """
+
+    start_s: dict[int, float]
+    energy_j: float
+
+
+def simulated_outcome(
+    state: QueueState,
+    run_s: Mapping[int, float],
+    generator: Generator,
+    future: Sequence[QueuedJob],
+    duration_s: float,
+) -> Outcome:
+    """Return the starts of jobs, and the energy of all nodes in a time from the instant on.
+
+    Args:
+        run_s, generator: as for `simulated_starts`.
+        future: jobs that are submitted in the time.
+
+    Raises:
+        ForecastError: the jobs that run do not fit the cluster.
+    """
+    until_s = state.now_s + duration_s
+    watched = [job.spec.job_id for job in (*state.waiting, *future)]
+    last = end_of_time(state, future, until_s)
+    run_s = {**run_s, last.spec.job_id: 0.0}
+    rates = _rates(state.now_s, until_s)
+    simulation = simulated(state, [*future, last], run_s, generator, watched, until_s, rates)
+    energy_j = sum(simulation.record().state_cost.values()) * J_PER_KWH
+    return Outcome(starts_in(simulation, watched), energy_j)
+
+
+def end_of_time(state: QueueState, future: Sequence[QueuedJob], until_s: float) -> QueuedJob:
+    """Return a held job that is submitted at the end, so that a simulation does not end before.
+
+    It is of an owner of another job: it changes no shares.
+    """
+    jobs = [job.spec for job in (*state.jobs, *future)]
+    part = state.platform.partitions[0].name if state.platform.partitions else ""
+    own = JobSpec(0, until_s, 0.0, 1.0, 1, "cores", partition=part)
+    if jobs:
+        names = ("user", "group", "account", "qos")
+        own = own._replace(**{name: getattr(jobs[0], name) for name in names})
+        own = own._replace(partition=jobs[0].partition or part)
+    number = 1 + max((job.job_id for job in jobs), default=0)
+    return QueuedJob(own._replace(job_id=number, request=JobRequest(hold=True)))
+
+
+def _rates(from_s: float, until_s: float) -> Rates:
+    """Return a price of 1 per kWh in a time and of 0 outside, so that the cost is its energy."""
+    times_s = np.array([min(from_s, 0.0) - 1.0, from_s, until_s])
+    return Rates(price_per_kwh=Series(times_s, np.array([0.0, 1.0, 0.0])))
 
 
 def simulated(

@@ -35,6 +35,7 @@ from hpcosim_twin.cluster.follow import Follower, Snapshot
 from hpcosim_twin.cluster.observation import ForecastError, Observation
 from hpcosim_twin.cluster.queue_state import adopted
 from hpcosim_twin.futures.compiled import compile_engine
+from hpcosim_twin.futures.reference import end_of_time
 from hpcosim_twin.service.access import Viewer
 
 MOST_CACHED = 256
@@ -380,11 +381,13 @@ class _Process:
 
 
 def _compile(calls: connection.Connection) -> None:
-    """Compile the engine for a picture, at low priority."""
+    """Compile the engine for a picture, and for questions about changes, at low priority."""
     os.nice(NICE)
     seen = msgspec.msgpack.decode(calls.recv(), type=Observation)
     with suppress(HpcosimError):  # a question about this picture tells the error
-        compile_engine(adopted(seen).state)
+        state = adopted(seen).state
+        compile_engine(state)
+        compile_engine(state, end_of_time(state, (), state.now_s))
 
 
 def _serve(calls: connection.Connection, memory_mb: int) -> None:
