@@ -1,4 +1,7 @@
-"""Futures of a queue on the compiled engine: the starts are those of the reference."""
+"""Futures of a queue on the compiled engine: the starts are those of the reference.
+
+Tests of jobs with conditions are slow: the part of the engine for them is compiled first.
+"""
 
 from __future__ import annotations
 
@@ -170,6 +173,7 @@ def test_schedulers_of_the_catalogue_start_jobs_with_conditions_as_on_the_refere
     assert len(assert_equal(Future(state, run_s, later, later[0]))) > 5
 
 
+@pytest.mark.slow
 def test_a_job_starts_at_its_begin_time() -> None:
     """The passes of Slurm's schedulers may add some seconds."""
     state = slurm_queue(QueuedJob(spec(1, request=JobRequest(begin_s=500.0))))
@@ -177,6 +181,7 @@ def test_a_job_starts_at_its_begin_time() -> None:
     assert 500.0 <= starts[1] < 600.0
 
 
+@pytest.mark.slow
 def test_a_job_starts_after_the_end_of_another() -> None:
     """`afterok` of a job that completes."""
     depends = JobRequest(dependencies=(Dependency("afterok", (1,)),))
@@ -185,6 +190,7 @@ def test_a_job_starts_after_the_end_of_another() -> None:
     assert starts[2] >= 100.0
 
 
+@pytest.mark.slow
 def test_a_job_never_starts_after_the_failure_of_another() -> None:
     """`afterok` of a job that runs until its limit."""
     depends = JobRequest(dependencies=(Dependency("afterok", (1,)),))
@@ -192,6 +198,7 @@ def test_a_job_never_starts_after_the_failure_of_another() -> None:
     assert assert_equal(Future(state, {1: np.inf, 2: 9.0}, [], QueuedJob(spec(3)))) == {}
 
 
+@pytest.mark.slow
 def test_tasks_of_a_limited_array_run_one_after_the_other() -> None:
     """The running task counts, and there is room for all."""
     of_array = [JobRequest(array_id=1, array_index=at, array_limit=1) for at in range(3)]
@@ -202,6 +209,7 @@ def test_tasks_of_a_limited_array_run_one_after_the_other() -> None:
     assert starts[3] >= starts[2] + 60.0
 
 
+@pytest.mark.slow
 def test_a_job_that_waits_for_a_held_job_starts_when_nothing_else_can_happen() -> None:
     """Then the held job is cancelled, as by the reference."""
     depends = JobRequest(dependencies=(Dependency("afterany", (1,)),))
@@ -244,6 +252,7 @@ def test_outcomes_are_those_of_the_reference(seed: int, duration_s: float) -> No
             assert found.energy_j == pytest.approx(expected.energy_j, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_the_energy_of_an_idle_cluster_is_that_of_its_nodes() -> None:
     """After the end of its job."""
     state = slurm_queue(QueuedJob(spec(1), 10.0, (0,), (1,)))
