@@ -40,7 +40,7 @@ from hpcosim_twin.cluster.queue_state import (
     adopted,
 )
 from hpcosim_twin.futures.compiled import outcomes_of
-from hpcosim_twin.futures.forecast import Submissions, map_in_batches
+from hpcosim_twin.futures.forecast import Submissions, drawn_run_times, map_in_batches
 from hpcosim_twin.futures.reference import Outcome
 
 DAY_S = 86_400.0
@@ -309,12 +309,7 @@ def _pair(plan: _Plan, seed: np.random.SeedSequence) -> tuple[_Outcome, _Outcome
     generator = np.random.default_rng(seed)
     state, run_times = plan.states[0], DrawnRunTimes(plan.run_times, generator)
     future = plan.submissions.drawn(plan.duration_s, generator, plan.duration_s, MOST_SUBMISSIONS)
-    run_s = {
-        job.spec.job_id: run_times.of(
-            job.spec, 0.0 if job.started_s is None else state.now_s - job.started_s
-        )
-        for job in (*state.jobs, *future)
-    }
+    run_s = drawn_run_times(run_times, [*state.jobs, *future], state.now_s)
     of_policy = int(generator.integers(1 << 62))
     found = outcomes_of(plan.states, run_s, of_policy, future, plan.duration_s)
     now, other = map(partial(_with_waits, future), plan.states, found)
