@@ -32,10 +32,9 @@ from hpcosim_compiled.slurm.state import (
     OF_CORES,
     OF_NODE,
     STARTED,
-    Plan,
     Site,
 )
-from hpcosim_compiled.slurm.tables import has_rules, initial_site, set_clock
+from hpcosim_compiled.slurm.tables import empty_plan, has_rules, initial_site, set_clock
 from hpcosim_compiled.state import RUNNING, Ints, State, initial_state, records, with_room
 from hpcosim_protocol import Platform
 from hpcosim_schedulers.heuristics.list_scheduling import FIXED
@@ -437,7 +436,7 @@ def _site_with(begin: Site, queue: Queue, submitted: Submitted, settings: SiteSe
     first = begin.jobs.first[rows]
     candidates = begin.candidates[first[of] + np.arange(len(of)) - jobs.first[of]]
     candidates.row = of
-    places, offers, plan, rules = begin.places, begin.offers, begin.plan, begin.rules
+    places, offers, rules = begin.places, begin.offers, begin.rules
     if rules is not None:
         owners = rules.owners[rows]
         owners.job_id[present:] = submitted.job_id
@@ -449,7 +448,6 @@ def _site_with(begin: Site, queue: Queue, submitted: Submitted, settings: SiteSe
     lists = np.zeros((len(begin.lists), len(rows)), np.int64)
     running = len(queue.running)
     lists[STARTED, :running] = begin.lists[STARTED, :running]
-    most = 2 * min(len(of), settings.scheduler.bf_max_job_test + 1) + 3
     site = begin._replace(
         s=begin.s.copy(),
         jobs=jobs,
@@ -462,13 +460,7 @@ def _site_with(begin: Site, queue: Queue, submitted: Submitted, settings: SiteSe
             }
         ),
         offers=offers._replace(each=offers.each.copy()),
-        plan=Plan(
-            queue=np.zeros(len(of), np.int64),
-            times=np.zeros((2, most), np.int64),
-            sets=np.zeros((most, plan.sets.shape[1]), np.uint64),
-            partitions=np.zeros_like(plan.partitions),
-            counters=np.zeros_like(plan.counters),
-        ),
+        plan=empty_plan(queue.platform, settings, candidates, len(begin.plan.counters)),
         rules=rules,
     )
     set_clock(site, settings)

@@ -5,6 +5,7 @@ Tests of jobs with conditions are slow: the part of the engine for them is compi
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -19,7 +20,7 @@ from benchmarks.slurm_forecasts import state_at, usage_at
 from hpcosim_compiled.queue import UnsupportedQueueError
 from hpcosim_protocol import Dependency, JobRequest
 from hpcosim_schedulers import make_policy
-from hpcosim_schedulers.slurm.settings import SiteSettings
+from hpcosim_schedulers.slurm.settings import SiteSettings, parse_site
 from hpcosim_twin.cluster.observation import ForecastError
 from hpcosim_twin.cluster.queue_state import NamedScheduler, QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.futures.compiled import (
@@ -29,7 +30,7 @@ from hpcosim_twin.futures.compiled import (
     starts_of,
 )
 from hpcosim_twin.futures.reference import simulated_outcome, simulated_starts
-from hpcosim_workloads.table import JobSpec
+from hpcosim_workloads.table import PLACEMENTS, JobSpec
 from support.golden_slurm import GOLDEN_SLURM, run_of_events
 from support.queues import Future, random_future, state_in, with_conditions
 from support.simulating import cluster_of, jobs_of, simulate
@@ -66,6 +67,46 @@ def test_jobs_of_random_sites_start_as_on_the_reference(seed: int, with_asked: b
         return
     with suppress(UnsupportedQueueError):
         assert_equal(future, with_asked=with_asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_jobs_of_long_queues_start_as_on_the_reference(seed: int) -> None:
+    """Plans of many records, with jobs of few shapes or all different, tested in part or all."""
+    assert len(assert_equal(long_queue(Random(seed)))) > 20
+
+
+def long_queue(random: Random) -> Future:
+    """Return a full cluster with many waiting jobs, which take some or all cores of their nodes."""
+    nodes, cores, now_s = random.choice((5, 12, 70)), 4, 100_000.0
+    sizes = [random.randint(1, nodes * cores) for _ in range(random.choice((3, 50)))]
+    limits_s = [random.randint(60, 20_000) for _ in range(random.choice((3, 200)))]
+    placements = random.choice((PLACEMENTS[:1], PLACEMENTS[:2], PLACEMENTS[::2]))
+    jobs, run_s, free = [], {}, nodes
+    for number in range(1, random.choice((60, 120))):
+        placement, count = random.choice(placements), random.choice(sizes)
+        count = min(count, cores) if placement == "one_node" else count
+        limit_s = random.choice(limits_s)
+        job = JobSpec(number, float(number), math.nan, limit_s, count, placement)
+        held, ran_s = -(-count // cores), 0.0
+        if held <= free:
+            tasks = [cores] * (held - 1) + [count - cores * (held - 1)]
+            ran_s, free = limit_s * random.random(), free - held
+            places = tuple(range(free, free + held))
+            jobs.append(QueuedJob(job, now_s - ran_s, places, tuple(tasks)))
+        else:
+            jobs.append(QueuedJob(job))
+        run_s[number] = ran_s + 1.0 + (limit_s - ran_s) * random.random() ** 2
+    site = {
+        "scheduler": {
+            "bf_max_job_test": random.choice((500, 20)),
+            "bf_resolution_s": random.choice((1, 60)),
+            "bf_window_s": random.choice((3600, 86_400)),
+        },
+        "priority": {"weight_age": random.choice((0, 1000)), "weight_job_size": 500},
+    }
+    policy = SlurmAt(parse_site(site), now_s, None)
+    return Future(QueueState(now_s, cluster_of(nodes, cores), jobs, policy), run_s, [], jobs[0])
 
 
 @pytest.mark.slow

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.limits import charge, count_submission, is_held
@@ -15,8 +17,10 @@ from hpcosim_compiled.slurm.places import (
     bit,
     count_nodes,
     earliest_alone,
+    ended_by,
     find,
     fits,
+    held_cores,
     may_fit_after,
     offers_of,
     set_words,
@@ -29,11 +33,14 @@ from hpcosim_compiled.slurm.state import (
     BEGIN,
     BLOCKED,
     CHOSEN,
+    CORES,
     ENDS,
+    FREE,
     IN_USE,
     NEVER,
     NONE,
     OFFERED,
+    ONE,
     ORDER,
     RESPONSE,
     SLOT,
@@ -41,6 +48,7 @@ from hpcosim_compiled.slurm.state import (
     TESTED,
     TRIED,
     WORD,
+    Rules,
     Site,
 )
 from hpcosim_compiled.slurm.timers import (
@@ -238,7 +246,9 @@ def run_backfill(state: State, own: Site) -> None:
     latest = now + s.window
     _begin_plan(own, now)
     count = _list_candidates(own)
-    last = _last_that_could_start(state, own, count, now)
+    last = _last_that_could_start(state, own, _reach(own, own.rules, count), now)
+    if last >= 0:
+        _note_free(state, own, latest)
     number = tested = started = 0
     while number <= last and not 0 < s.most_bf_starts <= started:
         candidate = own.candidates[plan.queue[number]]
@@ -248,13 +258,14 @@ def run_backfill(state: State, own: Site) -> None:
         tested += 1
         if tested > s.most_tests:
             return
-        start = _earliest(state, own, candidate, now)
+        start = _earliest(state, own, candidate, now, latest)
         if start == now:
             _start(state, own, candidate)
+            _hold(state, own, candidate.row, latest)
             started += 1
             last = _last_that_could_start(state, own, last + 1, now)
         elif start <= latest and _reserves(own, candidate):
-            _reserve(own, start, start + candidate.limit, latest)
+            _reserve(state, own, start, start + candidate.limit, latest)
             last = _last_that_could_start(state, own, last + 1, now)
 
 
@@ -269,6 +280,22 @@ def _begin_plan(own: Site, now: int) -> None:
         plan.partitions[TESTED, partition] = 0
     for counter in range(len(plan.counters)):
         plan.counters[counter] = 0
+
+
+@compiled
+def _reach(own: Site, rules: Rules | None, count: int) -> int:
+    """Return the number of candidates, the first ones, that a pass may test.
+
+    Limits may hold more jobs as the pass starts some, and a job that starts is not tested again.
+    """
+    s, tested = own.s[0], 0
+    if rules is not None or len(own.plan.counters) > 0 or not s.one_each:
+        return count
+    for number in range(count):
+        if tested == s.most_tests:
+            return number
+        tested += not own.candidates[own.plan.queue[number]].held
+    return count
 
 
 @compiled
@@ -331,34 +358,88 @@ def _last_that_could_start(state: State, own: Site, end: int, now: int) -> int:
 
 
 @compiled_apart
-def _earliest(state: State, own: Site, candidate: Records, now: int) -> int:
-    """Return the earliest start of a job beside planned jobs, and choose its nodes; `NEVER`."""
+def _earliest(state: State, own: Site, candidate: Records, now: int, latest: int) -> int:
+    """Return the earliest start of a job beside planned jobs, and choose its nodes.
+
+    Until jobs of its shape have been found to lack more than cores and nodes, their next test
+    begins where this one got to: what a pass starts and plans only takes cores and nodes away.
+
+    Returns:
+        A time that may be after `latest`; `NEVER`: none before it.
+    """
     s, cores, limit = own.s[0], candidate.cores, candidate.limit
-    set_words(own, candidate.suitable)
-    unpack(own)
-    needed, at = may_fit_after(state, own, candidate, s.running), now
-    if needed > s.running:
-        return NEVER
-    if needed > 0:
-        least = max(own.jobs[own.lists[ENDS, needed - 1]].end, now)
-        at = max(own.plan.times[BEGIN, max(_record_at(own, least - 1), 0)], now)
-    for _ in range(MOST_TRIES):
+    shape, lacks, more = own.plan.shapes[candidate.shape], True, 0
+    if shape.pass_ != s.pass_:
+        shape.pass_, shape.floor = s.pass_, now
+    at = shape.floor
+    while True:
+        at = _first_with_cores(own, at, cores, limit)
+        if lacks:
+            shape.floor = at
+        if at == NEVER or _is_tried_enough(state, own, candidate, now, _record_at(own, at) + more):
+            return NEVER
         set_words(own, candidate.suitable)
         later = _free_during(own, at, at + limit)
-        start = ended = NEVER
-        if count_nodes(own) * s.largest >= cores:
+        if _has_cores_to_try(own, own.plan.times[SLOT, _record_at(own, at)], cores):
             unpack(own)
-            start, ended = earliest_alone(state, own, candidate, now, later)
-        if start < NEVER:
-            start = max(start, at)
-            if start <= later and find(state, own, candidate, ended):
-                if start == at or not _overlaps(own, start, start + limit):
-                    return start
-                later = start
-        if later == NEVER:
-            return NEVER
+            most = ended_by(own, min(later, latest))
+            needed = may_fit_after(state, own, candidate, most)
+            if needed <= most:
+                lacks = False
+                start, ended = earliest_alone(state, own, candidate, now, needed)
+                start = max(start, at)
+                if start < NEVER and start <= later and find(state, own, candidate, ended):
+                    if start == at or not _overlaps(own, start, start + limit):
+                        return start
+                    later = start
+                    more += 1
         at = later
-    return NEVER
+
+
+@compiled
+def _is_tried_enough(state: State, own: Site, candidate: Records, now: int, tries: int) -> bool:
+    """Return whether a job has been tried at the maximum number of times.
+
+    Args:
+        tries: number of tries if it was tried from now on. The first try is where it may fit if it
+            gets all that is free.
+    """
+    if tries < MOST_TRIES:
+        return False
+    set_words(own, candidate.suitable)
+    unpack(own)
+    needed, first = may_fit_after(state, own, candidate, own.s[0].running), 0
+    if 0 < needed <= own.s[0].running:
+        least = max(own.jobs[own.lists[ENDS, needed - 1]].end, now)
+        first = max(_record_at(own, least - 1), 0)
+    return tries - first >= MOST_TRIES
+
+
+@compiled
+def _first_with_cores(own: Site, at: int, cores: int, limit: int) -> int:
+    """Return a time before which a job lacks cores, wherever its nodes are; `NEVER`: it does.
+
+    Args:
+        at: the time from which on it may start.
+    """
+    times, records, number = own.plan.times, own.s[0].records, own.s[0].records
+    if at < NEVER:
+        number = _record_at(own, at)
+    while number < records and times[BEGIN, number] <= at + limit:
+        number += 1
+        if times[CORES, number - 1] < cores:
+            at = times[BEGIN, number] if number < records else NEVER
+    return at
+
+
+@compiled
+def _has_cores_to_try(own: Site, slot: int, cores: int) -> bool:
+    """Return whether enough cores are free at the end of a record on the nodes to try."""
+    for word in range(own.places.masks.shape[1]):
+        cores -= _free_among(own, slot, word, own.places.masks[TRIED, word])
+        if cores <= 0:
+            return True
+    return False
 
 
 # The plan of a pass; see `backfill.NodeSpace`.
@@ -407,19 +488,22 @@ def _note_chosen(own: Site) -> None:
 
 
 @compiled
-def _reserve(own: Site, start: int, end: int, latest: int) -> None:
+def _reserve(state: State, own: Site, start: int, end: int, latest: int) -> None:
     """Reserve the chosen nodes from `start` to `end`, both rounded down to the resolution."""
-    s = own.s[0]
-    start = max(start // s.resolution * s.resolution, own.plan.times[BEGIN, 0])
+    s, plan = own.s[0], own.plan
+    start = max(start // s.resolution * s.resolution, plan.times[BEGIN, 0])
     end = min(end // s.resolution * s.resolution, latest)
     if end <= start:
         return
-    first = _split(own, start)
-    last = _split(own, end) if end < latest else s.records
+    first = _split(state, own, start, latest)
+    last = _split(state, own, end, latest) if end < latest else s.records
     _note_chosen(own)
     for at in range(first, last):
+        slot = plan.times[SLOT, at]
         for word in range(own.places.masks.shape[1]):
-            own.plan.sets[own.plan.times[SLOT, at], word] &= ~own.places.masks[TRIED, word]
+            taken = plan.sets[slot, word] & own.places.masks[TRIED, word]
+            plan.times[CORES, at] -= _free_among(own, slot, word, taken)
+            plan.sets[slot, word] &= ~taken
 
 
 @compiled
@@ -441,19 +525,83 @@ def _overlaps(own: Site, start: int, end: int) -> bool:
     return False
 
 
-@compiled
-def _split(own: Site, time: int) -> int:
+@compiled_apart
+def _split(state: State, own: Site, time: int, latest: int) -> int:
     """Return the record that begins at a time, which is inserted if needed."""
-    s, at = own.s[0], _record_at(own, time)
-    if own.plan.times[BEGIN, at] == time:
+    s, plan, at = own.s[0], own.plan, _record_at(own, time)
+    if plan.times[BEGIN, at] == time:
         return at
+    last = ended_by(own, _until(own, at, latest))
     for later in range(s.records, at + 1, -1):
-        own.plan.times[BEGIN, later], own.plan.times[SLOT, later] = (
-            own.plan.times[BEGIN, later - 1],
-            own.plan.times[SLOT, later - 1],
-        )
-    own.plan.times[BEGIN, at + 1], own.plan.times[SLOT, at + 1] = time, s.records
-    for word in range(own.places.masks.shape[1]):
-        own.plan.sets[s.records, word] = own.plan.sets[own.plan.times[SLOT, at], word]
+        for each in range(plan.times.shape[0]):
+            plan.times[each, later] = plan.times[each, later - 1]
+    slot = plan.times[SLOT, at]
+    plan.times[BEGIN, at + 1], plan.times[SLOT, at + 1] = time, s.records
+    plan.times[CORES, at + 1] = plan.times[CORES, at]
+    for word in range(plan.sets.shape[1]):
+        plan.sets[s.records, word] = plan.sets[slot, word]
+    for node in range(plan.free.shape[1]):
+        plan.free[s.records, node] = plan.free[slot, node]
     s.records += 1
+    for place in range(ended_by(own, time), last):
+        _hold_at(state, own, own.lists[ENDS, place], at)
     return at + 1
+
+
+# The free cores of the plan.
+
+
+@compiled_apart
+def _note_free(state: State, own: Site, latest: int) -> None:
+    """Note the free cores of a plan of one record."""
+    plan, nodes = own.plan, own.places.nodes.shape[1]
+    for node in range(nodes):
+        plan.free[0, node] = own.places.amounts[FREE, node]
+    for place in range(ended_by(own, latest)):
+        row = own.lists[ENDS, place]
+        period = state.periods[state.jobs[row].period]
+        for at in range(period.first_place, period.first_place + period.places):
+            node = state.places[at].node
+            plan.free[0, node] += held_cores(own, row, node, state.places[at].tasks)
+    plan.times[CORES, 0] = 0
+    for word in range(plan.sets.shape[1]):
+        plan.times[CORES, 0] += _free_among(own, 0, word, plan.sets[0, word])
+
+
+@compiled
+def _until(own: Site, at: int, latest: int) -> int:
+    """Return the time of which a record has the free cores."""
+    return min(own.plan.times[BEGIN, at + 1], latest) if at + 1 < own.s[0].records else latest
+
+
+@compiled_apart
+def _hold(state: State, own: Site, row: int, latest: int) -> None:
+    """Note what a job holds that starts."""
+    at = 0
+    while at < own.s[0].records and _until(own, at, latest) < own.jobs[row].end:
+        _hold_at(state, own, row, at)
+        at += 1
+
+
+@compiled
+def _hold_at(state: State, own: Site, row: int, at: int) -> None:
+    """Note that a running job holds its cores at the end of a record."""
+    plan, period = own.plan, state.periods[state.jobs[row].period]
+    slot = plan.times[SLOT, at]
+    for place in range(period.first_place, period.first_place + period.places):
+        node = state.places[place].node
+        held = held_cores(own, row, node, state.places[place].tasks)
+        plan.free[slot, node] -= held
+        if plan.sets[slot, node // WORD] & bit(node) != NONE:
+            plan.times[CORES, at] -= held
+
+
+@compiled
+def _free_among(own: Site, slot: int, word: int, nodes: np.uint64) -> int:
+    """Return the free cores of a record on the nodes of a word."""
+    cores = 0
+    if nodes != NONE:
+        for number in range(WORD):
+            is_among = np.int64((nodes >> np.uint64(number)) & ONE)
+            cores += own.plan.free[slot, word * WORD + number] * is_among
+    return cores

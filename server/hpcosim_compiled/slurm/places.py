@@ -95,6 +95,12 @@ def unpack(own: Site) -> None:
 
 
 @compiled
+def held_cores(own: Site, row: int, node: int, tasks: int) -> int:
+    """Return the cores that a running job holds on a node where it has tasks on some."""
+    return own.places.amounts[CAPACITY, node] if own.jobs[row].whole else tasks
+
+
+@compiled
 def take(state: State, own: Site, row: int) -> None:
     """Take what a job holds on its nodes, with the devices that the server chooses."""
     job, s = own.jobs[row], own.s[0]
@@ -102,7 +108,7 @@ def take(state: State, own: Site, row: int) -> None:
     job.held = -1
     for at in range(period.first_place, period.first_place + period.places):
         node, tasks = state.places[at].node, state.places[at].tasks
-        held = own.places.amounts[CAPACITY, node] if job.whole else tasks
+        held = held_cores(own, row, node, tasks)
         own.places.amounts[FREE, node] -= held
         s.free_cores -= held
         if job.memory != NO_MEMORY:
@@ -150,9 +156,9 @@ def give_back(state: State, own: Site, row: int) -> None:
     s, job, period = own.s[0], own.jobs[row], state.periods[state.jobs[row].period]
     _free(state, own, row, FREE)
     for at in range(period.first_place, period.first_place + period.places):
-        node, held = state.places[at].node, state.places[at].tasks
+        node, tasks = state.places[at].node, state.places[at].tasks
         if is_in_use(own, node):
-            s.free_cores += own.places.amounts[CAPACITY, node] if job.whole else held
+            s.free_cores += held_cores(own, row, node, tasks)
     while job.held >= 0:
         entry = job.held
         job.held = own.places.held[entry].after
@@ -168,7 +174,7 @@ def _free(state: State, own: Site, row: int, which: int) -> None:
     for at in range(period.first_place, period.first_place + period.places):
         node, tasks = state.places[at].node, state.places[at].tasks
         if which == AHEAD or is_in_use(own, node):
-            amounts[which, node] += own.places.amounts[CAPACITY, node] if job.whole else tasks
+            amounts[which, node] += held_cores(own, row, node, tasks)
         if job.memory != NO_MEMORY:
             amounts[which, own.s[0].memory + node] += _memory_held(own, row, node, tasks)
     entry = job.held
@@ -280,8 +286,7 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
         for at in range(period.first_place, period.first_place + period.places):
             node, cores = state.places[at].node, state.places[at].tasks
             if choice.plain:
-                cores = places.amounts[CAPACITY, node] if own.jobs[row].whole else cores
-                cores += nodes[LEFT, node]
+                cores = nodes[LEFT, node] + held_cores(own, row, node, cores)
             elif masks[choice.mask, node // WORD] & bit(node) == NONE:
                 continue
             else:
@@ -293,6 +298,19 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
                 gain.begins = nodes[LEFT, node] == 0
                 nodes[LEFT, node] = cores
                 found.gains += 1
+
+
+@compiled
+def ended_by(own: Site, time: int) -> int:
+    """Return how many running jobs end at a time or before."""
+    low, high = 0, own.s[0].running
+    while low < high:
+        middle = (low + high) // 2
+        if time < own.jobs[own.lists[ENDS, middle]].end:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @compiled_apart
@@ -402,26 +420,19 @@ def fits(state: State, own: Site, candidate: Records, ended: int) -> bool:
 
 @compiled
 def earliest_alone(
-    state: State, own: Site, candidate: Records, now: int, latest: int
+    state: State, own: Site, candidate: Records, now: int, needed: int
 ) -> tuple[int, int]:
     """Return when a job could start on the nodes to try if no other did, and how many must end.
 
     See `future.Future.earliest`.
+
+    Args:
+        needed: number of running jobs after whose ends the nodes offer enough.
     """
-    s, most = own.s[0], own.s[0].running
-    if latest < NEVER:
-        low, high = 0, most
-        while low < high:
-            middle = (low + high) // 2
-            if latest < own.jobs[own.lists[ENDS, middle]].end:
-                high = middle
-            else:
-                low = middle + 1
-        most = low
-    needed, counts = may_fit_after(state, own, candidate, most), candidate.counts_only
+    s, counts = own.s[0], candidate.counts_only
     if needed == 0 and (counts or fits(state, own, candidate, 0)):
         return now, 0
-    if needed > most or s.running == 0:
+    if s.running == 0:
         return NEVER, 0
     if not counts and not fits(state, own, candidate, s.running):
         return NEVER, 0

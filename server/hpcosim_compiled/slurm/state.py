@@ -163,9 +163,13 @@ CANDIDATE = np.dtype(
         ("first_check", "i8"),  # its limits, entries of `Rules.checks`
         ("checks", "i8"),
         ("counters", "i8", 4),  # of `bf_max_job_...`; -1: no limit
+        ("shape", "i8"),  # entry of `Plan.shapes`
     ],
     align=True,
 )
+
+SHAPE_FIELDS = ["first", "choices", "suitable", "cores", "least", "alone"]
+"""What candidates of one shape have in common, beside their limit."""
 
 CHOICE = np.dtype(
     [
@@ -263,12 +267,18 @@ class Places(NamedTuple):
     held: Records
 
 
-BEGIN, SLOT = range(2)
-"""Rows of `Plan.times`: when a record begins, and its row of `sets`."""
+BEGIN, SLOT, CORES = range(3)
+"""Rows of `Plan.times`: when a record begins; its row of `sets` and `free`; the sum of the cores of
+the row of `free` on the nodes of its set."""
 
 BLOCKED, TESTED = range(2)
 """Rows of `Plan.partitions`: whether the main scheduler starts no further jobs; jobs that it
 tested, or for which the backfill scheduler reserved nodes."""
+
+
+SHAPE = np.dtype([("pass_", "i8"), ("floor", "i8")])
+"""Candidates that have the same earliest start: the last pass that tested one, and a time before
+which none of them can start in it; `NEVER`: none can in the window of the pass."""
 
 
 class Plan(NamedTuple):
@@ -276,8 +286,11 @@ class Plan(NamedTuple):
 
     Attributes:
         queue: the candidates by priority.
-        times: int64[2, times].
+        times: int64[3, times].
         sets: uint64[times, words], the nodes that planned jobs leave free.
+        free: int32[times, 64 * words], the cores of each node that running jobs leave free at the
+            end of the record, or of the window if that is earlier. No choice offers more before.
+        shapes: a `SHAPE` for each.
         partitions: int64[2, partitions].
         counters: jobs that the backfill scheduler tested.
     """
@@ -285,6 +298,8 @@ class Plan(NamedTuple):
     queue: Ints
     times: Ints
     sets: NDArray[np.uint64]
+    free: NDArray[np.int32]
+    shapes: Records
     partitions: Ints
     counters: Ints
 

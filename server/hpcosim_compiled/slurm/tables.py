@@ -45,6 +45,8 @@ from hpcosim_compiled.slurm.state import (
     OFFER,
     OWNER,
     RESPONSE,
+    SHAPE,
+    SHAPE_FIELDS,
     TERM,
     TRES,
     WEIGHT,
@@ -129,7 +131,7 @@ def initial_site(
         lists=np.zeros((5, len(table)), np.int64),
         places=_places(tables),
         offers=_offers(tables),
-        plan=_plan(tables, len(candidates)),
+        plan=empty_plan(tables.platform, settings, candidates, len(tables.counters)),
         rules=rules,
     )
     set_clock(site, settings)
@@ -434,6 +436,11 @@ def _jobs_and_candidates(
     candidates = of_kinds[which].view(np.recarray)
     candidates.row = rows
     candidates.limit = np.maximum(np.ceil(table.requested_s[rows] - ROUNDING_S), 1)
+    if kinds:
+        shape = np.unique(of_kinds[SHAPE_FIELDS], return_inverse=True)[1].reshape(-1)[which]
+        limit = np.unique(candidates.limit, return_inverse=True)[1].reshape(-1)
+        both = shape * (limit.max(initial=0) + 1) + limit
+        candidates.shape = np.unique(both, return_inverse=True)[1].reshape(-1)
     return jobs, candidates
 
 
@@ -540,16 +547,20 @@ def _offers(tables: _Tables) -> Offers:
     )
 
 
-def _plan(tables: _Tables, candidates: int) -> Plan:
-    nodes, parameters = tables.platform.node_count, tables.site.scheduler
-    most = 2 * min(candidates, parameters.bf_max_job_test + 1) + 3
-    words, partitions = -(-nodes // WORD), len(tables.partitions)
+def empty_plan(
+    platform: Platform, settings: SiteSettings, candidates: Records, counters: int
+) -> Plan:
+    """Return the plan before the first pass."""
+    words, count = -(-platform.node_count // WORD), len(candidates)
+    most = 2 * min(count, settings.scheduler.bf_max_job_test + 1) + 3
     return Plan(
-        queue=np.zeros(candidates, np.int64),
-        times=np.zeros((2, most), np.int64),
+        queue=np.zeros(count, np.int64),
+        times=np.zeros((3, most), np.int64),
         sets=np.zeros((most, words), np.uint64),
-        partitions=np.zeros((2, partitions), np.int64),
-        counters=np.zeros(len(tables.counters), np.int64),
+        free=np.zeros((most, words * WORD), np.int32),
+        shapes=records(SHAPE, candidates["shape"].max(initial=-1) + 1),
+        partitions=np.zeros((2, len(platform.partitions) + 1), np.int64),
+        counters=np.zeros(counters, np.int64),
     )
 
 
