@@ -248,7 +248,7 @@ def run_backfill(state: State, own: Site) -> None:
     count = _list_candidates(own)
     last = _last_that_could_start(state, own, _reach(own, own.rules, count), now)
     if last >= 0:
-        _note_free(state, own, latest)
+        _note_running(state, own, latest)
     number = tested = started = 0
     while number <= last and not 0 < s.most_bf_starts <= started:
         candidate = own.candidates[plan.queue[number]]
@@ -548,15 +548,17 @@ def _split(state: State, own: Site, time: int, latest: int) -> int:
     return at + 1
 
 
-# The free cores of the plan.
+# The running jobs of the plan, and the cores that they leave free.
 
 
 @compiled_apart
-def _note_free(state: State, own: Site, latest: int) -> None:
-    """Note the free cores of a plan of one record."""
+def _note_running(state: State, own: Site, latest: int) -> None:
+    """Note the running jobs and the free cores of a plan of one record."""
     plan, nodes = own.plan, own.places.nodes.shape[1]
     for node in range(nodes):
         plan.free[0, node] = own.places.amounts[FREE, node]
+    for place in range(own.s[0].running):
+        _note_nodes(state, own, place)
     for place in range(ended_by(own, latest)):
         row = own.lists[ENDS, place]
         period = state.periods[state.jobs[row].period]
@@ -569,6 +571,19 @@ def _note_free(state: State, own: Site, latest: int) -> None:
 
 
 @compiled
+def _note_nodes(state: State, own: Site, place: int) -> None:
+    """Note the end and the nodes of the running job at a place of `ENDS`."""
+    plan, row = own.plan, own.lists[ENDS, place]
+    plan.ends[place] = own.jobs[row].end
+    for word in range(plan.held.shape[1]):
+        plan.held[place, word] = NONE
+    period = state.periods[state.jobs[row].period]
+    for at in range(period.first_place, period.first_place + period.places):
+        node = state.places[at].node
+        plan.held[place, node // WORD] |= bit(node)
+
+
+@compiled
 def _until(own: Site, at: int, latest: int) -> int:
     """Return the time of which a record has the free cores."""
     return min(own.plan.times[BEGIN, at + 1], latest) if at + 1 < own.s[0].records else latest
@@ -577,7 +592,13 @@ def _until(own: Site, at: int, latest: int) -> int:
 @compiled_apart
 def _hold(state: State, own: Site, row: int, latest: int) -> None:
     """Note what a job holds that starts."""
-    at = 0
+    plan, place, at = own.plan, own.s[0].running - 1, 0
+    while own.lists[ENDS, place] != row:
+        plan.ends[place] = plan.ends[place - 1]
+        for word in range(plan.held.shape[1]):
+            plan.held[place, word] = plan.held[place - 1, word]
+        place -= 1
+    _note_nodes(state, own, place)
     while at < own.s[0].records and _until(own, at, latest) < own.jobs[row].end:
         _hold_at(state, own, row, at)
         at += 1

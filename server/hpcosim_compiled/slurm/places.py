@@ -302,11 +302,11 @@ def _make_gains(state: State, own: Site, entry: int) -> None:
 
 @compiled
 def ended_by(own: Site, time: int) -> int:
-    """Return how many running jobs end at a time or before."""
+    """Return how many running jobs of the plan end at a time or before."""
     low, high = 0, own.s[0].running
     while low < high:
         middle = (low + high) // 2
-        if time < own.jobs[own.lists[ENDS, middle]].end:
+        if time < own.plan.ends[middle]:
             high = middle
         else:
             low = middle + 1
@@ -429,7 +429,7 @@ def earliest_alone(
     Args:
         needed: number of running jobs after whose ends the nodes offer enough.
     """
-    s, counts = own.s[0], candidate.counts_only
+    s, counts, ends = own.s[0], candidate.counts_only, own.plan.ends
     if needed == 0 and (counts or fits(state, own, candidate, 0)):
         return now, 0
     if s.running == 0:
@@ -439,13 +439,12 @@ def earliest_alone(
     last = latest = removed = 0  # see `future.Future._groups`
     window = FIRST_WINDOW_S
     for at in range(1, s.running + 1):
-        row = own.lists[ENDS, at - 1]
-        if not _has_node_to_try(state, own, row):
+        if not _has_node_to_try(own, at - 1):
             continue
-        last, removed = own.jobs[row].end, removed + 1
+        last, removed = ends[at - 1], removed + 1
         if latest == 0:
             latest = (last // FIRST_WINDOW_S + 1) * FIRST_WINDOW_S
-        following = own.jobs[own.lists[ENDS, at]].end if at < s.running else latest
+        following = ends[at] if at < s.running else latest
         if following > latest + window:
             if at >= needed and (counts or fits(state, own, candidate, at)):
                 return last if last > now else max(last + s.kill_wait, now + 1), at
@@ -460,10 +459,9 @@ def earliest_alone(
 
 
 @compiled
-def _has_node_to_try(state: State, own: Site, row: int) -> bool:
-    period = state.periods[state.jobs[row].period]
-    for at in range(period.first_place, period.first_place + period.places):
-        if own.places.nodes[IS_TRIED, state.places[at].node]:
+def _has_node_to_try(own: Site, place: int) -> bool:
+    for word in range(own.plan.held.shape[1]):
+        if own.plan.held[place, word] & own.places.masks[TRIED, word] != NONE:
             return True
     return False
 

@@ -290,6 +290,8 @@ class Plan(NamedTuple):
         sets: uint64[times, words], the nodes that planned jobs leave free.
         free: int32[times, 64 * words], the cores of each node that running jobs leave free at the
             end of the record, or of the window if that is earlier. No choice offers more before.
+        ends: int64[running jobs], their ends, in the order of `ENDS`.
+        held: uint64[running jobs, words], their nodes.
         shapes: a `SHAPE` for each.
         partitions: int64[2, partitions].
         counters: jobs that the backfill scheduler tested.
@@ -299,6 +301,8 @@ class Plan(NamedTuple):
     times: Ints
     sets: NDArray[np.uint64]
     free: NDArray[np.int32]
+    ends: Ints
+    held: NDArray[np.uint64]
     shapes: Records
     partitions: Ints
     counters: Ints

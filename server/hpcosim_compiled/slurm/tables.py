@@ -553,11 +553,14 @@ def empty_plan(
     """Return the plan before the first pass."""
     words, count = -(-platform.node_count // WORD), len(candidates)
     most = 2 * min(count, settings.scheduler.bf_max_job_test + 1) + 3
+    running = min(count, platform.core_count)
     return Plan(
         queue=np.zeros(count, np.int64),
         times=np.zeros((3, most), np.int64),
         sets=np.zeros((most, words), np.uint64),
         free=np.zeros((most, words * WORD), np.int32),
+        ends=np.zeros(running, np.int64),
+        held=np.zeros((running, words), np.uint64),
         shapes=records(SHAPE, candidates["shape"].max(initial=-1) + 1),
         partitions=np.zeros((2, len(platform.partitions) + 1), np.int64),
         counters=np.zeros(counters, np.int64),
