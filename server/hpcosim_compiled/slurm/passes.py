@@ -12,7 +12,7 @@ import numpy as np
 from hpcosim_compiled.cluster import begin
 from hpcosim_compiled.compiler import compiled, compiled_apart
 from hpcosim_compiled.slurm.limits import charge, count_submission, is_held
-from hpcosim_compiled.slurm.lists import drop
+from hpcosim_compiled.slurm.lists import close, drop
 from hpcosim_compiled.slurm.places import (
     bit,
     count_nodes,
@@ -37,6 +37,7 @@ from hpcosim_compiled.slurm.state import (
     ENDS,
     FREE,
     IN_USE,
+    KEYS,
     NEVER,
     NONE,
     OFFERED,
@@ -119,7 +120,7 @@ def _start(state: State, own: Site, candidate: Records) -> None:
     """Start a job on the chosen nodes."""
     s, g, row, places = own.s[0], state.g[0], candidate.row, own.places
     job, first, mine = state.jobs[row], state.g[0].places, own.jobs[row]
-    drop(own, ORDER, s.queued, row)
+    close(own, KEYS, s.queued, drop(own, ORDER, s.queued, row))
     s.queued -= 1
     rest, lowest = job.cores - s.chosen * mine.task_cores, places.nodes[CHOSEN, 0]
     for number in range(s.chosen):  # a task on each, the others fill nodes in order

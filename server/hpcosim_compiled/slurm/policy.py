@@ -14,7 +14,17 @@ from hpcosim_compiled.slurm.limits import discharge, forget_submission, refusal
 from hpcosim_compiled.slurm.lists import drop
 from hpcosim_compiled.slurm.passes import adopt, run_backfill, run_main
 from hpcosim_compiled.slurm.places import give_back
-from hpcosim_compiled.slurm.state import BEFORE, ENDS, ORDER, Rules, Site
+from hpcosim_compiled.slurm.state import (
+    BEFORE,
+    ENDS,
+    KEYS,
+    ORDER,
+    PRIORITIES,
+    RISING,
+    RISING_KEYS,
+    Rules,
+    Site,
+)
 from hpcosim_compiled.slurm.timers import (
     any_beyond_limit,
     end_jobs,
@@ -119,8 +129,8 @@ def _note_changes(state: State, own: Site, calculated: bool) -> None:
             before = own.jobs[row].value
             value = _priority(own, own.rules, row, last_s)
             own.jobs[row].value = max(value, before) if s.only_up else value
-        for place in range(s.queued):
-            _rise(own, place)
+            own.lists[KEYS, place] = _key(own, row)
+        _sort(own)
     if came != NONE or wakes:
         s.stale = s.unplanned = True
         s.changed = second_of(own, now_s)
@@ -258,7 +268,7 @@ def _forget_left(state: State, own: Site, eligible: Eligibility) -> None:
         row = own.lists[ORDER, place]
         is_eligible = eligible.jobs[row].blocked == 0 and not eligible.jobs[row].arrives
         if state.jobs[row].state == WAITING and is_eligible:
-            own.lists[ORDER, kept] = row
+            own.lists[ORDER, kept], own.lists[KEYS, kept] = row, own.lists[KEYS, place]
             kept += 1
         else:
             s.never -= own.jobs[row].never >= 0
@@ -311,9 +321,8 @@ def _arrive(state: State, own: Site, eligible: Eligibility | None, row: int) -> 
     if not job.admitted and not _admit_job(state, own, eligible, row):
         return
     s.never += job.never >= 0
-    own.lists[ORDER, s.queued] = row
+    _insert(own, ORDER, s.queued, row, _key(own, row))
     s.queued += 1
-    _rise(own, s.queued - 1)
 
 
 @compiled
@@ -346,22 +355,56 @@ def _share(own: Site, rules: Rules | None, row: int) -> float:
     return own.s[0].weight_share * (share if number >= 0 else 0.0)
 
 
+@compiled_apart
+def _sort(own: Site) -> None:
+    """Put the waiting jobs in the order of new keys.
+
+    Most stay behind those before them. The others are sorted on their own, and merged with them.
+    """
+    s, lists, kept, rising = own.s[0], own.lists, 0, 0
+    for place in range(s.queued):
+        row, key = lists[ORDER, place], lists[KEYS, place]
+        if kept > 0 and _is_before(own, row, key, ORDER, kept - 1):
+            _insert(own, RISING, rising, row, key)
+            rising += 1
+        else:
+            lists[ORDER, kept], lists[KEYS, kept] = row, key
+            kept += 1
+    while rising > 0:
+        place = kept + rising - 1
+        row, key = lists[RISING, rising - 1], lists[RISING_KEYS, rising - 1]
+        if kept > 0 and _is_before(own, row, key, ORDER, kept - 1):
+            kept -= 1
+            row, key = lists[ORDER, kept], lists[KEYS, kept]
+        else:
+            rising -= 1
+        lists[ORDER, place], lists[KEYS, place] = row, key
+
+
 @compiled
-def _rise(own: Site, place: int) -> None:
-    """Put the job at a place of the order behind those before it."""
-    row = own.lists[ORDER, place]
-    mine = own.jobs[row]
-    value = int(mine.value)
-    while place > 0:
-        other = own.jobs[own.lists[ORDER, place - 1]]
-        if other.tier != mine.tier:
-            if other.tier > mine.tier:
-                break
-        elif int(other.value) > value or (int(other.value) == value and other.job_id < mine.job_id):
-            break
-        own.lists[ORDER, place] = own.lists[ORDER, place - 1]
+def _insert(own: Site, which: int, count: int, row: int, key: int) -> None:
+    """Insert a job into a list of `count` waiting jobs, whose keys are in the next row."""
+    lists, place = own.lists, count
+    while place > 0 and _is_before(own, row, key, which, place - 1):
+        lists[which, place] = lists[which, place - 1]
+        lists[which + 1, place] = lists[which + 1, place - 1]
         place -= 1
-    own.lists[ORDER, place] = row
+    lists[which, place], lists[which + 1, place] = row, key
+
+
+@compiled
+def _is_before(own: Site, row: int, key: int, which: int, place: int) -> bool:
+    """Return whether a job is before that at a place of a list."""
+    other = own.lists[which + 1, place]
+    if other != key:
+        return other < key
+    return own.jobs[row].job_id < own.jobs[own.lists[which, place]].job_id
+
+
+@compiled
+def _key(own: Site, row: int) -> int:
+    """Return the tier and the priority of a job as one number."""
+    return own.jobs[row].tier * PRIORITIES + int(own.jobs[row].value)
 
 
 @compiled

@@ -118,7 +118,7 @@ JOB = np.dtype(
         ("since_s", "f8"),  # when it began to age; NaN: it has never been in the queue
         ("left", "i8"),  # calculations before it left the queue without a start
         ("admitted", "?"),  # whether it was not rejected at its submission
-        ("tier", "i8"),  # greatest of its partitions
+        ("tier", "i8"),  # rank of the greatest of its partitions
         ("end", "i8"),  # by its limit, seconds of the clock
         ("look_s", "f8"),  # when a check may end it; infinity: it does not run, or was ended
         ("look_end", "i8"),
@@ -417,10 +417,15 @@ class Rules(NamedTuple):
     node_mb: NDArray[np.float64]
 
 
-ORDER, BEFORE, ENDS, FRESH, STARTED = range(5)
-"""Rows of `Site.lists`: the waiting jobs by priority and number, and at the last calculation of
-priorities; the running jobs by their ends and starts; the jobs that started after the last
-calculation by number; the running jobs by their starts."""
+ORDER, KEYS, RISING, RISING_KEYS, BEFORE, ENDS, FRESH, STARTED = range(8)
+"""Rows of `Site.lists`: the waiting jobs by priority and number, and their keys; those that rise in
+a calculation of priorities, and their keys; the order at the last calculation; the running jobs by
+their ends and starts; the jobs that started after the last calculation by number; the running jobs
+by their starts."""
+
+PRIORITIES = 1 << 33
+"""More than the greatest priority. A key of a waiting job is its priority plus this for each tier
+below its own."""
 
 
 class Site(NamedTuple):
@@ -431,7 +436,7 @@ class Site(NamedTuple):
         jobs: a `JOB` for each job.
         candidates: a `CANDIDATE` for each job in each of its partitions.
         choices: a `CHOICE` for each.
-        lists: int64[5, jobs], rows of jobs.
+        lists: int64[8, jobs], rows of jobs, and keys.
         places, offers, plan: see there.
         rules: None: the site has no accounts and limits that count.
     """

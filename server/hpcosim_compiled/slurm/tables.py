@@ -128,7 +128,7 @@ def initial_site(
         jobs=jobs,
         candidates=candidates,
         choices=_together(tables.choices, CHOICE),
-        lists=np.zeros((5, len(table)), np.int64),
+        lists=np.zeros((8, len(table)), np.int64),
         places=_places(tables),
         offers=_offers(tables),
         plan=empty_plan(tables.platform, settings, candidates, len(tables.counters)),
@@ -205,7 +205,9 @@ class _Tables:
         self.order = NodeOrder.of(platform, site.selection)
         self.empty = Future(self.free.slots.capacity, (), self.free.slots, self.order)
         self.admission = Admission(self.limits, self.of_jobs, self.empty)
-        self.tiers = {each.name: each.priority_tier for each in platform.partitions}
+        tiers = sorted({1, *(each.priority_tier for each in platform.partitions)})
+        self.tier_1 = tiers.index(1)
+        self.tiers = {each.name: tiers.index(each.priority_tier) for each in platform.partitions}
         names = [each.name for each in platform.partitions]
         down = [each for each in platform.partitions if each.state in ("down", "inactive")]
         self.closed = {each.name for each in down}
@@ -267,7 +269,7 @@ class _Tables:
         own.fixed = np.nan if request.priority is None else request.priority
         if self.site.priority.type == "basic":
             own.fixed = 1.0
-        own.tier = max(self.tiers.get(name, 1) for name in names)
+        own.tier = max(self.tiers.get(name, self.tier_1) for name in names)
         return best.partition
 
     def _set_memory(self, job: Job, own: Fields) -> None:
@@ -286,7 +288,7 @@ class _Tables:
     def _candidate(self, candidate: Candidate, association: int | None, best: float) -> Fields:
         job, request, found = candidate.job, candidate.demand.request, _blank(CANDIDATE)
         found.partition = self.partitions[candidate.partition]
-        found.tier = self.tiers.get(candidate.partition, 1)
+        found.tier = self.tiers.get(candidate.partition, self.tier_1)
         several = len(job.partitions) > 1 and request.priority is None
         if several and self.site.priority.type != "basic":
             own = self.factors.of(job, association, candidate.partition).partition
