@@ -13,4 +13,4 @@ set -euo pipefail
 }
 slurm=$(dirname "$0")/../scenarios/slurm
 "$slurm/install.sh"
-exec python3 "$slurm/cluster.py" --nodes 1 --cpus "$(nproc)" -- "$@"
+exec python3 "$slurm/cluster.py" --nodes 1 --cpus "$(env -u OMP_NUM_THREADS nproc)" -- "$@"
