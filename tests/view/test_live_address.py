@@ -56,3 +56,12 @@ def test_a_slow_name_service_does_not_block(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_speed_is_a_number_or_a_word_in_any_case(text: str, speed: object) -> None:
     """`max` and `auto` may be written in capitals."""
     assert speed_of(text) == speed
+
+
+def test_a_reply_does_not_wait_for_the_acknowledgement_of_the_last() -> None:
+    """Nagle's algorithm would delay each reply of a connection by 40 ms."""
+    listening, address = listen(HttpAddress("127.0.0.1", 0))
+    with listening, socket.create_connection((address.host, address.port)):
+        connection, _ = listening.accept()
+        with connection:
+            assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -125,6 +125,8 @@ def listen(address: HttpAddress) -> tuple[socket.socket, HttpAddress]:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listening = socket.create_server((address.host, address.port), family=family, backlog=64)
+        # asyncio knows no protocol of it, and leaves its connections to Nagle's algorithm: 40 ms.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (while attempting")[0]
         what = f"cannot listen at {address.host}:{address.port}: {why}; {_hint(error)}"
