@@ -7,12 +7,16 @@ scenarios/papers/power/forecasts.md. The recorded runs are in ../shared/golden/s
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
 
 from hpcosim_experiments.executors import Local, ParallelMap, parallel_map
 from hpcosim_schedulers.slurm.settings import parse_site
@@ -26,11 +30,17 @@ from hpcosim_twin.answers.calibration import (
     range_of,
     score_of,
 )
-from hpcosim_twin.cluster.observation import EndedJob, JobRunTimes
+from hpcosim_twin.cluster.observation import DrawnRunTimes, EndedJob, JobRunTimes
 from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, SlurmAt
 from hpcosim_twin.fits.replay import Asked, Judged, drawn_waits, judged
-from hpcosim_twin.futures.compiled import compile_engine
-from hpcosim_twin.futures.forecast import StartForecast, forecast_starts
+from hpcosim_twin.futures.compiled import compile_engine, starts_of
+from hpcosim_twin.futures.forecast import (
+    LONGEST_S,
+    StartForecast,
+    Submissions,
+    drawn_run_times,
+    forecast_starts,
+)
 from hpcosim_workloads.table import JobSpec
 from support.golden_slurm import (
     GOLDEN_SLURM,
@@ -50,6 +60,13 @@ FUTURES = 10
 SEED = 7
 FEW = 20
 """Number of answers before the engine is compiled, so that it knows most kinds of jobs."""
+KNOWN = {
+    "nothing": (False, False),
+    "run times": (False, True),
+    "submissions": (True, False),
+    "both": (True, True),
+}
+"""What answers know of the future: whether its submissions, and its run times."""
 
 
 def expected_starts(folder: Path) -> Iterator[tuple[float, dict[int, float]]]:
@@ -203,6 +220,54 @@ def at_submission(name: str, futures: int) -> list[AtSubmission]:
     return [AtSubmission(*each) for each in zip(found, map(said.get, numbers), strict=True)]
 
 
+def with_knowledge(name: str, every: int, futures: int) -> dict[str, float]:
+    """Return the median errors, s, of answers at submission that know more or less of the future.
+
+    Args:
+        every: every so many-th job is asked about.
+        futures: simulations of each answer.
+    """
+    folder = GOLDEN_SLURM / name
+    run, specs = run_of_events(name, "jobs500_shrinked")
+    jobs = {spec.job_id: spec for spec in specs}
+    real_s = {
+        number: math.inf if job.end_by == "timelimit" else job.end_s - job.start_s
+        for number, job in run.jobs.items()
+    }
+    order = sorted(run.jobs.items(), key=lambda item: item[1].submit_s)
+    errors: dict[str, list[float]] = {each: [] for each in KNOWN}
+    for number, job in order[::every]:
+        now_s, model = job.submit_s, JobRunTimes()
+        for ended, each in sorted(run.jobs.items(), key=lambda item: item[1].end_s):
+            if each.end_s <= now_s:
+                model.learn(ended_job(jobs[ended], each))
+        state = state_at(run, jobs, usage_at(folder, now_s), now_s)
+        others = [each for each in state.jobs if each.spec.job_id != number]
+        state, own = replace(state, jobs=others), QueuedJob(jobs[number])
+        compile_engine(state, own)
+        submissions = Submissions(state, beside=1)
+        later = [QueuedJob(jobs[each]) for each, found in order if found.submit_s > now_s]
+        for what, (knows_submissions, knows_run_times) in KNOWN.items():
+            starts_s = []
+            for seed in range(futures):
+                generator = np.random.default_rng((SEED, seed, number))
+                drawn = submissions.drawn(LONGEST_S, generator)
+                future = later if knows_submissions else drawn
+                present = [*state.jobs, *future, own]
+                run_s = drawn_run_times(DrawnRunTimes(model, generator), present, now_s)
+                if knows_run_times:
+                    run_s |= {each: real_s[each] for each in run_s.keys() & real_s.keys()}
+                for present_job in state.jobs:  # whose times are whole seconds
+                    started_s = present_job.started_s
+                    passed_s = 0.0 if started_s is None else now_s - started_s
+                    of_job = present_job.spec.job_id
+                    run_s[of_job] = max(run_s[of_job], passed_s + 0.5)
+                found = starts_of(state, run_s, generator, future, own)
+                starts_s.append(found.get(number, math.inf))
+            errors[what].append(abs(statistics.median(starts_s) - job.start_s))
+    return {what: statistics.median(found) for what, found in errors.items()}
+
+
 def ended_job(spec: JobSpec, job: RecordedJob) -> EndedJob:
     """Return what the history has of a job."""
     run_s = None if job.end_by == "timelimit" else job.end_s - job.start_s
@@ -224,6 +289,10 @@ def submission_row(name: str, found: Sequence[AtSubmission]) -> str:
 
 def main() -> None:
     """Print the tables of the documentation."""
+    if sys.argv[1:] == ["--knowledge"]:
+        for name in ("run1", "run2"):
+            print(name, with_knowledge(name, every=12, futures=20), flush=True)
+        return
     print(
         "| run | forecasts made | number | median error | of these | of `squeue --start` "
         "| 10-90 % covers | widened |"
