@@ -370,6 +370,21 @@ def test_jobs_and_profiles_are_registered(tmp_path: Path) -> None:
     ]
 
 
+def test_a_component_chooses_no_files_to_be_read(tmp_path: Path) -> None:
+    """An error about its first line would show the content of any file."""
+    secret = tmp_path / "secret"
+    secret.write_text("a secret\n")
+    profile = {"trace_type": "FractionalComputation", "filename": str(secret)}
+    table = {"id": "dyn!p", "profile_type": "TraceReplayProfile", "profile": profile}
+    registered = ("RegisterProfileEvent", {"profile": table})
+    bridge = opened(tmp_path, features=["dynamic_registration"])
+    with pytest.raises(
+        BadReplyError, match="cannot register a profile that reads files"
+    ) as failure:
+        talk(bridge, lambda _, kind, __: [registered] if kind == "SimulationBegins" else [])
+    assert "a secret" not in str(failure.value)
+
+
 def test_registration_has_to_end(tmp_path: Path) -> None:
     """A component that has requested registration and never ends it is an error."""
     with pytest.raises(StuckError, match="FinishRegistrationEvent"):

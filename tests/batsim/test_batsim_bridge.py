@@ -288,19 +288,25 @@ def test_end_of_jobs_waits_for_the_scheduler(open_session: Opener) -> None:
     ]
 
 
-def test_events_of_one_instant_have_the_order_of_batsim(open_session: Opener) -> None:
+@pytest.mark.parametrize(
+    ("energy", "ends"),
+    [(False, ["JOB_COMPLETED", "REQUESTED_CALL"]), (True, ["REQUESTED_CALL", "JOB_COMPLETED"])],
+)
+def test_events_of_one_instant_have_the_order_of_batsim(
+    energy: bool, ends: list[str], open_session: Opener
+) -> None:
     """The process that began to wait first sends first; ends of submitters follow.
 
-    The order of the first four was observed with Batsim 4.2.1.
+    The order of the first four without energy was observed with Batsim 4.2.1. With energy, Batsim
+    reads that of all hosts at the end of a job, before it sends the event.
     """
-    session = open_session(job(1), job(2, submit_s=10), events=LOST_AT_10).reply()
+    session = open_session(job(1), job(2, submit_s=10), events=LOST_AT_10, energy=energy).reply()
     session.takes_end_of_jobs = True
     session.reply(execute(1, "0"), call_at(10.0))
     assert session.kinds_and_notices() == [
         "event_machine_unavailable",
         "JOB_SUBMITTED",
-        "JOB_COMPLETED",
-        "REQUESTED_CALL",
+        *ends,
         "no_more_external_event_to_occur",
         "no_more_static_job_to_submit",
     ]
@@ -316,21 +322,6 @@ def test_composed_job_waits_since_its_last_part(open_session: Opener) -> None:
     """A call that is requested during the first part precedes the end of the second one."""
     session = open_session(job(1, "both")).reply().reply(execute(1, "0"), call_at(5.0))
     assert session.reply(call_at(40.0)).kinds() == ["REQUESTED_CALL", "JOB_COMPLETED"]
-
-
-def test_with_energy_ends_of_jobs_come_last(open_session: Opener) -> None:
-    """At the end of a job Batsim reads the energy of all hosts before it sends the event."""
-    session = open_session(job(1), job(2, submit_s=10), events=LOST_AT_10, energy=True).reply()
-    session.takes_end_of_jobs = True
-    session.reply(execute(1, "0"), call_at(10.0))
-    assert session.kinds_and_notices() == [
-        "event_machine_unavailable",
-        "JOB_SUBMITTED",
-        "REQUESTED_CALL",
-        "JOB_COMPLETED",
-        "no_more_external_event_to_occur",
-        "no_more_static_job_to_submit",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -608,6 +599,14 @@ def test_host_that_replays_usage_keeps_its_pstate(tmp_path: Path) -> None:
     session = BridgeSession(Bridge(workloads, platform, BatsimOptions(energy=True))).reply()
     with pytest.raises(BadReplyError, match="job w0!1 replays the usage of hosts"):
         session.reply(execute(1, "0"), switch("0", 1))
+
+
+def test_a_scheduler_chooses_no_files_to_be_read(open_session: Opener) -> None:
+    """As in Batsim, it cannot register a profile that replays usage traces."""
+    data = {**PROFILE[1], "profile": {"type": "usage_trace", "trace": "/etc/hostname"}}
+    session = open_session(dynamic_jobs=True)
+    with pytest.raises(BadReplyError, match="cannot register a profile that reads files"):
+        session.reply(("REGISTER_PROFILE", data))
 
 
 def test_rejected_job_has_no_message(open_session: Opener) -> None:

@@ -23,8 +23,11 @@ def usage_replay(fields: Fields, name: str, field: str) -> UsageReplay:
         field: the field of the profile with the path of the list, relative to the workload.
 
     Raises:
-        InputError: a file cannot be read, or a line is invalid; names the line.
+        InputError: a file cannot be read, or a line is invalid; names the line. Or the profile is
+            in no file: a scheduler registers it, who chooses no files to be read.
     """
+    if not fields.path:
+        raise fields.error("type", "a scheduler cannot register a profile that reads files")
     ret = fields.integer("ret", 0) if "ret" in fields.raw else 0
     listing = Path(fields.path).parent / fields.text(field)
     files = [line.strip() for line in _lines(listing) if line.strip()]

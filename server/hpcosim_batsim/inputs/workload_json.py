@@ -226,8 +226,6 @@ def parse_profile(name: str, raw: Any, path: str = "", where: str = "") -> model
         size, source, target = fields.amount("nb_bytes"), fields.text("from"), fields.text("to")
         return model.DataStaging(**common, size_bytes=size, source=source, target=target)
     if kind == "usage_trace":
-        if not fields.path:
-            raise fields.error("type", "a scheduler cannot register a usage_trace, as in Batsim")
         return usage_replay(fields, name, "trace")
     error = fields.error("type", _unknown_type(kind))
     raise UnsupportedProfileError(error.path, error.where, error.what)
