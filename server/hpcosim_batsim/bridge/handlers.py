@@ -106,7 +106,7 @@ def start_next_phase(run: BatsimRun, job: RunJob) -> None:
 def end_phases(run: BatsimRun, job: RunJob) -> None:
     """Forget the remaining phases of a job, if it has any."""
     if run.phases.pop(job.number, None) is not None:
-        with suppress(Rejection):  # the alarm is due at this instant
+        with suppress(Rejection):  # it goes off at this instant
             run.simulation.carry_out(protocol.CancelAlarm(job.number))
 
 
