@@ -9,14 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-from zoneinfo import ZoneInfo
 
 from hpcosim_scenarios.model.file import load_scenario
 from hpcosim_slurm.config import CONFIG, check_version, parse_config
 from hpcosim_slurm.errors import SlurmError
 from hpcosim_slurm.files.output import InputError
 from hpcosim_slurm.files.report import ImportReport
-from hpcosim_slurm.files.sacct_records import COLUMNS, started_records
+from hpcosim_slurm.files.sacct_records import COLUMNS
 from hpcosim_slurm.files.slurm.convert import SlurmOptions, import_slurm
 from hpcosim_slurm.reading import new_separator, read_state
 from hpcosim_slurm.state import ClusterState, LiveJob
@@ -29,11 +28,12 @@ from hpcosim_twin.cluster.observation import (
     Observation,
     Site,
 )
-from hpcosim_twin.cluster.recorded import ENDED, ended_job, read_accounting, run_s_of
+from hpcosim_twin.cluster.recorded import ENDED, ended_job, jobs_of, read_records, run_s_of
+from hpcosim_workloads.accounting.record import Record
 
 HISTORY_DAYS = 30
 SACCT_TIMEOUT_S = 120.0
-MOST_PAST = 2000
+MOST_PAST = 1000
 """Number of jobs that are over, the last submitted ones, from which submissions are drawn."""
 SACCT = (
     *("sacct", "--allusers", "--allocations", "--parsable2", "--duplicates"),
@@ -77,9 +77,10 @@ def accounted(tools: Tools, site: Site) -> Accounted:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sacct.psv"
         path.write_text(text, encoding="utf-8")
-        found = read_accounting(path, site, ImportReport(), most=MOST_PAST)
-        over = (job.at(job.over_s) for job in found.jobs if job.over_s < math.inf)
-        return Accounted(history_of(path), list(over))
+        records = read_records(path, ImportReport())
+    last = jobs_of(records, site, ImportReport(), MOST_PAST)
+    over = [job.at(job.over_s) for job in last if job.over_s < math.inf]
+    return Accounted(_history(records.each), over)
 
 
 def with_past(state: ClusterState, past: Iterable[LiveJob]) -> ClusterState:
@@ -93,7 +94,10 @@ def history_of(path: Path) -> list[EndedJob]:
     Raises:
         InputError: the file cannot be read or lacks columns.
     """
-    records = started_records(path, ZoneInfo("UTC"), {}, ImportReport())
+    return _history(read_records(path, ImportReport()).each)
+
+
+def _history(records: Iterable[Record]) -> list[EndedJob]:
     return [job for record in records if (job := ended_job(record)) is not None]
 
 

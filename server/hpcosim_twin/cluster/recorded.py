@@ -200,33 +200,59 @@ def state_at(accounting: Accounting, now_s: float) -> Observation:
 
 
 def read_accounting(
-    path: Path, site: Site, report: ImportReport, time_zone: str = "UTC", most: int = 0
+    path: Path, site: Site, report: ImportReport, time_zone: str = "UTC"
 ) -> Accounting:
     """Return the jobs of a file with the output of `sacct -P`.
 
     Args:
         time_zone: time zone of its times.
         report: gets what is dropped and guessed.
-        most: the largest number of jobs, those that were submitted last; 0: all.
 
     Raises:
         InputError: the file cannot be read, lacks columns or has no jobs.
     """
-    limits: dict[int, int] = {}
     with uncollected():
-        records = list(records_of(path, zone_of(time_zone), limits, report))
-        found = histories(records, report)
-        if not found:
+        records = read_records(path, report, time_zone)
+        jobs = jobs_of(records, site, report)
+        if not jobs:
             dropped = report.summary("dropped")
             raise InputError(f"no jobs were found; {dropped or ADVICE}", path)
-        numbers = job_numbers(found, report, anew=False)
-        tasks = array_tasks(found, numbers)
-        settings = JobLinesSettings(0.0, True, array_limits(found, limits), tasks)
-        last_s = max(_latest_s(record) for record in records)
-        reader = _Reader(site, settings, last_s, report)
-        pairs = sorted(zip(found, numbers, strict=True), key=lambda each: each[0][0].submit_s)
-        jobs = (reader.job(*each) for each in pairs[-most:])
-        return Accounting(site, [job for job in jobs if job is not None])
+        return Accounting(site, jobs)
+
+
+class Records(NamedTuple):
+    """The records of an accounting.
+
+    Attributes:
+        limits: limit of running tasks of each array that states one.
+    """
+
+    each: list[Record]
+    limits: dict[int, int]
+
+
+def read_records(path: Path, report: ImportReport, time_zone: str = "UTC") -> Records:
+    """Return the records in the output of `sacct -P`. Args and errors: as of `read_accounting`."""
+    limits: dict[int, int] = {}
+    return Records(list(records_of(path, zone_of(time_zone), limits, report)), limits)
+
+
+def jobs_of(records: Records, site: Site, report: ImportReport, most: int = 0) -> list[RecordedJob]:
+    """Return the jobs of records.
+
+    Args:
+        most: the largest number of jobs, those that were submitted last; 0: all.
+    """
+    found = histories(records.each, report)
+    if not found:
+        return []
+    numbers = job_numbers(found, report, anew=False)
+    tasks = array_tasks(found, numbers)
+    settings = JobLinesSettings(0.0, True, array_limits(found, records.limits), tasks)
+    reader = _Reader(site, settings, max(map(_latest_s, records.each)), report)
+    pairs = sorted(zip(found, numbers, strict=True), key=lambda each: each[0][0].submit_s)
+    jobs = (reader.job(*each) for each in pairs[-most:])
+    return [job for job in jobs if job is not None]
 
 
 class _Reader:
@@ -251,7 +277,7 @@ class _Reader:
         else:
             over_s = runs[-1].end_s
         state = "PENDING" if over_s == math.inf and not runs else last.state
-        ended = None if over_s == math.inf or never_started(last) else ended_job(last)
+        ended = None if over_s == math.inf else ended_job(last)
         return RecordedJob(asked, tuple(runs), max(over_s, asked.submitted_s), state, ended)
 
     def _run(self, record: Record) -> RecordedRun:
@@ -341,7 +367,7 @@ class _Reader:
 
 def ended_job(record: Record) -> EndedJob | None:
     """Return what the history has of a run; None: it says nothing of the run time of the job."""
-    if record.state not in ENDED or record.run_s is None:
+    if never_started(record) or record.state not in ENDED or record.run_s is None:
         return None
     if record.limit_s is None and not record.unlimited:
         return None

@@ -14,7 +14,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """A quantity of a cluster that its configuration does not say.
 
     Attributes:
-        value: what is used: as fitted, or the default.
+        value: as fitted, or the default if the accounting does not show it.
         low, high: 95 % interval of the fit; None: there is none.
         observations: number of observations.
         reason: why the accounting does not show it, so that the default counts; empty: it does.

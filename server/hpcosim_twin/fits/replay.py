@@ -26,6 +26,7 @@ from hpcosim_twin.answers.calibration import (
 )
 from hpcosim_twin.answers.table import RANGES
 from hpcosim_twin.cluster.observation import ForecastError, JobRunTimes
+from hpcosim_twin.cluster.observer import MOST_PAST
 from hpcosim_twin.cluster.queue_state import QueuedJob, QueueState, adopted
 from hpcosim_twin.cluster.recorded import Accounting, RecordedJob, state_at
 from hpcosim_twin.fits.finding import finite
@@ -41,8 +42,6 @@ from hpcosim_twin.futures.forecast import (
 
 SOON_S = 60.0
 """Wait from which a job is asked about, s: schedulers work in passes of about a minute."""
-MOST_PAST = 1000
-"""Number of last submissions from which future ones are drawn."""
 ENGINE_AFTER = 5
 """Number of questions on the reference, before the engine is compiled: the queue is not empty."""
 MANY_FUTURES = 2000
