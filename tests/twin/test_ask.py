@@ -161,3 +161,11 @@ def test_a_twin_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         )
         monkeypatch.setenv("HPCOSIM_TWIN_TOKEN", "x" * 16)
         assert "status 401" in invoke("ask", "queue", "--twin", twin.url).error
+
+
+@pytest.mark.parametrize("option", ["--save", "--earlier"])
+def test_files_of_one_question_are_none_of_assistants(recorded: Path, option: str) -> None:
+    """A second question would find the file, or another question would be asked."""
+    found = invoke("ask", "--mcp", "--state", recorded, option, "file.json")
+    assert found.status == 2
+    assert "--save and --earlier are for one question" in found.err

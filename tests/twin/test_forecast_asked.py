@@ -151,6 +151,7 @@ def test_earlier_answers_are_for_waiting_jobs_only(busy: Path) -> None:
     [
         ("--json --samples 5", ["queue", "--json", "--futures", "5"]),
         ("--record=a.json -j 2", ["queue", "--save=a.json", "--workers", "2"]),
+        ("-j4", ["queue", "--workers=4"]),
         (
             "--job -n1 --state a.json --job=-n2 --user ann",
             ["ways", "-n1", "-n2", 'user="ann"', "--state", "a.json"],

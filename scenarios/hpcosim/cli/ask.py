@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -163,6 +164,8 @@ def ask(
 
         if mcp == bool(question):
             raise typer.BadParameter("expected either a QUESTION or --mcp")
+        if mcp and (reading.save is not None or reading.earlier):
+            raise typer.BadParameter("--save and --earlier are for one question, not for --mcp")
         if mcp:
             _serve_mcp(answer)
             return
@@ -180,7 +183,8 @@ def ask(
 def words_of_forecast(arguments: Sequence[str]) -> list[str]:
     """Return the arguments for `ask` in place of those of the former command `forecast`."""
     renamed = {"--samples": "--futures", "--record": "--save", "-j": "--workers"}
-    question, others, left = ["queue"], [], iter(arguments)
+    question, others = ["queue"], list[str]()
+    left = iter([re.sub(r"^-j(\d+)$", r"--workers=\1", word) for word in arguments])
     for word in left:
         name, has_value, value = word.partition("=")
         if name not in ("--job", "--user"):
