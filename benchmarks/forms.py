@@ -27,39 +27,13 @@ from hpcosim_slurm.files.batsim import import_batsim
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from support import batsim4_fcfs
 from support.batsim5 import compile_fcfs, rewrite_for_batsim5
 from support.batsim_inputs import delays, write_platform, write_workload
 
 C = Path(__file__).parents[1] / "scheduler_client" / "c"
 HOSTS = 32
 ROUNDS = 3
-FCFS_4 = r"""
-import json, sys, zmq
-
-socket = zmq.Context().socket(zmq.REP)
-socket.bind(sys.argv[1])
-queue, free, used, ended = [], set(), {}, False
-while not ended:
-    message, decisions = json.loads(socket.recv()), []
-    for event in message["events"]:
-        kind, data = event["type"], event["data"]
-        if kind == "SIMULATION_BEGINS":
-            free = {each["id"] for each in data["compute_resources"]}
-        elif kind == "JOB_SUBMITTED":
-            queue.append((data["job_id"], data["job"]["res"]))
-        elif kind == "JOB_COMPLETED":
-            free |= used.pop(data["job_id"])
-        elif kind == "SIMULATION_ENDS":
-            ended = True
-    while queue and queue[0][1] <= len(free):
-        name, count = queue.pop(0)
-        used[name] = set(sorted(free)[:count])
-        free -= used[name]
-        alloc = " ".join(map(str, sorted(used[name])))
-        decisions.append({"timestamp": message["now"], "type": "EXECUTE_JOB",
-                          "data": {"job_id": name, "alloc": alloc}})
-    socket.send(json.dumps({"now": message["now"], "events": decisions}).encode())
-"""
 
 Schedule = Mapping[str, tuple[float, float]]
 """Start and end of each job, s, to the microsecond."""
@@ -104,14 +78,13 @@ def _forms(folder: Path, count: int) -> Mapping[str, Callable[[], Schedule]]:
     )
     (folder / "5").mkdir()
     library_5 = compile_fcfs(folder / "5")
-    (folder / "fcfs.py").write_text(FCFS_4, encoding="utf-8")
 
     def own(scheduler: str) -> Callable[[], Schedule]:
         return lambda: _of_run(hpcosim.run(scenario, scheduler))
 
     def batsim_4() -> Schedule:
         address = f"ipc://{folder}/batsim"
-        scheduler = subprocess.Popen([sys.executable, folder / "fcfs.py", address])
+        scheduler = subprocess.Popen([sys.executable, batsim4_fcfs.__file__, address])
         try:
             prefix = folder / "4" / "out"
             run_batsim(

@@ -1,18 +1,20 @@
 """Scores forecasts of starts on the recorded runs of a real Slurm.
 
-`PYTHONPATH=tests python -m benchmarks.slurm_forecasts` prints the table of
-scenarios/papers/power/forecasts.md. The recorded runs are in ../shared/golden/slurm.
+`PYTHONPATH=tests python -m benchmarks.slurm_forecasts` prints tables of
+scenarios/papers/power/forecasts.md, with `--knowledge` another one. The recorded runs are in
+../shared/golden/slurm.
 """
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import math
 import re
 import statistics
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -192,29 +194,55 @@ class AtSubmission(NamedTuple):
     said_s: float | None
 
 
-def at_submission(name: str, futures: int) -> list[AtSubmission]:
-    """Return the answers about each job of a recorded run at its submission."""
-    folder = GOLDEN_SLURM / name
+class Submitted(NamedTuple):
+    """A job of a recorded run at its submission.
+
+    Attributes:
+        state: the cluster without the job.
+        model: the run times that are known then; the next job learns further ones.
+        later: the jobs that are submitted after it.
+    """
+
+    number: int
+    state: QueueState
+    own: QueuedJob
+    model: JobRunTimes
+    later: list[QueuedJob]
+
+
+def submitted(name: str) -> Iterator[Submitted]:
+    """Yield the jobs of a recorded run at their submissions."""
     run, specs = run_of_events(name, "jobs500_shrinked")
-    jobs, said = {spec.job_id: spec for spec in specs}, dict[int, float]()
-    for at_s, expected in expected_starts(folder):
-        for number, start_s in expected.items():
-            if at_s < run.jobs[number].start_s:
-                said.setdefault(number, start_s)
+    jobs = {spec.job_id: spec for spec in specs}
     by_end = sorted(run.jobs.items(), key=lambda item: item[1].end_s)
-    model, ended, asked, numbers = JobRunTimes(), 0, list[Asked](), list[int]()
-    for number, job in sorted(run.jobs.items(), key=lambda item: item[1].submit_s):
+    order = sorted(run.jobs.items(), key=lambda item: item[1].submit_s)
+    model, ended = JobRunTimes(), 0
+    for number, job in order:
         now_s = job.submit_s
         while by_end[ended][1].end_s <= now_s:
             model.learn(ended_job(jobs[by_end[ended][0]], by_end[ended][1]))
             ended += 1
-        state = state_at(run, jobs, usage_at(folder, now_s), now_s)
+        state = state_at(run, jobs, usage_at(GOLDEN_SLURM / name, now_s), now_s)
         others = [each for each in state.jobs if each.spec.job_id != number]
-        state, own = replace(state, jobs=others), QueuedJob(jobs[number])
+        later = [QueuedJob(jobs[each]) for each, found in order if found.submit_s > now_s]
+        yield Submitted(number, replace(state, jobs=others), QueuedJob(jobs[number]), model, later)
+
+
+def at_submission(name: str, futures: int) -> list[AtSubmission]:
+    """Return the answers about each job of a recorded run at its submission."""
+    run, _ = run_of_events(name, "jobs500_shrinked")
+    said: dict[int, float] = {}
+    for at_s, expected in expected_starts(GOLDEN_SLURM / name):
+        for number, start_s in expected.items():
+            if at_s < run.jobs[number].start_s:
+                said.setdefault(number, start_s)
+    asked, numbers = list[Asked](), list[int]()
+    for number, state, own, model, _ in submitted(name):
         if len(asked) == FEW:
             compile_engine(state, own)
         waits_s = drawn_waits(state, own, model, futures, (SEED, number))
-        asked.append(Asked("", "", now_s, job.start_s - now_s, waits_s))
+        wait_s = run.jobs[number].start_s - state.now_s
+        asked.append(Asked("", "", state.now_s, wait_s, waits_s))
         numbers.append(number)
     found = judged(asked, AdaptiveRanges())
     return [AtSubmission(*each) for each in zip(found, map(said.get, numbers), strict=True)]
@@ -224,47 +252,37 @@ def with_knowledge(name: str, every: int, futures: int) -> dict[str, float]:
     """Return the median errors, s, of answers at submission that know more or less of the future.
 
     Args:
-        every: every so many-th job is asked about.
+        every: one of so many jobs is asked about.
         futures: simulations of each answer.
     """
-    folder = GOLDEN_SLURM / name
-    run, specs = run_of_events(name, "jobs500_shrinked")
-    jobs = {spec.job_id: spec for spec in specs}
+    run, _ = run_of_events(name, "jobs500_shrinked")
     real_s = {
         number: math.inf if job.end_by == "timelimit" else job.end_s - job.start_s
         for number, job in run.jobs.items()
     }
-    order = sorted(run.jobs.items(), key=lambda item: item[1].submit_s)
     errors: dict[str, list[float]] = {each: [] for each in KNOWN}
-    for number, job in order[::every]:
-        now_s, model = job.submit_s, JobRunTimes()
-        for ended, each in sorted(run.jobs.items(), key=lambda item: item[1].end_s):
-            if each.end_s <= now_s:
-                model.learn(ended_job(jobs[ended], each))
-        state = state_at(run, jobs, usage_at(folder, now_s), now_s)
-        others = [each for each in state.jobs if each.spec.job_id != number]
-        state, own = replace(state, jobs=others), QueuedJob(jobs[number])
+    for number, state, own, model, later in islice(submitted(name), 0, None, every):
         compile_engine(state, own)
         submissions = Submissions(state, beside=1)
-        later = [QueuedJob(jobs[each]) for each, found in order if found.submit_s > now_s]
+        least_s = {
+            job.spec.job_id: state.now_s - job.started_s + 0.5  # recorded times are whole seconds
+            for job in state.jobs
+            if job.started_s is not None
+        }
         for what, (knows_submissions, knows_run_times) in KNOWN.items():
             starts_s = []
             for seed in range(futures):
                 generator = np.random.default_rng((SEED, seed, number))
                 drawn = submissions.drawn(LONGEST_S, generator)
                 future = later if knows_submissions else drawn
-                present = [*state.jobs, *future, own]
-                run_s = drawn_run_times(DrawnRunTimes(model, generator), present, now_s)
+                times = DrawnRunTimes(model, generator)
+                run_s = drawn_run_times(times, [*state.jobs, *future, own], state.now_s)
                 if knows_run_times:
                     run_s |= {each: real_s[each] for each in run_s.keys() & real_s.keys()}
-                for present_job in state.jobs:  # whose times are whole seconds
-                    started_s = present_job.started_s
-                    passed_s = 0.0 if started_s is None else now_s - started_s
-                    of_job = present_job.spec.job_id
-                    run_s[of_job] = max(run_s[of_job], passed_s + 0.5)
+                run_s |= {each: max(run_s[each], least_s[each]) for each in least_s}
                 found = starts_of(state, run_s, generator, future, own)
                 starts_s.append(found.get(number, math.inf))
-            errors[what].append(abs(statistics.median(starts_s) - job.start_s))
+            errors[what].append(abs(statistics.median(starts_s) - run.jobs[number].start_s))
     return {what: statistics.median(found) for what, found in errors.items()}
 
 
@@ -289,7 +307,11 @@ def submission_row(name: str, found: Sequence[AtSubmission]) -> str:
 
 def main() -> None:
     """Print the tables of the documentation."""
-    if sys.argv[1:] == ["--knowledge"]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--knowledge", action="store_true", help="errors of answers that know more of the future"
+    )
+    if parser.parse_args().knowledge:
         for name in ("run1", "run2"):
             print(name, with_knowledge(name, every=12, futures=20), flush=True)
         return

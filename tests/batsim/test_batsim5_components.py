@@ -6,11 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from support.batsim4_fcfs import Fcfs
 from support.batsim5 import FCFS_PY, compile_fcfs, rewrite_for_batsim5
 from support.batsim_inputs import delays, write_platform, write_workload
 from support.batsim_recording import rows_of
@@ -56,26 +56,10 @@ def fcfs_in_process(folder: Path) -> list[tuple[str, ...]]:
 
     platform = read_platform(folder / "platform.xml", energy=False)
     bridge = Bridge([read_workload(folder / "4.json", "w0")], platform, BatsimOptions())
-    queue: list[Any] = []
-    free = set(range(4))
-    used: dict[str, set[int]] = {}
-    message = json.loads(bridge.first_message())
+    scheduler, message = Fcfs(), json.loads(bridge.first_message())
     while not bridge.ended:
-        for event in message["events"]:
-            data = event["data"]
-            if event["type"] == "JOB_SUBMITTED":
-                queue.append((data["job_id"], data["job"]["res"]))
-            elif event["type"] == "JOB_COMPLETED":
-                free |= used.pop(data["job_id"])
-        events = []
-        while queue and queue[0][1] <= len(free):
-            name, count = queue.pop(0)
-            used[name] = set(sorted(free)[:count])
-            free -= used[name]
-            data = {"job_id": name, "alloc": " ".join(map(str, sorted(used[name])))}
-            events.append({"timestamp": message["now"], "type": "EXECUTE_JOB", "data": data})
-        reply = {"now": message["now"], "events": events}
-        message = json.loads(bridge.next_message(json.dumps(reply).encode()))
+        reply = json.dumps(scheduler.reply(message)).encode()
+        message = json.loads(bridge.next_message(reply))
     return [(job.name, f"{job.start_s:f}", f"{job.end_s:f}") for job in results_of(bridge.run).jobs]
 
 

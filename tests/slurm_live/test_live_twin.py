@@ -41,7 +41,7 @@ def is_the_controllers(source: LiveSource, follower: Follower) -> bool:
 
 
 def has_checked(follower: Follower, count: int) -> bool:
-    """Return whether the picture was compared with so many full readings."""
+    """Return whether the picture has been compared with a number of full readings."""
     follower.step()
     return follower.counts.checks >= count
 

@@ -123,7 +123,7 @@ KINDS = get_args(DependencyKind)
 
 
 def with_conditions(random: Random, jobs: list[QueuedJob], now_s: float) -> list[QueuedJob]:
-    """Return jobs that wait for times, other jobs or nobody's release, and tasks of arrays."""
+    """Return jobs of which some have begin times, dependencies, holds or limited arrays."""
     numbers = [*(job.spec.job_id for job in jobs), 5000, 5001]
     often, first = random.choice((0.1, 0.5)), jobs[0].spec.job_id
     limits = {first: random.choice((0, 1, 2, 5)), 7000: random.choice((1, 2))}
